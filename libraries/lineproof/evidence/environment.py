@@ -24,22 +24,19 @@ GIT_LIMIT = 5.0
 """Seconds for each question to git."""
 
 
-def environment_record(
-    plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
-) -> EnvironmentRecord:
-    """Return that of a run of *plan* which begins now and here. *extra*: what there is beside its goal."""
+def environment_record(plan: Plan, run: str, extra: Mapping[str, Any], **fields: Any) -> EnvironmentRecord:
+    """Return that of a run of *plan* which begins now and here. *extra*: data beside its goal; *fields*: all others."""
     return EnvironmentRecord(
         run=run,
-        simulated=simulated,
         testbed=plan.testbed.testbed,
         platform=plan.platform.platform,
         software=plan.software_name,
-        clock_speed=clock_speed,
         started=time.time(),
         host=host_facts(),
         packages=package_versions(),
         code=code_identity(),
         extra={"goal": plan.goal.model_dump(), **extra},
+        **fields,
     )
 
 

@@ -26,10 +26,6 @@ from ..session.plan import Plan
 from ..session.session import Session
 from .inputs import input_files, traffic_files, without_secrets
 from .records import (
-    EXPECTED,
-    INTERRUPTED,
-    SIMULATED_BECAUSE,
-    UNJUDGED,
     EnvironmentRecord,
     KnownAfterwards,
     MarginRecord,
@@ -65,7 +61,8 @@ class Recorder:
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = 0.0
         self._test = ""
-        self._extra: Mapping[str, object] = {}
+        self._about: Mapping[str, object] = {}
+        self._expected = Ruling.PASS.value
         self._trials: list[Trial] = []
         """Of the current sentence, as they were kept."""
         self._catalogue: Catalogue | None = None
@@ -111,8 +108,8 @@ class Recorder:
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
         """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
-        if signs and self.environment.extra.get(SIMULATED_BECAUSE) != list(signs):
-            self.amend({SIMULATED_BECAUSE: list(signs)}, simulated=True)
+        if signs and self.environment.simulated_because != tuple(signs):
+            self.amend({}, simulated=True, simulated_because=tuple(signs))
 
     def begin(self, test: str, about: Mapping[str, object] | None = None, expected: str = Ruling.PASS.value) -> None:
         """Begin the records of a sentence of *test*, which passes with the verdict *expected*.
@@ -122,7 +119,7 @@ class Recorder:
         self._keep_telemetry()
         self.folder.next_requirement()
         self._started, self._test, self._trials = time.time(), test, []
-        self._extra = {ABOUT: dict(about or {}), EXPECTED: expected}
+        self._about, self._expected = about or {}, expected
 
     def keep_trial(
         self,
@@ -267,8 +264,9 @@ class Recorder:
             why=None if verdict.ruling is Ruling.PASS else verdict.why,
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
+            expected=self._expected,
             extra={
-                **self._extra,
+                ABOUT: dict(self._about),
                 "figures": dict(verdict.figures),
                 "time": self.seconds,
                 "router_drops": dict(verdict.router_drops or {}),
@@ -313,9 +311,13 @@ class Recorder:
         set-up failed.
         """
         self._keep_telemetry()
-        reasons = {key: words for key, words in ((INTERRUPTED, interrupted), (UNJUDGED, unjudged)) if words}
-        extra = {**self.environment.extra, **reasons}
-        ended = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent, extra=extra)
+        ended = replace(
+            self.environment,
+            ended=time.time(),
+            cpu_steal_percent=cpu_steal_percent,
+            interrupted=interrupted,
+            unjudged=unjudged,
+        )
         return self.folder.close(ended)
 
 

@@ -37,21 +37,6 @@ from ..visible import shortened
 from .rates import is_set_aside
 from .recorded_sentence import recorded_requirement
 
-INTERRUPTED = "interrupted"
-"""Key of the sentence in which the run was ended, in the environment record's extra data."""
-
-SIMULATED_BECAUSE = "simulated_because"
-"""Key of the signs of a simulation, in words, in the environment record's extra data."""
-
-STUDY = "study"
-"""Key of the study's name in the same data; the run of a suite has none."""
-
-UNJUDGED = "unjudged"
-"""Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
-
-EXPECTED = "expected"
-"""Key of the verdict with which a sentence's test passes, in its extra data."""
-
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -158,7 +143,7 @@ class RequirementRecord(RunRecord):
     why that of the run which was named is not evidence; ``runs`` whose trials are, with their number. ``why``: the
     explanation of its loss; None: nobody asked. ``deviations``: from RFC 2544 section 23 and RFC 9971, in words.
     ``breakdown``: what went wrong with the testbed before or between the trials, and ended them; None: nothing.
-    ``extra``: JSON data for people and other programs.
+    ``expected``: the verdict with which its test passes. ``extra``: JSON data for people and other programs.
     """
 
     number: Count
@@ -188,6 +173,7 @@ class RequirementRecord(RunRecord):
     why: Why | None = None
     deviations: tuple[str, ...] = ()
     breakdown: str | None = None
+    expected: Literal["PASS", "FAIL", "INCONCLUSIVE"] = "PASS"
     extra: Mapping[str, Any] = field(default_factory=dict)
     schema: Literal["lineproof.requirement/4"] = "lineproof.requirement/4"
 
@@ -218,10 +204,9 @@ class RequirementRecord(RunRecord):
     @property
     def counts_as(self) -> str:
         """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
-        expected = self.extra.get(EXPECTED, "PASS")
-        if self.verdict == expected:
+        if self.verdict == self.expected:
             return "PASS"
-        return self.verdict if expected == "PASS" else "INCONCLUSIVE"
+        return self.verdict if self.expected == "PASS" else "INCONCLUSIVE"
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -240,7 +225,9 @@ class EnvironmentRecord(RunRecord):
     during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
     None: the run did not finish. ``code``: which Lineproof it was (:func:`~.environment.code_identity`). ``ports``: the
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
-    generator's machine, as it was before anything was started on it.
+    generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
+    ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
+    ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed.
     """
 
     testbed: str
@@ -259,6 +246,10 @@ class EnvironmentRecord(RunRecord):
     interfaces: Mapping[str, str] = field(default_factory=dict)
     router_facts: RouterFacts | None = None
     generator_host: RouterFacts | None = None
+    study: str = ""
+    simulated_because: tuple[str, ...] = ()
+    interrupted: str = ""
+    unjudged: str = ""
     schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
 
 

@@ -50,7 +50,7 @@ from ..session.power import PoweredTrials
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .records import INTERRUPTED, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
+from .records import EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 
@@ -294,7 +294,7 @@ def rejudge(folder: Path) -> RejudgedRun:
     """
     run = read_run(folder)
     environment, plan = run.environment, read_kept_plan(run)
-    interrupted, judged = environment.extra.get(INTERRUPTED), {record.number for record in run.requirements}
+    interrupted, judged = environment.interrupted, {record.number for record in run.requirements}
     tried = {item.requirement for item in run.trials if item.evidence and item.sentence != interrupted}
     changed: tuple[str, ...] = ()
     if (lonely := sorted(tried - judged)) and environment.ended is not None:

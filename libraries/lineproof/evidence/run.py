@@ -30,8 +30,6 @@ from ..visible import shortened
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, manifest_in
 from .records import (
-    SIMULATED_BECAUSE,
-    STUDY,
     CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
@@ -218,7 +216,7 @@ class RecordedRun:
     @property
     def measurements(self) -> tuple[MeasurementRecord, ...] | None:
         """The measurements of a study; None: it is no run of one."""
-        if STUDY not in self.environment.extra:
+        if not self.environment.study:
             return None
         return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
@@ -285,7 +283,7 @@ class RecordedRun:
         return (
             any(record.simulated for record in (known, *self.trials, *self.requirements))
             or any(speed != 1 for speed in (known.clock_speed, *(record.clock_speed for record in self.trials)))
-            or bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions))
+            or bool(known.simulated_because or simulation_signs(known.versions))
             or "simulated" in self.testbed_kinds
         )
 

@@ -20,7 +20,7 @@ from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
 from .rates import is_set_aside, percent
 from .recorder import ABOUT
-from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord, measured
+from .records import MarginRecord, RequirementRecord, TrialRecord, measured
 from .run import RecordedRun
 
 IntervalOf = Callable[[Sequence[float], float], Interval]
@@ -195,7 +195,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
         to_be_judged = any(record.evidence for record in records) or not (ended or trials)
         if to_be_judged and number not in numbers and number > judged.get(name, 0):
             begun[name] = trials
-    interrupted = str(run.environment.extra.get(INTERRUPTED, ""))
+    interrupted = run.environment.interrupted
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun

@@ -22,7 +22,7 @@ from ..errors import LineproofError, in_words
 from ..units import counted
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .recorder import SLA
-from .records import UNJUDGED, EnvironmentRecord
+from .records import EnvironmentRecord
 from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
@@ -92,8 +92,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
     elif not rows and (methods := run.methods):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
-    elif not rows and not lacks and (unjudged := environment.extra.get(UNJUDGED)):
-        instead = f"nothing was judged: {unjudged}"
+    elif not rows and not lacks and environment.unjudged:
+        instead = f"nothing was judged: {environment.unjudged}"
     return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
 
 
