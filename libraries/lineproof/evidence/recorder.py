@@ -59,7 +59,7 @@ class Recorder:
         self.folder.write_environment(self.environment)
         self._passed: dict[tuple[str, bool, int], float] = {}
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
-        self._started = 0.0
+        self._started = self._began = 0.0
         self._test = ""
         self._about: Mapping[str, object] = {}
         self._expected = Ruling.PASS.value
@@ -118,7 +118,8 @@ class Recorder:
         """
         self._keep_telemetry()
         self.folder.next_requirement()
-        self._started, self._test, self._trials = time.time(), test, []
+        self._started, self._began = time.time(), time.monotonic()
+        self._test, self._trials = test, []
         self._about, self._expected = about or {}, expected
 
     def keep_trial(
@@ -169,7 +170,7 @@ class Recorder:
         spent = {
             "traffic_s": sum(outcome.duration for outcome in outcomes),
             "drains_s": sum(outcome.readings.get("drain", 0.0) for outcome in outcomes),
-            "wall_s": time.time() - self._started,
+            "wall_s": time.monotonic() - self._began,
         }
         return {name: round(seconds, 3) for name, seconds in spent.items()}
 
