@@ -136,7 +136,7 @@ def test_no_record_passes_for_a_measurement(done: Done):
 def test_the_records_say_what_showed_it(done: Done):
     environment = read_run(done.left).environment
     assert environment is not None
-    signs = environment.extra["simulated_because"]
+    signs = environment.simulated_because
     for who in ("the generator's server", "driver of the generator's port 0", "the router's kernel"):
         assert any(sign.startswith(f"{who}: ") for sign in signs), (who, signs)
 

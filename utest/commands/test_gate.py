@@ -80,7 +80,7 @@ def test_what_cannot_be_compared_or_is_not_whole_is_not_decided(
     ],
 )
 def test_a_sentence_counts_by_the_verdict_that_its_test_expects(verdict: str, expected: str, counts: Answer):
-    row = SentenceRow(requirement_record(verdict=verdict, extra={"expected": expected}), (), None)
+    row = SentenceRow(requirement_record(verdict=verdict, expected=expected), (), None)
     assert answer_to(ComparedSentence(None, row, ComparisonRule(0.95, 0.01))) is counts
 
 

@@ -49,7 +49,7 @@ EVIL = "<script>alert(1)</script> {x} \x1b[2J ‮ </style> url(file:///etc/passw
         ([], {"goal": "quick"}, "its goal 'quick' is too weak: 5 % of routers pass that miss a promise in 60 %"),
         (["INCONCLUSIVE"], {}, f"INCONCLUSIVE and not waived: '{THROUGHPUT}'"),
         ([], {"closed": False}, "it did not end, so that it has no manifest to sign"),
-        ([], {"extra": {"interrupted": "imix ≥ 1 Mpps"}}, "it is incomplete (unfinished: 0 trials of 'imix"),
+        ([], {"interrupted": "imix ≥ 1 Mpps"}, "it is incomplete (unfinished: 0 trials of 'imix"),
     ],
 )
 def test_what_cannot_be_signed_off(tmp_path: Path, verdicts: list[str], changes: dict[str, Any], words: str):

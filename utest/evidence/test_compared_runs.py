@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Sequence
@@ -21,11 +22,11 @@ from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.compared_runs import ComparedSentence, ComparisonRule, Proven, compare_runs, compare_sentences
-from lineproof.evidence.records import MarginRecord, RequirementRecord, dumps, measured
+from lineproof.evidence.records import MarginRecord, RequirementRecord, measured
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
-from support.evidence_builders import RUN, promised, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, promised, requirement_record, trial_record
 from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run
 from support.paths import VARIABLES
 
@@ -194,6 +195,7 @@ def sentence_row(
     folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
 ) -> SentenceRow:
     run = RunFolder.create(folder, RUN)
+    run.write_environment(ENVIRONMENT)
     for each in trials:
         run.add(replace(trial_record(), sentence=sentence, trial=each))
     run.add(requirement_record(sentence=sentence, verdict=verdict))
@@ -243,7 +245,7 @@ def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> No
     own = OwnPart(lossless_pps=5e6, received_pps=6e6)
     promise = requirement.promise(goal, load, LINK, own)
     record = requirement_record(sentence=sentence, own_part=own)
-    again = RequirementRecord.from_json(dumps(record.to_json()).encode()).promise
+    again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
     assert again == replace(promise, goal=goal.model_copy(update={"about": ""}))
 
 

@@ -189,13 +189,13 @@ def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str
     data["files"][name] = data["derived"][name] = "0" * 64
     write_rows(run / MANIFEST_FILE, [data], RUN)
     opened: list[Path] = []
-    real = Path.open
+    real = os.open
 
     def watched(path: Path, *args: Any, **options: Any) -> Any:
         opened.append(path)
         return real(path, *args, **options)
 
-    monkeypatch.setattr(Path, "open", watched)
+    monkeypatch.setattr(os, "open", watched)
     assert altered(run) == [f"{name} is missing"] and f"{name} is missing" in map(str, verified(run).altered)
     assert opened and all(path.is_relative_to(run) and ".." not in path.parts for path in opened)
 

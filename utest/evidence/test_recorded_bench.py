@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from lineproof.core.telemetry import Telemetry
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
-from lineproof.evidence.records import ReadingRecord, TrialRecord, dumps
+from lineproof.evidence.records import ReadingRecord, TrialRecord
 from lineproof.evidence.rejudge import RecordedBench, RecordMismatch
 from lineproof.project import Project
 from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading
@@ -47,7 +48,7 @@ def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedBench:
     rows = []
     for trial, standing in trials:
         whole = replace(trial_record(), trial=trial, evidence=standing.last)
-        rows.append(TrialRecord.from_json(dumps(whole.to_json()).encode()))
+        rows.append(TrialRecord.from_json(json.dumps(whole.to_json()).encode()))
     return bench(*rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from lineproof.core.trial import Fault, Problem
 from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
-from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord, dumps
+from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord
 from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
@@ -75,7 +76,7 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
     folder.add(warm_up)
     (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", A)
     assert (cut.trial.number, cut.trial.has_ended, cut.trial.run) == (1, False, RUN)
-    assert TrialRecord.from_json(dumps(cut.to_json()).encode()).trial == cut.trial
+    assert TrialRecord.from_json(json.dumps(cut.to_json()).encode()).trial == cut.trial
 
 
 @pytest.mark.parametrize(

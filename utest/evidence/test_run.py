@@ -52,7 +52,7 @@ def test_run_ids_sort_by_time_and_differ():
 @pytest.mark.parametrize(
     ("simulated", "testbed", "changes"),
     [
-        (True, "hardware", {"extra": {"simulated_because": ["x"]}}),
+        (True, "hardware", {"simulated_because": ("x",)}),
         (True, "hardware", {"clock_speed": 50.0}),
         (True, "hardware", {"versions": {"generator.server": "SIMULATED"}}),
         (True, "simulated", {}),

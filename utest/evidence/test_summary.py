@@ -40,16 +40,15 @@ def summarise(folder: Path) -> RunSummary:
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 
 
-def environment(ended: float | None = 9.0, **extra: Any) -> EnvironmentRecord:
+def environment(ended: float | None = 9.0, interrupted: str = "") -> EnvironmentRecord:
     goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
-    return EnvironmentRecord(
-        RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, extra={"suite": "Suite", "goal": goal, **extra}
-    )
+    extra = {"suite": "Suite", "goal": goal}
+    return EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, extra=extra, interrupted=interrupted)
 
 
-def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> Path:
+def left(folder: Path, killed: bool = False, name: str = RUN, interrupted: str = "") -> Path:
     """A run with a sentence that is judged; one that was *killed* has two trials of another."""
-    with_end = environment(None if killed else 9.0, **extra)
+    with_end = environment(None if killed else 9.0, interrupted)
     run = RunFolder.create(folder, name)
     run.write_environment(replace(with_end, run=run.run_id, ended=None))
     for number in (0, 1, 2):
@@ -159,7 +158,7 @@ def test_no_interval_goes_below_zero() -> None:
 
 
 def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
-    record = replace(ENVIRONMENT, extra={"study": "small", "suite": "study small"})
+    record = replace(ENVIRONMENT, study="small", extra={"suite": "study small"})
     recorder = Recorder(tmp_path, RUN, record)
     study = study_of(tmp_path)
     for each in measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [4.3, 4.3]}):
@@ -197,7 +196,7 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
 
 def test_columns_that_say_nothing_are_left_out() -> None:
     passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
-    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), None), (passed,), {}),))
+    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), ENVIRONMENT), (passed,), {}),))
     assert "margin" not in as_text(summary(shown)) + report(shown).partition("</style>")[2]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from lineproof.evidence.records import schema
 from lineproof.evidence.run_files import KINDS
 
 
 def texts() -> dict[str, str]:
     """Return each schema by file name."""
-    return {f"{kind.__name__}.json": json.dumps(schema(kind), indent=1) + "\n" for kind in KINDS}
+    return {f"{kind.__name__}.json": json.dumps(kind.json_schema(), indent=1) + "\n" for kind in KINDS}

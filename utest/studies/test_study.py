@@ -243,10 +243,10 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
         assert all(each == own.configured for each in known) and (known or not own.configured), variant
 
 
-@pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])
-def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: dict[str, object], says: str) -> None:
+@pytest.mark.parametrize(("study", "says"), [("netgate6100", "of study 'netgate6100'"), ("", "of no study")])
+def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: str, says: str) -> None:
     found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
-    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, extra=study)).close()
+    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, study=study)).close()
     with pytest.raises(TestbedError) as raised:
         Carried.of(tmp_path / "results" / RUN, found)
     assert f"run '{RUN}' is {says}, and cannot go on as 'small'" in str(raised.value)

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import CharacterisationRecord, MarginRecord, schema
+from lineproof.evidence.records import CharacterisationRecord, MarginRecord
 from lineproof.evidence.rejudge import rejudge
 from lineproof.evidence.run import read_run
 from support import robot_run
@@ -46,7 +46,7 @@ def test_results_are_as_published_and_name_their_trials(characterised: Path, res
     }
     trials = read_run(characterised).trials
     for item in results.values():
-        jsonschema.validate(item, schema(CharacterisationRecord))
+        jsonschema.validate(item, CharacterisationRecord.json_schema())
         assert item["simulated"]
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
         assert mine and {record.test for record in mine} == {item["test"]}

@@ -49,7 +49,7 @@ def rejudged(found: RejudgedRun, now: Mapping[str, Any]) -> Document:
     """Return each sentence with its verdict then and now, and why they differ. *now*: which Lineproof judged."""
     same, count = sum(item.same for item in found.sentences), len(found.sentences)
     title = f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
-    then = found.run.known_environment.code
+    then = found.run.environment.code
     judged = {"run": found.run.path.name, "then": _code(then), "now": _code(now)}
     words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.run.notes)]
     table = Table.of([_row(item) for item in found.sentences])

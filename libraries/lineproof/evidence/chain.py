@@ -8,10 +8,9 @@ A line that was edited is found by itself; one that was removed, added or moved 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from .records import dumps
 
 _OWN = b', "sha256": "'
 _END = b'"}'
@@ -26,9 +25,11 @@ def first_link(run: str) -> str:
 def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     """Return *data* as a line that follows one with the sum *previous*, and its own sum.
 
-    Raises ValueError as ``dumps``. Half a character, as of a file's name that is not UTF-8, becomes a question mark.
+    Raises ValueError if a number is not finite. Half a character, as of a file's name that is not UTF-8, becomes a
+    question mark.
     """
-    body = dumps({**data, "previous": previous}).encode(errors="replace")[:-1]
+    text = json.dumps({**data, "previous": previous}, ensure_ascii=False, allow_nan=False)
+    body = text.encode(errors="replace")[:-1]
     own = hashlib.sha256(body).hexdigest()
     return body + _OWN + own.encode() + _END + b"\n", own
 

@@ -364,29 +364,24 @@ def _why_not_comparable(before: RecordedRun, after: RecordedRun) -> list[str]:
 
 def not_finished(run: RecordedRun) -> list[str]:
     """Return what *run* lacks because it did not end, in words."""
-    lacks = [] if (run.path / MANIFEST_FILE).is_file() else ["was never closed: Robot was killed, or still runs"]
-    return lacks if run.environment else [*lacks, "has no environment.json: its testbed is not known"]
+    return [] if (run.path / MANIFEST_FILE).is_file() else ["was never closed: Robot was killed, or still runs"]
 
 
 def suite_of(run: RecordedRun) -> str:
     """Return the suite's name; that of the folder where nobody wrote it down."""
-    return str((run.environment and run.environment.extra.get("suite")) or run.path.resolve().name)
+    return str(run.environment.extra.get("suite") or run.path.resolve().name)
 
 
 def about_run(run: RecordedRun) -> str:
     """Return where *run* is, and what was tested on what."""
-    if (known := run.environment) is None:
-        return str(run.path)
-    goal = _extra(run, "goal").get("goal")
+    known, goal = run.environment, _extra(run, "goal").get("goal")
     tested = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
     return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, tested))}{f', goal {goal}' if goal else ''}"
 
 
 def _identity(run: RecordedRun) -> Mapping[str, object]:
     """Return what must be the same. The router's own versions are what may differ: they are what is tried."""
-    if (known := run.environment) is None:
-        return {}
-    goal, card = _extra(run, "goal"), _extra(run, "generator_card").get("card")
+    known, goal, card = run.environment, _extra(run, "goal"), _extra(run, "generator_card").get("card")
     ports = {f"{port.driver} at {port.speed_bps} bit/s" for port in known.ports}
     generator = known.versions.get("generator.server", "not known"), *sorted(ports), card
     return {
@@ -405,8 +400,7 @@ def _goal(name: object, terms: Mapping[str, object]) -> dict[str, object]:
 
 def _circumstances(run: RecordedRun) -> Mapping[str, object]:
     """Return what may differ, and is told: versions, the code that judged, the beginnings of the files' sums."""
-    if (known := run.environment) is None:
-        return {}
+    known = run.environment
     dirty, commit = " with changes" if known.code.get("dirty") is True else "", known.code.get("commit", "unknown")
     return {
         **{name: known.versions[name] for name in sorted(known.versions) if name != "generator.server"},
@@ -417,7 +411,7 @@ def _circumstances(run: RecordedRun) -> Mapping[str, object]:
 
 def _extra(run: RecordedRun, name: str) -> Mapping[str, Any]:
     """Return what the environment record of *run* holds by this *name*; empty where it does not."""
-    value = run.environment.extra.get(name) if run.environment else None
+    value = run.environment.extra.get(name)
     return value if isinstance(value, Mapping) else {}
 
 

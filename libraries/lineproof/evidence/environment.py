@@ -20,28 +20,23 @@ from ..session.plan import Plan
 from ..system import children
 from .records import EnvironmentRecord
 
-UNKNOWN = "unknown"
-
 GIT_LIMIT = 5.0
 """Seconds for each question to git."""
 
 
-def environment_record(
-    plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
-) -> EnvironmentRecord:
-    """Return that of a run of *plan* which begins now and here. *extra*: what there is beside its goal."""
+def environment_record(plan: Plan, run: str, extra: Mapping[str, Any], **fields: Any) -> EnvironmentRecord:
+    """Return that of a run of *plan* which begins now and here. *extra*: data beside its goal; *fields*: all others."""
     return EnvironmentRecord(
         run=run,
-        simulated=simulated,
         testbed=plan.testbed.testbed,
         platform=plan.platform.platform,
         software=plan.software_name,
-        clock_speed=clock_speed,
         started=time.time(),
         host=host_facts(),
         packages=package_versions(),
         code=code_identity(),
         extra={"goal": plan.goal.model_dump(), **extra},
+        **fields,
     )
 
 
@@ -51,7 +46,7 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     ``dirty``: tracked files differ from the commit. Both are ``unknown`` where the code is in no checkout, or git does
     not answer. *folder*: that of the package.
     """
-    found = {"version": __version__, "commit": UNKNOWN, "dirty": UNKNOWN}
+    found = {"version": __version__, "commit": "unknown", "dirty": "unknown"}
     # installed into an environment inside another project's checkout, the code is not that project's
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return found
@@ -73,12 +68,18 @@ def _git(folder: Path, *words: str) -> str | None:
 
 def host_facts() -> dict[str, Any]:
     """This machine: name, operating system, kernel, CPU, number of CPUs, memory in bytes, Python."""
+    system, cpu = platform.system(), platform.machine()
+    with contextlib.suppress(OSError):  # of a small container
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    with contextlib.suppress(OSError):
+        named = re.search(r"^model name\s*: (.+)", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        cpu = named[1] if named else cpu
     return {
         "name": platform.node(),
-        "system": _system(),
+        "system": system,
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": _cpu(),
+        "cpu": cpu,
         "cpus": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "python": platform.python_version(),
@@ -93,18 +94,3 @@ def package_versions() -> dict[str, str]:
         names = ("lineproof", *sorted(re.split(r"[^\w.-]", words)[0] for words in required))
         return {name: version(name) for name in names}
     return {}
-
-
-def _system() -> str:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
-    except OSError:
-        return platform.system()
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -24,7 +24,7 @@ from ..core.traffic.trex_streams import read_trex_profile
 from ..errors import ConfigError
 from ..files import read_file
 from ..json_text import parse_json
-from ..project import KINDS, Layers, Project
+from ..project import Layers, Project
 from ..session.plan import Plan
 from ..visible import shortened
 from .run import RecordedRun
@@ -62,20 +62,20 @@ def without_secrets(name: str, text: str) -> str:
 
 def input_files(plan: Plan) -> dict[str, Path]:
     """Path within the inputs -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
-    project = plan.project
     found: dict[str, Path] = {}
-    for kind in KINDS:
-        layers: Layers = getattr(project, kind)
-        named = {
-            "platforms": [f"{plan.platform.platform}.yaml"],
-            TESTBEDS: [f"{plan.testbed.testbed}.yaml"],
-            "goals": [f"{plan.goal.goal}.yaml"],
-            "studies": [],  # the run of one keeps its own
-            "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],
-            "programs": [path.name for path in project.programs.glob(f"{plan.testbed.generator_type}.yaml")],
-        }
-        paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))
-        for path in paths:
+    # the run of a study keeps its file itself
+    names = {
+        "platforms": plan.platform.platform,
+        TESTBEDS: plan.testbed.testbed,
+        "goals": plan.goal.goal,
+        "profiles": "*",
+        "generators": "*",
+        "programs": plan.testbed.generator_type,
+        "shells": plan.command_file.shell if plan.command_file else "",
+    }
+    for kind, name in names.items():
+        layers: Layers = getattr(plan.project, kind)
+        for path in layers.glob(f"{name}.yaml"):
             found[f"{'variables' if path.parent == layers.own else PACKAGED}/{kind}/{path.name}"] = path
     if plan.calibrations is not None and plan.calibration is not None:
         name = plan.calibration.file_name
@@ -117,7 +117,7 @@ def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
 
 def read_kept_plan(run: RecordedRun) -> Plan:
     """Return the plan of *run*, from the files kept in its folder and no others. Raises ConfigError."""
-    environment, root = run.known_environment, unpacked_inputs(run)
+    environment, root = run.environment, unpacked_inputs(run)
     if not any(root.iterdir()):
         raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", run.path)
     goal = environment.extra.get("goal")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..files import read_file
 from ..json_text import parse_json
 from .chain import breaks
 from .records import Manifest
@@ -114,7 +115,7 @@ def check_integrity(folder: Path) -> Integrity:
         if (folder / ALLURE).is_dir():
             raise ConfigError("holds no run: nothing was measured, as the set-up failed or was interrupted", folder)
         raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
-    contents = {name: _content(folder / name) for name in LINES if present.get(name)}
+    contents = {name: read_file(folder / name, LARGEST) for name in LINES if present.get(name)}
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items() if name != MANIFEST_FILE}
     notes: list[str] = []
     altered = [
@@ -169,15 +170,6 @@ def _differences(
             yield Alteration(name, ADDED)
         elif sums[name] != manifest.files[name]:
             yield Alteration(name, f"{CHANGED}: its SHA-256 was {manifest.files[name]}")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise ConfigError(f"is larger than {LARGEST >> 20} MB, which no run writes", path)
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
 
 
 def _single(content: bytes) -> tuple[dict[str, Any], list[bytes]]:

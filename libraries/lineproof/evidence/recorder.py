@@ -26,10 +26,6 @@ from ..session.plan import Plan
 from ..session.session import Session
 from .inputs import input_files, traffic_files, without_secrets
 from .records import (
-    EXPECTED,
-    INTERRUPTED,
-    SIMULATED_BECAUSE,
-    UNJUDGED,
     EnvironmentRecord,
     KnownAfterwards,
     MarginRecord,
@@ -61,24 +57,25 @@ class Recorder:
         self.folder = RunFolder.create(results, run_id)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
-        self.number = 0
-        """Of the current sentence within the run; 0 before the first."""
         self._passed: dict[tuple[str, bool, int], float] = {}
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = self._began = 0.0
         self._test = ""
-        self._about: Mapping[str, object] | None = None
+        self._about: Mapping[str, object] = {}
         self._expected = Ruling.PASS.value
-        self._trials: dict[int, int] = {}
-        """Of the current sentence: trial -> number of its problems, as it was kept."""
-        self._traffic = self._drains = 0.0
+        self._trials: list[Trial] = []
+        """Of the current sentence, as they were kept."""
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
         self._streams: tuple[Mapping[str, object], str] = {}, ""
         """The last streams, and the file that they are kept in."""
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
         """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
-        self._step_down: StepDown | None = None
+
+    @property
+    def number(self) -> int:
+        """Of the current sentence within the run; 0 before the first."""
+        return self.folder.requirements
 
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*; those of its traffic as soon as it is used."""
@@ -111,26 +108,31 @@ class Recorder:
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
         """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
-        if signs and self.environment.extra.get(SIMULATED_BECAUSE) != list(signs):
-            self.amend({SIMULATED_BECAUSE: list(signs)}, simulated=True)
+        if signs and self.environment.simulated_because != tuple(signs):
+            self.amend({}, simulated=True, simulated_because=tuple(signs))
 
     def begin(self, test: str, about: Mapping[str, object] | None = None, expected: str = Ruling.PASS.value) -> None:
         """Begin the records of a sentence of *test*, which passes with the verdict *expected*.
 
         *about*: its documentation and tags, for the record.
         """
-        self.number = self.folder.next_requirement()
         self._keep_telemetry()
+        self.folder.next_requirement()
         self._started, self._began = time.time(), time.monotonic()
-        self._test, self._about, self._expected = test, about, expected
-        self._trials = {}
-        self._traffic = self._drains = 0.0
-        self._step_down = None
+        self._test, self._trials = test, []
+        self._about, self._expected = about or {}, expected
 
-    def keep_trial(self, requirement: TrafficWords, trial: Trial, session: Session, evidence: str = "") -> None:
+    def keep_trial(
+        self,
+        requirement: TrafficWords,
+        trial: Trial,
+        session: Session,
+        evidence: str = "",
+        step_down: StepDown | None = None,
+    ) -> None:
         """Append one trial of the current sentence or traffic (number 0: warm-up), measured on *session*.
 
-        *evidence*: what the trial shows ("": it is not judged).
+        *evidence*: what the trial shows ("": it is not judged). *step_down*: the counts while its load changed.
         """
         profile, streams = requirement.profile, session.generator.streams
         self._keep_traffic(profile)
@@ -150,17 +152,13 @@ class Recorder:
             streams=self._streams[1],
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
-            step_down=self._step_down,
+            step_down=step_down,
         )
-        self._step_down = None
-        self._traffic += trial.outcome.duration
-        self._drains += trial.outcome.readings.get("drain", 0.0)
-        if trial.number:
-            self._trials[trial.number] = len(trial.problems)
-            lost_nothing = trial.is_clean and trial.lost == 0 and trial.offered > 0
-            if evidence == KEEPS or (lost_nothing and not evidence):
-                key = _traffic(requirement)
-                self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
+        self._trials.append(trial)
+        lost_nothing = trial.is_clean and trial.lost == 0 and trial.offered > 0
+        if trial.number and (evidence == KEEPS or (lost_nothing and not evidence)):
+            key = _traffic(requirement)
+            self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -168,8 +166,13 @@ class Recorder:
 
         The rest is set-up, readings of the router and pauses.
         """
-        wall = time.monotonic() - self._began
-        return {"traffic_s": round(self._traffic, 3), "drains_s": round(self._drains, 3), "wall_s": round(wall, 3)}
+        outcomes = [trial.outcome for trial in self._trials if not trial.run]
+        spent = {
+            "traffic_s": sum(outcome.duration for outcome in outcomes),
+            "drains_s": sum(outcome.readings.get("drain", 0.0) for outcome in outcomes),
+            "wall_s": time.monotonic() - self._began,
+        }
+        return {name: round(seconds, 3) for name, seconds in spent.items()}
 
     def _keep_traffic(self, profile: Profile) -> None:
         if self._catalogue is not None and profile.name not in self._kept_traffic:
@@ -179,17 +182,20 @@ class Recorder:
 
     def listener(self, requirement: Requirement, session: Session) -> Listener:
         """Return what keeps all that it hears of the current sentence, judged on *session*."""
+        step_down: StepDown | None = None
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:
+            nonlocal step_down
             if isinstance(event, Reading):
                 self._add(ReadingRecord, requirement=self.number, reading=event)
                 if event.telemetry is not None:
                     self._telemetry.append((event.moment, event.telemetry.raw))
             elif isinstance(event, StepDown):
-                self._step_down = event  # of the next trial
+                step_down = event  # of the next trial
             else:
                 evidence = "" if event.standing is None else event.standing.last
-                self.keep_trial(requirement, event.trial, session, evidence)
+                self.keep_trial(requirement, event.trial, session, evidence, step_down)
+                step_down = None
 
         return hear
 
@@ -245,7 +251,7 @@ class Recorder:
             link_bps=verdict.link_bps,
             load_pps=promise.load_pps,
             cores=requirement.cores,
-            trials=tuple(self._trials),
+            trials=tuple(trial.number for trial in self._trials if trial.number),
             started=self._started,
             ended=time.time(),
             tolerance=tolerance,
@@ -259,11 +265,11 @@ class Recorder:
             why=None if verdict.ruling is Ruling.PASS else verdict.why,
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
+            expected=self._expected,
             extra={
+                ABOUT: dict(self._about),
                 "figures": dict(verdict.figures),
                 "time": self.seconds,
-                **({ABOUT: dict(self._about)} if self._about else {}),
-                **({EXPECTED: self._expected} if self._expected != Ruling.PASS.value else {}),
                 "router_drops": dict(verdict.router_drops or {}),
                 **({"recovery": reconnection} if reconnection else {}),
                 **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
@@ -287,32 +293,33 @@ class Recorder:
 
     def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
         """Return the problems of *trials* that are not in their records."""
+        kept = {trial.number: len(trial.problems) for trial in self._trials}
         afterwards: dict[tuple[Problem, ...], list[int]] = {}
         for trial in trials:
-            if problems := trial.problems[self._trials.get(trial.number, 0) :]:
+            if problems := trial.problems[kept.get(trial.number, 0) :]:
                 afterwards.setdefault(problems, []).append(trial.number)
         return tuple(KnownAfterwards(tuple(numbers), problems) for problems, numbers in afterwards.items())
 
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
-        copy, trial = replace(record, run=self.folder.run_id, requirement=self.number), record.trial
-        self.folder.add(copy)
-        self._trials[trial.number] = len(trial.problems)
+        self.folder.add(replace(record, run=self.folder.run_id, requirement=self.number))
+        self._trials.append(record.trial)
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
-        """Note the end and write the manifest; returns the sum of the records. Harmless when repeated.
+        """Note the end and write the manifest; returns the sum of the records.
 
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
         set-up failed.
         """
         self._keep_telemetry()
-        first = self.environment.ended is None
-        if first:
-            reasons = {INTERRUPTED: interrupted, UNJUDGED: unjudged}
-            extra = {**self.environment.extra, **{key: words for key, words in reasons.items() if words}}
-            ended = time.time()
-            self.environment = replace(self.environment, ended=ended, cpu_steal_percent=cpu_steal_percent, extra=extra)
-        return self.folder.close(self.environment if first else None)
+        ended = replace(
+            self.environment,
+            ended=time.time(),
+            cpu_steal_percent=cpu_steal_percent,
+            interrupted=interrupted,
+            unjudged=unjudged,
+        )
+        return self.folder.close(ended)
 
 
 def _traffic(words: TrafficWords) -> tuple[str, bool, int]:

@@ -7,12 +7,12 @@ has no end or is not known is ``null`` (:mod:`~lineproof.core.json_types`).
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self, get_args
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -37,24 +37,6 @@ from ..visible import shortened
 from .rates import is_set_aside
 from .recorded_sentence import recorded_requirement
 
-INTERRUPTED = "interrupted"
-"""Key of the sentence in which the run was ended, in the environment record's extra data."""
-
-SIMULATED_BECAUSE = "simulated_because"
-"""Key of the signs of a simulation, in words, in the environment record's extra data."""
-
-STUDY = "study"
-"""Key of the study's name in the same data; the run of a suite has none."""
-
-UNJUDGED = "unjudged"
-"""Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
-
-EXPECTED = "expected"
-"""Key of the verdict with which a sentence's test passes, if that is another than PASS, in its extra data."""
-
-VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-VERDICTS: tuple[str, ...] = get_args(VerdictWord)
-
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -72,10 +54,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON data. Raises ValueError if something in it is not JSON data."""
-        try:
-            return {"schema": self.schema, **_adapter(type(self)).dump_python(self, mode="json")}
-        except ValueError as error:
-            raise ValueError(f"a {self.schema} record cannot be written as JSON: {error}") from None
+        return {"schema": self.schema, **_adapter(type(self)).dump_python(self, mode="json")}
 
     @classmethod
     def from_json(cls, text: bytes) -> Self:
@@ -90,26 +69,17 @@ class Record:
             raise ValueError(_first_misfit(error)) from None
         return record
 
-
-_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-LINKS = ("previous", "sha256")
-"""Keys at the end of each line, after those of the record."""
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema (draft 2020-12) of the record's line, with the links of its :mod:`.chain`."""
+        found = _adapter(cls).json_schema(mode="serialization")
+        links = {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in ("previous", "sha256")}
+        found["properties"] |= links
+        found["required"] = [*found["required"], *links]
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{cls.schema}", **found}
 
 
-def schema(kind: type[Record]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a record's line (:mod:`.chain`), as ``schema(TrialRecord)``."""
-    found = _adapter(kind).json_schema(mode="serialization")
-    found["properties"] |= {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in LINKS}
-    found["required"] = [*found["required"], *LINKS]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{kind.schema}", **found}
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _first_misfit(error: ValidationError) -> str:
@@ -173,13 +143,13 @@ class RequirementRecord(RunRecord):
     why that of the run which was named is not evidence; ``runs`` whose trials are, with their number. ``why``: the
     explanation of its loss; None: nobody asked. ``deviations``: from RFC 2544 section 23 and RFC 9971, in words.
     ``breakdown``: what went wrong with the testbed before or between the trials, and ended them; None: nothing.
-    ``extra``: JSON data for people and other programs.
+    ``expected``: the verdict with which its test passes. ``extra``: JSON data for people and other programs.
     """
 
     number: Count
     test: str
     sentence: str
-    verdict: VerdictWord
+    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
     message: str
     goal: str
     goal_terms: Mapping[str, Any]
@@ -203,6 +173,7 @@ class RequirementRecord(RunRecord):
     why: Why | None = None
     deviations: tuple[str, ...] = ()
     breakdown: str | None = None
+    expected: Literal["PASS", "FAIL", "INCONCLUSIVE"] = "PASS"
     extra: Mapping[str, Any] = field(default_factory=dict)
     schema: Literal["lineproof.requirement/4"] = "lineproof.requirement/4"
 
@@ -233,10 +204,9 @@ class RequirementRecord(RunRecord):
     @property
     def counts_as(self) -> str:
         """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
-        expected = self.extra.get(EXPECTED, "PASS")
-        if expected == "PASS":
-            return self.verdict
-        return "PASS" if self.verdict == expected else "INCONCLUSIVE"
+        if self.verdict == self.expected:
+            return "PASS"
+        return self.verdict if self.expected == "PASS" else "INCONCLUSIVE"
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -255,7 +225,9 @@ class EnvironmentRecord(RunRecord):
     during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
     None: the run did not finish. ``code``: which Lineproof it was (:func:`~.environment.code_identity`). ``ports``: the
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
-    generator's machine, as it was before anything was started on it.
+    generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
+    ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
+    ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed.
     """
 
     testbed: str
@@ -274,15 +246,11 @@ class EnvironmentRecord(RunRecord):
     interfaces: Mapping[str, str] = field(default_factory=dict)
     router_facts: RouterFacts | None = None
     generator_host: RouterFacts | None = None
+    study: str = ""
+    simulated_because: tuple[str, ...] = ()
+    interrupted: str = ""
+    unjudged: str = ""
     schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
-
-
-def dumps(data: Mapping[str, Any]) -> str:
-    """Return a record as one line of JSON. Raises ValueError if a number is not finite or something is no JSON data."""
-    try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from ..session.power import PoweredTrials
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .records import INTERRUPTED, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
+from .records import EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 
@@ -237,7 +237,7 @@ def _why_not(error: BaseException) -> str:
 
 def _of_sentence(run: RecordedRun, plan: Plan, record: RequirementRecord) -> RecordedBench:
     trials, readings = run.trials_by_number.get(record.number, ()), run.readings_by_number.get(record.number, ())
-    return RecordedBench(plan, run.known_environment, record, trials, readings)
+    return RecordedBench(plan, run.environment, record, trials, readings)
 
 
 # -- the run's own sentences -------------------------------------------------------------------------------------------
@@ -293,8 +293,8 @@ def rejudge(folder: Path) -> RejudgedRun:
     Raises ConfigError, above all where the folder was altered.
     """
     run = read_run(folder)
-    environment, plan = run.known_environment, read_kept_plan(run)
-    interrupted, judged = environment.extra.get(INTERRUPTED), {record.number for record in run.requirements}
+    environment, plan = run.environment, read_kept_plan(run)
+    interrupted, judged = environment.interrupted, {record.number for record in run.requirements}
     tried = {item.requirement for item in run.trials if item.evidence and item.sentence != interrupted}
     changed: tuple[str, ...] = ()
     if (lonely := sorted(tried - judged)) and environment.ended is not None:
@@ -414,7 +414,7 @@ def _of_margins(run: RecordedRun, plan: Plan) -> Iterator[RecordedBench]:
             there = [item for item in trials if item.trial.outcome.load.pps == pps]
             later = [item.trial for item in trials[trials.index(there[-1]) :]]
             again = any(trial.lost < RESTART_LOSS * trial.offered for trial in later)
-            yield RecordedBench(plan, run.known_environment, record, there, (), pps, again)
+            yield RecordedBench(plan, run.environment, record, there, (), pps, again)
 
 
 def _another_verdict(

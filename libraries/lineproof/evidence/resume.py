@@ -40,7 +40,7 @@ class EarlierRun:
     """The trials of an earlier run's suite, sentence by sentence, each given out once, in order."""
 
     def __init__(self, run: RecordedRun) -> None:
-        self.run, self.environment = run, run.known_environment
+        self.run, self.environment = run, run.environment
         self._left = list(_sentences(run, self.environment.run))
 
     @classmethod
@@ -65,7 +65,7 @@ class EarlierRun:
             except ConfigError as altered:  # nobody knows which suite it was
                 error = altered
                 continue
-            if run.known_environment.extra.get("suite") == suite:
+            if run.environment.extra.get("suite") == suite:
                 return cls(run)
         raise error
 

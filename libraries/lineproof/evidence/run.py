@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,8 +30,6 @@ from ..visible import shortened
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, manifest_in
 from .records import (
-    SIMULATED_BECAUSE,
-    STUDY,
     CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
@@ -67,9 +66,6 @@ STREAMS = "streams"
 """Of the names of inputs, the folder of what the generator was told to send."""
 _INPUT_NAME = re.compile(rf"(?:variables|packaged|calibrations|files|programs|{STREAMS})(?:/[^/\0]{{1,255}}){{1,8}}")
 
-_LARGEST_TESTBED = 1 << 20
-"""Bytes."""
-
 
 def new_run_id(now: datetime) -> str:
     """Return a run's name: UTC to the second, then a random suffix. Sorts by time."""
@@ -82,7 +78,8 @@ class RunFolder:
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
-        self._requirements = 0
+        self.requirements = 0
+        """The number of the last requirement; 0 before the first."""
         link = first_link(run_id)
         self._ends = dict.fromkeys(RECORDS, (b"", link, link))
         """By file: the line that may or may not be written, and the link of the next one without it and with it."""
@@ -94,18 +91,15 @@ class RunFolder:
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
-        number, path = 1, results / run_id
+        path = results / run_id
         try:
-            results.mkdir(parents=True, exist_ok=True)
-            while True:
+            for number in count(2):
                 # Allure may have made the first one already
-                with contextlib.suppress(FileExistsError):
-                    path.mkdir()
+                path.mkdir(parents=True, exist_ok=True)
                 try:
                     (path / RECORDS[0]).touch(exist_ok=False)
                     break
                 except FileExistsError:
-                    number += 1
                     path = results / f"{run_id}-{number}"
             for file in RECORDS[1:]:
                 (path / file).touch(exist_ok=False)
@@ -119,8 +113,8 @@ class RunFolder:
 
     def next_requirement(self) -> int:
         """Return the number of the next requirement of this run, from 1."""
-        self._requirements += 1
-        return self._requirements
+        self.requirements += 1
+        return self.requirements
 
     def add(self, record: Record) -> None:
         """Append *record* to the file of its kind. Raises TestbedError if it cannot be written."""
@@ -213,23 +207,16 @@ class RecordedRun:
     path: Path
     trials: tuple[TrialRecord, ...]
     requirements: tuple[RequirementRecord, ...]
-    environment: EnvironmentRecord | None
+    environment: EnvironmentRecord
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
     results: tuple[Record, ...] = ()
     kept: tuple[InputRecord, ...] = ()
 
     @property
-    def known_environment(self) -> EnvironmentRecord:
-        """The record of its environment. Raises ConfigError without one."""
-        if self.environment is None:
-            raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", self.path)
-        return self.environment
-
-    @property
     def measurements(self) -> tuple[MeasurementRecord, ...] | None:
         """The measurements of a study; None: it is no run of one."""
-        if self.environment is None or STUDY not in self.environment.extra:
+        if not self.environment.study:
             return None
         return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
@@ -280,17 +267,23 @@ class RecordedRun:
     @property
     def testbed_kinds(self) -> frozenset[str]:
         """The kinds that its files of testbeds name. Raises ConfigError."""
-        return frozenset(filter(None, (_testbed_kind(*named) for named in self.inputs.items())))
+        kinds = set[str]()
+        for name, content in self.inputs.items():
+            # nobody writes one of more than 1 MiB
+            if "/testbeds/" in name and len(content) <= 1 << 20:
+                with contextlib.suppress(ConfigError):
+                    data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
+                    kinds |= {str(data["kind"])} if isinstance(data, dict) and data.get("kind") else set()
+        return frozenset(kinds)
 
     @property
     def simulated(self) -> bool:
         """Return whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
         known = self.environment
-        timed: tuple[EnvironmentRecord | TrialRecord, ...] = (*filter(None, (known,)), *self.trials)
         return (
-            any(record.simulated or record.clock_speed != 1 for record in timed)
-            or any(record.simulated for record in self.requirements)
-            or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
+            any(record.simulated for record in (known, *self.trials, *self.requirements))
+            or any(speed != 1 for speed in (known.clock_speed, *(record.clock_speed for record in self.trials)))
+            or bool(known.simulated_because or simulation_signs(known.versions))
             or "simulated" in self.testbed_kinds
         )
 
@@ -303,16 +296,6 @@ def _by_number(records: Iterable[N]) -> dict[int, list[N]]:
     for record in records:
         by_number.setdefault(record.requirement, []).append(record)
     return by_number
-
-
-def _testbed_kind(name: str, content: bytes) -> str:
-    """Return the kind of testbed that the input *name* describes; "" if it is no testbed's file."""
-    if "/testbeds/" not in name or len(content) > _LARGEST_TESTBED:
-        return ""
-    with contextlib.suppress(ConfigError):
-        data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
-        return str(data.get("kind") or "") if isinstance(data, dict) else ""
-    return ""
 
 
 def read_run(folder: Path) -> RecordedRun:
@@ -330,10 +313,10 @@ def recorded_run(state: Integrity) -> RecordedRun:
     records, misfits = state.parsed()
     for first in misfits:
         raise ConfigError(first.words, state.path / first.file, first.line)
-    notes, environment = list(state.notes), next(iter(records[ENVIRONMENT_FILE]), None)
-    if environment is None:
-        notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
-    notes += [
+    if not records[ENVIRONMENT_FILE]:
+        # it is written before any record: a run that was killed before it has measured nothing
+        raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)
+    notes = [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
         for record in records[REQUIREMENTS]
         if not is_installed(record.quantity)
@@ -342,8 +325,8 @@ def recorded_run(state: Integrity) -> RecordedRun:
         state.path,
         records[TRIALS],
         records[REQUIREMENTS],
-        environment,
-        tuple(notes),
+        records[ENVIRONMENT_FILE][0],
+        (*state.notes, *notes),
         records[READINGS],
         records[RESULTS],
         records[INPUTS],

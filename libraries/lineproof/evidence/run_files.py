@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..files import read_file
 from . import records
 
 TRIALS = "trials.jsonl"
@@ -104,8 +105,4 @@ def derived_sums(folder: Path) -> dict[str, str]:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file. Raises ConfigError if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    return hashlib.sha256(read_file(path)).hexdigest()

@@ -20,7 +20,7 @@ from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
 from .rates import is_set_aside, percent
 from .recorder import ABOUT
-from .records import INTERRUPTED, MarginRecord, RequirementRecord, measured
+from .records import MarginRecord, RequirementRecord, measured
 from .run import RecordedRun
 
 NOTHING, NOT_SEARCHED = "–", "not searched"
@@ -171,8 +171,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     A sentence that was tried again, and judged then, is finished. Warm-ups do not count as trials.
     """
     judged = {(record.test, record.sentence): record.number for record in run.requirements}
-    numbers, environment = {record.number for record in run.requirements}, run.environment
-    ended = environment is not None and environment.ended is not None
+    numbers, ended = {record.number for record in run.requirements}, run.environment.ended is not None
     begun: dict[tuple[str, str], int] = {}
     for number, records in run.trials_by_number.items():
         name, trials = (records[0].test, records[0].sentence), sum(bool(record.trial.number) for record in records)
@@ -180,7 +179,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
         to_be_judged = any(record.evidence for record in records) or not (ended or trials)
         if to_be_judged and number not in numbers and number > judged.get(name, 0):
             begun[name] = trials
-    interrupted = str(environment.extra.get(INTERRUPTED, "")) if environment else ""
+    interrupted = run.environment.interrupted
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun

@@ -21,7 +21,7 @@ from ..errors import LineproofError, in_words
 from ..units import counted
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .recorder import SLA
-from .records import UNJUDGED, VERDICTS, EnvironmentRecord
+from .records import EnvironmentRecord
 from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
@@ -48,13 +48,13 @@ class RunSummary:
     @property
     def suite(self) -> str:
         """The suite's name; "" where nobody wrote it down."""
-        return str(self.run.environment.extra.get("suite", "")) if self.run.environment else ""
+        return str(self.run.environment.extra.get("suite", ""))
 
     @property
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
         verdicts = Counter[str](row.record.counts_as for row in self.rows)
-        outcome = self.instead or ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
+        outcome = self.instead or ", ".join(f"{verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
         return f"{self.suite or self.run.path.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
 
@@ -72,9 +72,9 @@ def summary_of(run: RecordedRun) -> RunSummary:
     environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
     begun = unfinished_sentences(run) if run.measurements is None else {}
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
-    if environment is None or environment.ended is None:
+    if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
-    facts = _facts(environment) if environment else {}
+    facts = _facts(environment)
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
@@ -83,8 +83,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
     elif not rows and (methods := run.methods):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
-    elif not rows and not lacks and environment and (unjudged := environment.extra.get(UNJUDGED)):
-        instead = f"nothing was judged: {unjudged}"
+    elif not rows and not lacks and environment.unjudged:
+        instead = f"nothing was judged: {environment.unjudged}"
     return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
 
 

@@ -27,7 +27,7 @@ from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
-from ..evidence.records import SIMULATED_BECAUSE, RequirementRecord, TrialRecord
+from ..evidence.records import RequirementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, summary, summary_of
@@ -100,7 +100,6 @@ class AcceptanceKeywords(Component):
             DESCRIPTION: plan.platform.description,
             FINGERPRINTS: fingerprints(plan),
             "replaced": list(plan.replaced),
-            SIMULATED_BECAUSE: list(session.simulation_signs) if session.simulated else [],
             "resumed_from": self._earlier.environment.run if self._earlier else "",
             LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
         }
@@ -110,6 +109,7 @@ class AcceptanceKeywords(Component):
             simulated=session.simulated,
             clock_speed=facts.clock_speed,
             extra={key: value for key, value in extra.items() if value},
+            simulated_because=tuple(session.simulation_signs) if session.simulated else (),
         )
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import TestbedError
 from ..evidence.recorder import Recorder
-from ..evidence.records import STUDY, MeasurementRecord, TrialRecord
+from ..evidence.records import MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS, differences
 from ..evidence.run import read_run
 from ..units import counted
@@ -48,8 +48,8 @@ class Carried:
         Raises ConfigError, TestbedError naming what has changed.
         """
         run = read_run(folder)
-        extra, name = run.known_environment.extra, run.known_environment.run
-        if (study := extra.get(STUDY)) != prepared.study.study:
+        extra, name = run.environment.extra, run.environment.run
+        if (study := run.environment.study) != prepared.study.study:
             of = f"of study '{study}'" if study else "of no study"
             raise TestbedError(
                 f"run '{name}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"

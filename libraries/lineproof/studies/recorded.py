@@ -28,7 +28,7 @@ def _study_of(run: RecordedRun) -> Study:
     kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
     if not kept:
         raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", run.path)
-    repeats = run.environment.extra.get(REPEATS) if run.environment is not None else None
+    repeats = run.environment.extra.get(REPEATS)
     study = load_study(kept[0])
     return study.model_copy(update={"repeats": repeats}) if isinstance(repeats, int) else study
 
@@ -36,11 +36,9 @@ def _study_of(run: RecordedRun) -> Study:
 def read_results(folder: Path) -> StudyResults:
     """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
     run = read_run(folder)
-    records, environment = run.measured, run.environment
-    study = _study_of(run)
+    records, environment, study = run.measured, run.environment, _study_of(run)
     planned = len(steps_of(study))
-    name, testbed = (environment.run, environment.testbed) if environment else (folder.name, "")
-    machine = _machine_words(environment.host) if environment else ""
+    name, testbed, machine = environment.run, environment.testbed, _machine_words(environment.host)
     found = results_of(study, records, run=name, folder=folder, testbed=testbed, planned=planned, machine=machine)
     carried = Counter(record.carried_from for record in records if record.carried_from)
     total = counted(len(records), "measurement")

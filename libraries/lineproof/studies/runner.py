@@ -13,7 +13,7 @@ from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
-from ..evidence.records import STUDY, EnvironmentRecord, MeasurementRecord
+from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
 from ..evidence.summary import DESCRIPTION
@@ -99,8 +99,8 @@ class StudyRun:
             run,
             simulated=any(each.testbed.kind == "simulated" for each in prepared.plans.values()),
             clock_speed=plan.clock_speed,
+            study=prepared.study.study,
             extra={
-                STUDY: prepared.study.study,
                 REPEATS: prepared.study.repeats,
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,

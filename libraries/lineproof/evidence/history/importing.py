@@ -64,8 +64,6 @@ def import_run(store: HistoryStore, path: Path, replace: bool = False) -> Import
 
 def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
     environment = recorded.environment
-    if environment is None:
-        raise ConfigError("has no environment.json, which says what was tested", state.path)
     names = ("run", "simulated", "started", "testbed", "platform", "software")
     return _stored(
         **{name: getattr(environment, name) for name in names},

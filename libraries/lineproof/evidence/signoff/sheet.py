@@ -98,7 +98,7 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
     manifest = sha256_of(folder / MANIFEST_FILE) if (folder / MANIFEST_FILE).is_file() else ""
-    environment, made = run.known_environment, now.replace(microsecond=0)
+    environment, made = run.environment, now.replace(microsecond=0)
     return Sheet(run, summary, environment, told, manifest, made, again, reasons, draft)
 
 
