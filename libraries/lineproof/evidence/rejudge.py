@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
 
 from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import own_part
@@ -46,7 +45,6 @@ from ..session.explaining import explained
 from ..session.generator import measured_limits
 from ..session.judging import judge, promised
 from ..session.plan import Plan
-from ..session.power import PoweredTrials
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
@@ -138,11 +136,6 @@ class RecordedBench:
     # -- the bench: see :class:`..session.bench.Bench` --------------------------------------------------------------
 
     @property
-    def power_text(self) -> str:
-        """Where the power came from, in words."""
-        return PoweredTrials(self.plan.testbed.power, self.plan.platform.watts, _never, _never, sudo=False).text
-
-    @property
     def restarts(self) -> int:
         """How many restarts of the router were noticed where nothing was read for the verdict."""
         known = (problem for part in self.record.known_afterwards for problem in part.problems)
@@ -225,10 +218,6 @@ class RecordedBench:
     def problems(self) -> tuple[str, ...]:
         """Return nothing: the breakdown names them."""
         return ()
-
-
-def _never(*_: object) -> NoReturn:
-    raise TestbedError("nothing is measured in a recorded run")
 
 
 def _why_not(error: BaseException) -> str:
