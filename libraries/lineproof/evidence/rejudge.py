@@ -26,7 +26,7 @@ from ..core.registry import is_installed
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import Fault, Measure, Outcome, Problem, Trial, read_trial
+from ..core.trial import Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
@@ -92,14 +92,11 @@ class RecordedBench:
 
     def _doubted(self, trial: Trial, promise: Promise) -> Trial:
         """Return a trial of an earlier run with today's doubts, and what else its record says was known of it."""
-
-        def key(problem: Problem) -> tuple[object, ...]:
-            return problem.fault, problem.frames, problem.directions
-
         again = read_trial(trial.number, trial.outcome, self.tolerance, self.clock_speed)
         problems = with_doubts(again, promise.conditions, promise.quantity.doubts).problems
-        known = set(map(key, problems))
-        return replace(trial, problems=(*problems, *(other for other in trial.problems if key(other) not in known)))
+        known = {replace(problem, detail="") for problem in problems}
+        others = (problem for problem in trial.problems if replace(problem, detail="") not in known)
+        return replace(trial, problems=(*problems, *others))
 
     def compare(self, event: EndedTrial | Reading | StepDown) -> None:
         """Compare a trial that was judged with its record."""
@@ -145,24 +142,23 @@ class RecordedBench:
             raise TestbedError(self.record.breakdown)
 
     def measure_of(self, promise: Promise, hear: Listener) -> Measure:
-        """Return what gives out the recorded outcomes."""
-        return lambda load, seconds: self._outcome(promise)
+        """Return what gives out the recorded outcomes. They need not be as asked for, if they prove as much."""
+        needed, least = promise.quantity.trial_seconds(promise), 1 - SAME_LOAD
 
-    def _outcome(self, promise: Promise) -> Outcome:
-        """Return the next trial's outcome. What was asked for then is no part of the rule, if it proves as much."""
-        if self.judged >= len(self.trials):
-            if self.record.breakdown is not None:
-                raise TestbedError(self.record.breakdown)
-            raise RecordMismatch(f"a verdict needs more than the {len(self.trials)} recorded trials now")
-        trial, seconds = self.trials[self.judged].trial, promise.quantity.trial_seconds(promise)
-        self.judged += 1
-        pps, duration, least = trial.outcome.load.pps, trial.outcome.duration, 1 - SAME_LOAD
-        if not least <= pps / promise.load_pps <= (1 + MOST_EXTRA) / least or duration < seconds * least:
-            raise RecordMismatch(
-                f"trial {trial.number} is one of {seconds:g} s at {si(promise.load_pps, 'pps')} now, and the"
-                f" recorded one took {duration:g} s at {si(pps, 'pps')}"
-            )
-        return trial.outcome
+        def outcome(load: Load, seconds: float) -> Outcome:
+            if self.judged >= len(self.trials):
+                if self.record.breakdown is not None:
+                    raise TestbedError(self.record.breakdown)
+                raise RecordMismatch(f"a verdict needs more than the {len(self.trials)} recorded trials now")
+            trial = self.trials[self.judged].trial
+            self.judged += 1
+            pps, duration = trial.outcome.load.pps, trial.outcome.duration
+            if not least <= pps / promise.load_pps <= (1 + MOST_EXTRA) / least or duration < needed * least:
+                now = f"trial {trial.number} is one of {needed:g} s at {si(promise.load_pps, 'pps')} now"
+                raise RecordMismatch(f"{now}, and the recorded one took {duration:g} s at {si(pps, 'pps')}")
+            return trial.outcome
+
+        return outcome
 
     def read(self, moment: str) -> Telemetry:
         """Return what the next reading at this *moment* came to. Raises as it did.
