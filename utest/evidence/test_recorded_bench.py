@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.evidence.records import ReadingRecord, TrialRecord, dumps
 from lineproof.evidence.rejudge import RecordedBench, RecordMismatch
+from lineproof.evidence.run import RecordedRun
 from lineproof.project import Project
 from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading, nobody
 from lineproof.session.plan import Plan
@@ -37,9 +39,13 @@ FAULTS = st.sampled_from(((), (), (), (Fault.LINK_DOWN,), (Fault.UNDER_OFFERED,)
 TRIALS = st.lists(st.tuples(SHARES, st.sampled_from((1.0, 1.0, 0.9)), FAULTS), min_size=60, max_size=60)
 
 
-def bench(*trials: TrialRecord, readings: Sequence[ReadingRecord] = (), **changes: Any) -> RecordedBench:
+def bench(*trials: TrialRecord, readings: Sequence[Reading] = (), **changes: Any) -> RecordedBench:
     """A bench that knows nothing but the records of a sentence."""
-    return RecordedBench(PLAN, ENVIRONMENT, requirement_record(**changes), trials, readings)
+    record = requirement_record(**changes)
+    named = [replace(trial, requirement=record.number) for trial in trials]
+    read = [ReadingRecord(RUN, True, record.number, reading) for reading in readings]
+    run = RecordedRun(Path("run"), tuple(named), (record,), ENVIRONMENT, readings=tuple(read))
+    return RecordedBench(run, PLAN, record)
 
 
 def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedBench:
@@ -113,7 +119,7 @@ def test_readings_are_those_of_their_moment_and_fail_as_they_did():
         Reading("trial 3", None, "the router restarted", restarted=True),
         Reading(AFTER, Telemetry(9.0, {})),
     ]
-    sentence = bench(readings=[ReadingRecord(RUN, True, 1, reading) for reading in readings])
+    sentence = bench(readings=readings)
     with pytest.raises(TestbedError, match=r"^the link dropped$"):
         sentence.read("trial 1")
     assert sentence.read(BEFORE).uptime == 1.0

@@ -38,7 +38,7 @@ from ..session.plan import Plan
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .records import INTERRUPTED, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
+from .records import INTERRUPTED, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 
@@ -55,26 +55,27 @@ class RecordMismatch(Exception):
 
 @dataclass(eq=False)
 class RecordedBench:
-    """The trials of *record*, and its *readings*, in place of a testbed, each given out once.
+    """The trials of *record* in *run*, and its readings, in place of a testbed, each given out once.
 
-    *kept*: its trials, those of the runs that its own went on with first. *searched*: they are those of one load of the
-    search for its margin, and no readings go with them. ``differences``: where a trial shows something else now than
-    its record says, or has other problems. ``judged``: how many trials were given out.
+    *searched*: the trials are those of one load of the search for its margin, and no readings go with them.
+    ``differences``: where a trial shows something else now than its record says, or has other problems. ``judged``: how
+    many trials were given out.
     """
 
+    run: RecordedRun
     plan: Plan
-    environment: EnvironmentRecord
     record: RequirementRecord
-    kept: Sequence[TrialRecord]
-    readings: Sequence[ReadingRecord] = ()
-    searched: bool = False
+    searched: Sequence[TrialRecord] = ()
     differences: list[str] = field(default_factory=list, init=False)
     judged: int = field(default=0, init=False)
     _given: Counter[str] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
-        # a warm-up is not judged
-        self.trials = [record for record in self.kept if record.trial.number and not record.trial.run]
+        self.environment, number = self.run.known_environment, self.record.number
+        # a warm-up is not judged; those of the runs that its own went on with come first
+        self.kept = self.searched or [each for each in self.run.trials_by_number.get(number, ()) if each.trial.number]
+        self.trials = [each for each in self.kept if not each.trial.run]
+        self.readings = [each.reading for each in self.run.readings_by_number.get(number, ()) if not self.searched]
         self.link_bps, self.tolerance = self.record.link_bps, self.record.tolerance
         self.simulated, self.clock_speed = self.record.simulated, self.environment.clock_speed
         if self.simulated and self.clock_speed == 1:
@@ -168,7 +169,7 @@ class RecordedBench:
         """
         if self.searched:
             return Telemetry(None, {})
-        readings = [record.reading for record in self.readings if record.reading.moment == moment]
+        readings = [reading for reading in self.readings if reading.moment == moment]
         if self._given[moment] >= len(readings):
             needed = moment in (BEFORE, AFTER) and not readings
             raise (RecordMismatch if needed else TestbedError)(f"no reading of the router was recorded: {moment}")
@@ -191,11 +192,6 @@ class RecordedBench:
 
 def _why_not(error: BaseException) -> str:
     return str(error) if isinstance(error, RecordMismatch) else in_words(error)
-
-
-def _of_sentence(run: RecordedRun, plan: Plan, record: RequirementRecord) -> RecordedBench:
-    trials, readings = run.trials_by_number.get(record.number, ()), run.readings_by_number.get(record.number, ())
-    return RecordedBench(plan, run.known_environment, record, trials, readings)
 
 
 SAME, UNKNOWN, DIFFERS, SUSPECT = "same", "UNKNOWN", "DIFFERS", "SUSPECT"
@@ -240,13 +236,13 @@ def rejudge(folder: Path) -> RejudgedRun:
     tried = {record.requirement for record in run.trials if record.evidence and record.sentence != interrupted}
     lonely = sorted(tried - {record.number for record in run.requirements}) if environment.ended is not None else []
     changed = (f"{REQUIREMENTS} has no verdict of sentence {number}, which has trials" for number in lonely)
-    sentences = (_rejudged(_of_sentence(run, plan, record)) for record in run.requirements)
+    sentences = (_rejudged(RecordedBench(run, plan, record)) for record in run.requirements)
     return RejudgedRun(run, tuple(sentences), tuple(changed))
 
 
 def _rejudged(bench: RecordedBench) -> RejudgedSentence:
     record = bench.record
-    problems = list(contradictions([each.trial for each in bench.kept if each.trial.number], record))
+    problems = list(contradictions([each.trial for each in bench.kept], record))
     try:
         verdict = bench.verdict(bench.plan.requirement(record.sentence))
         if record.why is not None:
@@ -314,7 +310,7 @@ def judge_another_sla(
     plan = plan if goal is None else replace(plan, goal=goal)
     if asked is None:
         asked = [AskedSentence(record.test, record.sentence) for record in run.requirements]
-    benches = [_of_sentence(run, plan, record) for record in run.requirements]
+    benches = [RecordedBench(run, plan, record) for record in run.requirements]
     benches = [bench for bench in (*benches, *_of_margins(run, plan)) if is_installed(bench.record.quantity)]
     return run, tuple(_another_verdict(sentence, plan, benches) for sentence in asked)
 
@@ -332,8 +328,7 @@ def _of_margins(run: RecordedRun, plan: Plan) -> Iterator[RecordedBench]:
             trials.pop()
         for pps in dict.fromkeys(each.trial.outcome.load.pps for each in trials):
             there = [each for each in trials if each.trial.outcome.load.pps == pps]
-            at_load = replace(record, load_pps=pps, breakdown=None)
-            yield RecordedBench(plan, run.known_environment, at_load, there, searched=True)
+            yield RecordedBench(run, plan, replace(record, load_pps=pps, breakdown=None), there)
 
 
 def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[RecordedBench]) -> AnotherVerdict:
@@ -357,8 +352,8 @@ def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[Recorde
     mine = [bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)]
     mine = [bench for bench in mine if is_throughput or not bench.searched]
     same = [bench for bench in mine if math.isclose(bench.record.load_pps, promise.load_pps, rel_tol=SAME_LOAD)]
-    names = (asked.test, asked.sentence, False)
-    own = [bench for bench in same if (bench.record.test, bench.record.sentence, bench.searched) == names]
+    own = [bench for bench in same if (bench.record.test, bench.record.sentence) == (asked.test, asked.sentence)]
+    own = [bench for bench in own if not bench.searched]
     # of trials that disagree the worse count
     steps = [("", own, (Ruling.FAIL, Ruling.PASS, Ruling.INCONCLUSIVE)), ("", same, (Ruling.FAIL, Ruling.PASS))]
     if is_throughput:
