@@ -142,8 +142,8 @@ def test_a_signed_run_and_everything_that_was_changed_afterwards(
 
 def test_records_that_contradict_themselves_are_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = left_run(tmp_path, "PASS")
-    suspect = SimpleNamespace(record=requirement_record(), state="SUSPECT", same=False)
-    judged = SimpleNamespace(sentences=(suspect,), changed=("one verdict is missing",))
+    suspect = SimpleNamespace(record=requirement_record(), state="SUSPECT")
+    judged = SimpleNamespace(sentences=(suspect,), changed=("one verdict is missing",), same=0)
     monkeypatch.setattr("lineproof.evidence.signoff.sheet.rejudge", lambda folder: judged)
     sheet = make_sheet(run, NOW, draft=True)
     assert sheet.again == "0 of 1 promise come to the same verdict"

@@ -124,7 +124,7 @@ def a_verification(words: str) -> Document:
 
 
 def a_rejudged_run(words: str) -> Document:
-    sentence = RejudgedSentence(row_of(words).record, None, (words,), (words,))
+    sentence = RejudgedSentence(row_of(words).record, None, words, (words,))
     return rejudged(RejudgedRun(run_of(words), (sentence,), (words,)), {"version": words, "commit": words})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.evidence.records import ReadingRecord, TrialRecord
 from lineproof.evidence.rejudge import RecordedBench, RecordMismatch
+from lineproof.evidence.run import RecordedRun
 from lineproof.project import Project
-from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading
+from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading, nobody
 from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted
 from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
@@ -38,9 +40,13 @@ FAULTS = st.sampled_from(((), (), (), (Fault.LINK_DOWN,), (Fault.UNDER_OFFERED,)
 TRIALS = st.lists(st.tuples(SHARES, st.sampled_from((1.0, 1.0, 0.9)), FAULTS), min_size=60, max_size=60)
 
 
-def bench(*trials: TrialRecord, readings: Sequence[ReadingRecord] = (), **changes: Any) -> RecordedBench:
+def bench(*trials: TrialRecord, readings: Sequence[Reading] = (), **changes: Any) -> RecordedBench:
     """A bench that knows nothing but the records of a sentence."""
-    return RecordedBench(PLAN, ENVIRONMENT, requirement_record(**changes), trials, readings)
+    record = requirement_record(**changes)
+    named = [replace(trial, requirement=record.number) for trial in trials]
+    read = [ReadingRecord(RUN, True, record.number, reading) for reading in readings]
+    run = RecordedRun(Path("run"), tuple(named), (record,), ENVIRONMENT, readings=tuple(read))
+    return RecordedBench(run, PLAN, record)
 
 
 def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedBench:
@@ -67,7 +73,7 @@ def test_judged_from_the_records_is_judged_live(shares, sentence):
     # of another plan, which asks for other loads and times
     found = decide(
         promise,
-        lambda load, seconds: again.outcome(promise),
+        again.measure_of(promise, nobody),
         conditions(lambda *found: again.compare(EndedTrial(*found))),
         LOADED.pps,
     )
@@ -79,29 +85,31 @@ def conditions(on_trial) -> TrialConditions:
     return TrialConditions(Tolerance(), 1.0, on_trial=on_trial)
 
 
-def promise_at(sentence="64b unidirectional ≥ 1 Mpps", goal=QUICK):
-    requirement = parse(sentence, CATALOGUE)
-    return requirement.promise(goal, requirement.threshold_load(LINK), LINK)
+def next_outcome(bench: RecordedBench) -> Outcome:
+    """Return what a trial of 1 s at 1 Mpps comes to."""
+    requirement = parse("64b unidirectional ≥ 1 Mpps", CATALOGUE)
+    promise = requirement.promise(QUICK, requirement.threshold_load(LINK), LINK)
+    return bench.measure_of(promise, nobody)(LOADED, 1.0)
 
 
 def test_one_more_trial_than_recorded_is_a_mismatch_and_a_breakdown_is_repeated():
     row = trial_record()
     sentence = bench(row)
-    assert sentence.outcome(promise_at()) == row.trial.outcome
+    assert next_outcome(sentence) == row.trial.outcome
     with pytest.raises(RecordMismatch, match="more than the 1 recorded trials"):
-        sentence.outcome(promise_at())
+        next_outcome(sentence)
     with pytest.raises(TestbedError, match=r"^the server no longer answers$"):
-        bench(breakdown="the server no longer answers").outcome(promise_at())
+        next_outcome(bench(breakdown="the server no longer answers"))
 
 
 @pytest.mark.parametrize(("pps", "seconds"), [(2e6, 1.0), (0.98e6, 1.0), (1e6, 0.9)])
 def test_trials_of_less_or_much_more_than_is_asked_now_are_a_mismatch(pps, seconds):
     with pytest.raises(RecordMismatch, match=f"and the recorded one took {seconds:g} s at"):
-        bench(trial_record(pps=pps, duration=seconds)).outcome(promise_at())
+        next_outcome(bench(trial_record(pps=pps, duration=seconds)))
 
 
 def test_a_longer_trial_and_a_little_more_load_prove_as_much():
-    assert bench(trial_record(pps=1.008e6, duration=3.0)).outcome(promise_at()).duration == 3.0
+    assert next_outcome(bench(trial_record(pps=1.008e6, duration=3.0))).duration == 3.0
 
 
 def test_readings_are_those_of_their_moment_and_fail_as_they_did():
@@ -112,7 +120,7 @@ def test_readings_are_those_of_their_moment_and_fail_as_they_did():
         Reading("trial 3", None, "the router restarted", restarted=True),
         Reading(AFTER, Telemetry(9.0, {})),
     ]
-    sentence = bench(readings=[ReadingRecord(RUN, True, 1, reading) for reading in readings])
+    sentence = bench(readings=readings)
     with pytest.raises(TestbedError, match=r"^the link dropped$"):
         sentence.read("trial 1")
     assert sentence.read(BEFORE).uptime == 1.0

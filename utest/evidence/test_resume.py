@@ -141,9 +141,9 @@ def test_a_verdict_that_was_edited_is_no_try(tmp_path: Path):
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
-def test_a_missing_run_is_reported(tmp_path: Path, run_id: str):
+def test_a_missing_run_is_refused(tmp_path: Path, run_id: str):
     written(tmp_path, (A, "PASS"))
-    with pytest.raises(ConfigError, match=f"the last runs are {RUN}"):
+    with pytest.raises(ConfigError):
         EarlierRun.find(tmp_path, run_id, SUITE)
 
 

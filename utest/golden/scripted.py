@@ -84,12 +84,13 @@ class ScriptedBench:
         self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
         self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
         self.clock_speed, self.link_bps, self.tolerance, self.interfaces = 1.0, LINK_BPS, Tolerance(), INTERFACES
-        self.power_text, self.why_no_ledger, self.uncounted = "measured by a meter", "", more.get("uncounted", "")
+        self.why_no_ledger, self.uncounted = "", more.get("uncounted", "")
         router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
         self.watch = RouterWatch(router, 1.0, tuple)
         self.read_runtime = self.watch.read
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
-        self.plan: Any = SimpleNamespace(goal=goal_named(more.get("goal", "quick")), load_for=self._load_for)
+        goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
+        self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for, power_text=power)
 
     def _load_for(self, requirement: Any, link_bps: float) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""

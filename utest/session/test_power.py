@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def test_a_meter_is_read_while_frames_flow_and_before(
     meter = PoweredTrials(
         settings, 19.0, session.traffic.measure, lambda: session.router.shell, False, session.clock_speed
     )
+    testbed = session.plan.testbed.model_copy(update={"power": settings})
     monkeypatch.setattr(session, "power", meter)
+    monkeypatch.setattr(session, "plan", replace(session.plan, testbed=testbed))
     verdict = judged(session, "64b unidirectional costs ≤ 1.5 µJ/packet")
     assert verdict.ruling is Ruling.PASS, verdict.message
     assert verdict.figures["power_watts"] == 20.9 and verdict.figures["idle_power_watts"] == 17.1

@@ -124,7 +124,7 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
     assert all(not item.evidence for item in mine)
     assert min(item.trial.outcome.load.pps for item in mine) > 4.7e6
     assert check_integrity(left).altered == ()
-    assert all(item.same for item in rejudge(left).sentences)
+    assert all(item.state == "same" for item in rejudge(left).sentences)
 
 
 def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
@@ -146,4 +146,4 @@ def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     (record,) = read_run(folder).requirements
     assert record.verdict == "PASS"
     assert not read_run(folder).margins
-    assert all(item.same for item in rejudge(folder).sentences)
+    assert all(item.state == "same" for item in rejudge(folder).sentences)

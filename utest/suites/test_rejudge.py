@@ -141,7 +141,7 @@ def test_it_reads_nothing_but_the_folder(
     found = json.loads(capsys.readouterr().out)
     now = {item["test"].rpartition(".")[2]: item["now"] for item in found["sentences"]}
     assert now | VERDICTS == now
-    assert all(item["same"] and item["message_now"] == item["message_then"] for item in found["sentences"])
+    assert all(item["state"] == "same" and item["message_now"] == item["message_then"] for item in found["sentences"])
     assert found["different"] == 0 and found["simulated"] is True
     assert found["code"]["then"]["version"]
 

@@ -91,8 +91,8 @@ def check_runs(results: Path) -> None:
     for folder in sorted(path.parent for path in results.glob("*/inputs.jsonl")):
         found = rejudge(folder)
         for item in found.sentences:
-            told = (*item.problems, *item.notes)
-            assert item.same and not told, f"{folder}: {item.record.message}\nagain: {item.verdict}\n{told}"
+            told = f"{folder}: {item.record.message}\nagain: {item.verdict}\n{item.remarks}"
+            assert item.state == "same" and not item.remarks, told
         verdicts = {(item.record.test, item.record.sentence, item.record.verdict) for item in found.sentences}
         for other in judge_another_sla(folder, None)[1]:
             assert (other.asked.test, other.asked.sentence, other.ruling.value) in verdicts, f"{folder}: {other}"

@@ -645,7 +645,7 @@ def _traffic(session: Session) -> Iterator[Check]:
 def _power(session: Session) -> Iterator[Check]:
     if session.plan.testbed.power is None:
         return
-    watts, text = session.power.watts(), session.power.text
+    watts, text = session.power.watts(), session.plan.power_text
     if watts:
         yield ok("power meter", f"{watts:.4g} W, {text}")
     else:

@@ -30,6 +30,7 @@ from ..evidence.document import (
 )
 from ..evidence.environment import code_identity
 from ..evidence.rejudge import (
+    SAME,
     AnotherVerdict,
     AskedSentence,
     RejudgedRun,
@@ -45,56 +46,54 @@ from .check import dry_run, failed, require_suites
 LISTENER = "lineproof.robot.suite_sentences.SentenceListing"
 
 
-def rejudged(found: RejudgedRun, now: Mapping[str, Any]) -> Document:
+def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
     """Return each sentence with its verdict then and now, and why they differ. *now*: which Lineproof judged."""
-    same, count = sum(item.same for item in found.sentences), len(found.sentences)
-    title = f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
-    then = found.run.environment.code
-    judged = {"run": found.run.path.name, "then": _code(then), "now": _code(now)}
-    words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.run.notes)]
-    table = Table.of([_row(item) for item in found.sentences])
-    reasons = [_reason(item) for item in found.sentences if not item.same or item.problems or item.notes]
+    run, count, then = judged.run, len(judged.sentences), judged.run.environment.code
+    title = f"{judged.same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
+    facts = Facts({"run": run.path.name, "then": _code(then), "now": _code(now)})
+    notes = Items([*(f"CHANGED: {words}" for words in judged.changed), *(f"note: {note}" for note in run.notes)])
     data = {
-        "run": str(found.run.path),
+        "run": str(run.path),
         "code": {"then": dict(then), "now": dict(now)},
-        "changed": list(found.changed),
-        "notes": list(found.run.notes),
-        "different": count - same,
-        "sentences": [_figures(item) for item in found.sentences],
+        "changed": list(judged.changed),
+        "notes": list(run.notes),
+        "different": count - judged.same,
+        "sentences": [_figures(sentence) for sentence in judged.sentences],
     }
-    sections = [Section("", [Facts(judged), Items(words), table]), Section("", reasons)]
-    return Document(title if count else "no sentence was judged in this run", sections, found.run.simulated, data)
+    table = Table.of([_row(sentence) for sentence in judged.sentences])
+    reasons = [_reason(sentence) for sentence in judged.sentences if sentence.state != SAME or sentence.remarks]
+    sections = [Section("", [facts, notes, table]), Section("", reasons)]
+    return Document(title if count else "no sentence was judged in this run", sections, run.simulated, data)
 
 
-def _row(item: RejudgedSentence) -> dict[Column, Cell]:
-    now = "the records are not enough" if item.verdict is None else item.verdict.ruling.value
+def _row(sentence: RejudgedSentence) -> dict[Column, Cell]:
+    now = "the records are not enough" if sentence.verdict is None else sentence.verdict.ruling.value
     return {
-        Column("sentence", left=True): Cell(item.record.sentence),
-        Column("then", left=True): verdict_cell(item.record.verdict),
+        Column("sentence", left=True): Cell(sentence.record.sentence),
+        Column("then", left=True): verdict_cell(sentence.record.verdict),
         Column("now", left=True): verdict_cell(now),
     }
 
 
-def _figures(item: RejudgedSentence) -> dict[str, object]:
-    record = item.record
+def _figures(sentence: RejudgedSentence) -> dict[str, object]:
+    record, verdict = sentence.record, sentence.verdict
     return {
         "test": record.test,
-        "same": item.same,
         "sentence": record.sentence,
+        "state": sentence.state,
         "then": record.verdict,
-        "now": item.verdict and item.verdict.ruling.value,
+        "now": verdict and verdict.ruling.value,
         "message_then": record.message,
-        "message_now": item.verdict and item.verdict.message,
-        "problems": list(item.problems),
-        "notes": list(item.notes),
+        "message_now": verdict and verdict.message,
+        "remarks": list(sentence.remarks),
     }
 
 
-def _reason(item: RejudgedSentence) -> Folded:
-    parts: list[Part] = [Items([*item.problems, *item.notes])]
-    if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
-        parts += [Folded.of(f"then: {item.record.message}"), Folded.of(f"now: {item.verdict.message}")]
-    return Folded(f"{item.state}: {item.record.sentence}", parts)
+def _reason(sentence: RejudgedSentence) -> Folded:
+    record, verdict, parts = sentence.record, sentence.verdict, list[Part]([Items(list(sentence.remarks))])
+    if sentence.state != SAME and verdict is not None and record.message != verdict.message:
+        parts += [Folded.of(f"then: {record.message}"), Folded.of(f"now: {verdict.message}")]
+    return Folded(f"{sentence.state}: {record.sentence}", parts)
 
 
 def _code(code: Any) -> str:
@@ -127,9 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _another_sla(arguments)
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
-    found = rejudge(arguments.run_folder)
-    print_document(rejudged(found, code_identity()), arguments)
-    return int(not found.same)
+    judged = rejudge(arguments.run_folder)
+    print_document(rejudged(judged, code_identity()), arguments)
+    return int(bool(judged.changed) or judged.same < len(judged.sentences))
 
 
 def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) -> Document:

@@ -37,18 +37,17 @@ def sent_profile(name: str, mean_size: float) -> Profile:
 class _SentTraffic:
     """Knows the traffic that was sent, and takes each word for one of it that is no quantity's."""
 
-    name: str
-    mean_size: float
+    sent: Profile
 
     def spelled(self, word: str) -> str | None:
-        is_quantity = word.lower() in {item.word for item in quantities().values()}
-        return None if is_quantity and word not in self.name.split() else word
+        is_quantity = word.lower() in {quantity.word for quantity in quantities().values()}
+        return word if word in self.words() or not is_quantity else None
 
     def profile(self, words: list[str]) -> Profile:
-        return sent_profile(self.name, self.mean_size)
+        return self.sent
 
     def words(self) -> list[str]:
-        return [self.name]
+        return self.sent.name.split()
 
 
 class _NotInstalled(Quantity):
@@ -76,7 +75,7 @@ def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: 
     if not is_installed(quantity):
         at_least = "≥" in sentence or ">=" in sentence
         otherwise = type("NotInstalled", (_NotInstalled,), {"name": quantity, "at_least": at_least})()
-    found = parse(sentence, _SentTraffic(profile, mean_size), otherwise)
-    if found.quantity.name != quantity:
-        raise SentenceError(f"'{sentence}' is of quantity '{found.quantity.name}'; its record says '{quantity}'")
-    return found.on_cores(cores)
+    requirement = parse(sentence, _SentTraffic(sent_profile(profile, mean_size)), otherwise)
+    if (name := requirement.quantity.name) != quantity:
+        raise SentenceError(f"'{sentence}' is of quantity '{name}'; its record says '{quantity}'")
+    return requirement.on_cores(cores)

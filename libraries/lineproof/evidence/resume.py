@@ -6,7 +6,8 @@ the run that measured it. Only trials of the same sentence, goal, router and gen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..session.plan import Plan
+from .baselines import find_runs
 from .inputs import input_files
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
@@ -24,9 +26,14 @@ from .run_files import ENVIRONMENT_FILE, sha256_of
 
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
-GOAL_FILE = "file goals/"
-"""Begins the name of a goal's file, whose keys are compared one by one."""
 UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read afterwards")
+
+_NAMES = ("platform", "software", "testbed", "clock_speed", "simulated")
+_INCIDENTAL = (
+    *("about", "notes", "routes", "unread", "differences"),
+    *("generator.leftover", "generator.force", "generator.promiscuous"),
+)
+"""Of goal, configuration, facts and versions: what says nothing of how a router forwards, or is judged."""
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:
@@ -41,25 +48,26 @@ class EarlierRun:
 
     def __init__(self, run: RecordedRun) -> None:
         self.run, self.environment = run, run.environment
-        self._left = list(_sentences(run, self.environment.run))
+        self._left = defaultdict[tuple[str, str], list[list[TrialRecord]]](list)
+        records = {record.number: record for record in run.requirements}
+        numbers = sorted({*records, *run.trials_by_number})
+        for number in numbers:
+            record, measured = records.get(number), run.trials_by_number.get(number, ())
+            # what was not judged is a warm-up, or of a search
+            trials = [trial for trial in measured if trial.evidence]
+            was_interrupted = record.breakdown is not None if record else number == numbers[-1]
+            if was_interrupted and measured and not (last := measured[-1]).trial.run:
+                # whoever ends a run in each bad trial must not be the only one to know of them
+                trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, frame_sizes=(), step_down=None))
+            if record or was_interrupted:
+                named, run_id = record or measured[-1], self.environment.run
+                self._left[named.test, named.sentence].append([_weighed(one, record, run_id) for one in trials])
 
     @classmethod
     def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun:
-        """Return *suite* in run *run_id*.
-
-        Raises ConfigError naming the last runs if there is no such run, and what was altered in it if anything was.
-        """
-        known = [path.parent for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))]
-        runs = [folder for folder in known if folder.name == run_id or folder.name.startswith(f"{run_id}-")]
-        if not runs or not run_id:
-            last = ", ".join(folder.name for folder in known[-5:])
-            raise ConfigError(
-                f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}; give the folder of results"
-                " that it was started with (-d, or -v RESULTS:)",
-                results,
-            )
+        """Return *suite* in run *run_id*. Raises ConfigError, which names what was altered in it if anything was."""
         error = ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
-        for folder in runs:
+        for folder in find_runs(run_id, results):
             try:
                 run = read_run(folder)
             except ConfigError as altered:  # nobody knows which suite it was
@@ -71,35 +79,17 @@ class EarlierRun:
 
     def take(self, test: str, sentence: str) -> list[TrialRecord]:
         """Return the trials of *sentence* of *test*; a second call returns those of the second such sentence."""
-        for place, (names, trials) in enumerate(self._left):
-            if names == (test, sentence):
-                del self._left[place]
-                return trials
-        return []
+        left = self._left[test, sentence]
+        return left.pop(0) if left else []
 
 
-def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:
-    """Yield test and sentence with its trials, as they are weighed: with all that was known of them in the end."""
-    records = {record.number: record for record in run.requirements}
-    measured = {**dict.fromkeys(records, ()), **run.trials_by_number}
-    for number, of_sentence in sorted(measured.items()):
-        # what was not judged is a warm-up, or of a search
-        record, trials = records.get(number), [item for item in of_sentence if item.evidence]
-        was_interrupted = record.breakdown is not None if record else number == max(measured)
-        if was_interrupted and of_sentence and not (last := of_sentence[-1]).trial.run:
-            # whoever ends a run in each bad trial must not be the only one to know of them
-            trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, frame_sizes=(), step_down=None))
-        if record is not None or (trials and was_interrupted):
-            named = record or trials[0]
-            yield (named.test, named.sentence), [_weighed(item, record, run_id) for item in trials]
-
-
-def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:
-    trial, known = item.trial, record.known_afterwards if record else ()
+def _weighed(one: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:
+    """Return a trial of the run with all that was known of it in the end."""
+    trial, known = one.trial, record.known_afterwards if record else ()
     problems = [problem for part in known if trial.number in part.trials for problem in part.problems]
     if not trial.run and (record is None or record.breakdown is not None):
         problems = [UNREAD]
-    return replace(item, trial=replace(trial, run=trial.run or run_id, problems=(*trial.problems, *problems)))
+    return replace(one, trial=replace(trial, run=trial.run or run_id, problems=(*trial.problems, *problems)))
 
 
 def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
@@ -120,30 +110,20 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _identity(record: EnvironmentRecord) -> dict[str, Any]:
     """Return all by which goal, router and generator are the same ones, by what people call it."""
     data = record.to_json()
-    extra = data["extra"]
-    known = {name: data[name] for name in ("platform", "software", "testbed", "clock_speed", "simulated")}
+    extra, known = data["extra"], {name: data[name] for name in _NAMES}
+    # a goal's keys are compared one by one
+    files = {name: value for name, value in extra.get(FINGERPRINTS, {}).items() if not name.startswith("file goals/")}
     parts = (
         ("goal", extra.get("goal")),
-        ("", {HOST_KEY: extra.get(HOST_KEY, "unknown")}),
-        ("", extra.get(FINGERPRINTS)),
+        ("", {HOST_KEY: extra.get(HOST_KEY, "unknown"), **files}),
         ("router's", extra.get(ROUTER_CONFIGURATION)),
         ("router's", data["router_facts"]),
         ("", data["versions"]),
     )
     for of, values in parts:
-        known |= {
-            (name if name == of else f"{of} {name}".strip()): value
-            for name, value in (values or {}).items()
-            if name not in _INCIDENTAL and not name.startswith(GOAL_FILE)
-        }
+        named = {name: value for name, value in (values or {}).items() if name not in _INCIDENTAL}
+        known |= {name if name == of else f"{of} {name}".strip(): value for name, value in named.items()}
     return known
-
-
-_INCIDENTAL = (
-    *("about", "notes", "routes", "unread", "differences"),
-    *("generator.leftover", "generator.force", "generator.promiscuous"),
-)
-"""Of goal, files, configuration, facts and versions: what says nothing of how a router forwards, or is judged."""
 
 
 def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]:
@@ -159,14 +139,14 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
         tries += ((record.sentence, record.tries[-1]) for record in run.requirements)
-        gone_on_with |= {(other, record.sentence) for record in run.requirements for other in record.runs}
+        gone_on_with |= {(record.sentence, other) for record in run.requirements for other in record.runs}
         last, judged = run.trials[-1] if run.trials else None, {record.number for record in run.requirements}
         if last is not None and last.evidence and last.requirement not in judged:
             tries.append((last.sentence, Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
-    by_sentence: dict[str, list[Try]] = {}
-    for sentence, item in sorted(tries, key=lambda pair: pair[1].ended):
-        if (item.run, sentence) not in gone_on_with:
-            by_sentence.setdefault(sentence, []).append(item)
+    by_sentence = defaultdict[str, list[Try]](list)
+    for sentence, one in sorted(tries, key=lambda pair: pair[1].ended):
+        if (sentence, one.run) not in gone_on_with:
+            by_sentence[sentence].append(one)
     return by_sentence
 
 

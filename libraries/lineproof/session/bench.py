@@ -84,11 +84,6 @@ class Bench(Protocol):
         ...
 
     @property
-    def power_text(self) -> str:
-        """Where the power comes from, in words."""
-        ...
-
-    @property
     def restarts(self) -> int:
         """How many restarts of the router were noticed."""
         ...

@@ -110,7 +110,7 @@ class _Sentence:
         figures = _figures(self.promise, decision.trials)
         verdict = verdict_of(decision, self.promise, self.requirement, figures)
         if POWER in figures:
-            verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.power_text))
+            verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.plan.power_text))
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values())
         return replace(verdict, ledgers=tuple(book.ledgers), router_drops=drops)
 

@@ -150,6 +150,16 @@ class Plan:
         return ""
 
     @property
+    def power_text(self) -> str:
+        """Where the power comes from, in words."""
+        if (meter := self.testbed.power) is None:
+            return f"the power is {self.platform.watts:g} W as the platform's file declares it, not measured"
+        return (
+            f"measured by {meter.text}, which covers {meter.covers}, ± {meter.accuracy:g} % of the reading and"
+            f" {meter.resolution:g} W steps"
+        )
+
+    @property
     def probe(self) -> tuple[Profile, bool]:
         """Return what is sent slowly before anything is judged, through all pairs, and whether in both directions."""
         return _probe(self.catalogue, self.abilities)

@@ -48,17 +48,6 @@ class PoweredTrials:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time_of_day
 
-    @property
-    def text(self) -> str:
-        """Where the power comes from, in words."""
-        if self.settings is None:
-            return f"the power is {self.declared:g} W as the platform's file declares it, not measured"
-        meter = self.settings
-        return (
-            f"measured by {meter.text}, which covers {meter.covers}, ± {meter.accuracy:g} % of the reading and"
-            f" {meter.resolution:g} W steps"
-        )
-
     def of_sentence(self) -> Measure:
         """The trials of one sentence. Its own power without traffic is measured before the first one.
 

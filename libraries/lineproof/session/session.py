@@ -147,11 +147,6 @@ class Session:
         return self.plan.uncounted
 
     @property
-    def power_text(self) -> str:
-        """Where the power comes from, in words."""
-        return self.power.text
-
-    @property
     def restarts(self) -> int:
         """How many restarts of the router were noticed."""
         return self.router.watch.restarts

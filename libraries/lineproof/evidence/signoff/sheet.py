@@ -140,10 +140,10 @@ def _judged_again(folder: Path) -> tuple[str, tuple[str, ...]]:
         judged = rejudge(folder)
     except LineproofError as error:
         return f"no: {in_words(error)}", ()
-    same, promises = sum(one.same for one in judged.sentences), counted(len(judged.sentences), "promise")
+    promises = counted(len(judged.sentences), "promise")
     wrong = _some([one.record.sentence for one in judged.sentences if one.state in (DIFFERS, SUSPECT)])
     words = f"its records of {wrong} come to another verdict, or contradict themselves ('lineproof rejudge' says how)"
-    return f"{same} of {promises} come to the same verdict", (*judged.changed, *([words] if wrong else []))
+    return f"{judged.same} of {promises} come to the same verdict", (*judged.changed, *([words] if wrong else []))
 
 
 def _some(names: Sequence[str]) -> str:
