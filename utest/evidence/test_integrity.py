@@ -19,7 +19,7 @@ from lineproof.evidence.chain import breaks, first_link, sealed
 from lineproof.evidence.integrity import Integrity, check_integrity
 from lineproof.evidence.run import RunFolder, read_run, seal_derived
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
-from lineproof.evidence.verification import verify
+from lineproof.evidence.signoff.verification import verify
 from support.evidence_builders import RUN, requirement_record, trial_record, written
 from support.resealed import change_records, rows, write_rows
 

@@ -14,7 +14,7 @@ from lineproof import __version__
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
-from lineproof.evidence.verification import verify
+from lineproof.evidence.signoff.verification import verify
 from support.resealed import change_records
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 

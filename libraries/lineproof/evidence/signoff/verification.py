@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import TestbedError
-from .integrity import CHANGED, MISSING, Alteration, Integrity, check_integrity
-from .run_files import MANIFEST_FILE, SHEETS, SIGNATURE, derived_sums
-from .signoff.signature import Signed, check_signature
+from ...errors import TestbedError
+from ..integrity import CHANGED, MISSING, Alteration, Integrity, check_integrity
+from ..run_files import MANIFEST_FILE, SHEETS, SIGNATURE, derived_sums
+from .signature import Signed, check_signature
 
 
 def verify(folder: Path, key: str | None = None, signature: Path | None = None) -> tuple[Integrity, Signed | None]:
