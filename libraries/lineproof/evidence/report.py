@@ -15,7 +15,7 @@ from ..core.rule import Ruling
 from ..core.verdict import where_lost
 from ..files import write_whole
 from ..visible import one_line, shortened
-from .document import Document, Figure, Folded, Items, Note, Section, body, page, verdict_cell
+from .document import Document, Figure, Folded, Items, Note, Section, body, page
 from .forms import ledgers_document, trials_document
 from .pictures import sentence_plot
 from .records import RequirementRecord
@@ -49,7 +49,7 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     simulated = run.run.simulated
     yield f'<div class="head">{body(Document(run.title, [Section("", head(run))], simulated))}</div>'
     # in the alphabet, too, what was not kept comes first
-    ordered = sorted(run.rows, key=lambda row: row.record.verdict)
+    ordered = sorted(run.rows, key=lambda row: row.record.counts_as)
     if ordered:
         yield _promises(ordered, name)
     for row in ordered:
@@ -80,14 +80,16 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
 
 def _promises(rows: Sequence[SentenceRow], name: str) -> str:
     """Return the table of *rows*, without the columns that say nothing."""
-    scale, verdicts = _scale(rows), [verdict_cell(row.record.verdict) for row in rows]
+    scale = _scale(rows)
     columns = {
         "promised": [_promised(row, name) for row in rows],
         figure_heading(rows): [escape(row.carries.replace(NOTHING, "")) for row in rows],
         "published": [escape(row.published) for row in rows],
-        f"margin<small>mark: the promise, edge: ±{100 * scale:g} % or more</small>": [_bar(row, scale) for row in rows],
+        f"margin<small>+ is better, pale: not known, edge: ±{100 * scale:g} %</small>": [
+            _bar(row, scale) for row in rows
+        ],
         "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
-        "verdict": [f'<b class="{cell.mark}">{cell}</b>' for cell in verdicts],
+        "verdict": [f'<b class="{row.verdict.mark}">{row.verdict}</b>' for row in rows],
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     heads = "".join(f"<th>{head}</th>" for head in shown)

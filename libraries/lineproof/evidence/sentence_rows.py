@@ -87,7 +87,7 @@ class SentenceRow:
     def carries(self) -> str:
         """The load that the router carries, or what else was measured, in the sentence's unit: ``≥ 95% line rate``."""
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
-        if self.search is not None and demanded.quantity.threshold_is_load:
+        if self.search is not None:
             threshold, limit = demanded.threshold.number, f" ({self.search.limit})" if self.search.limit else ""
             low = demanded.text(four_digits(self.search.low * threshold, math.floor))
             if self.search.high is None:
@@ -114,13 +114,20 @@ class SentenceRow:
         words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
         return words if self.search is None or self.search.finished else f"{words}, unfinished"
 
+    @property
+    def verdict(self) -> Cell:
+        """The verdict, which looks as it counts: ``FAIL, as expected`` is in order."""
+        got, wanted = self.record.verdict, self.record.expected
+        beside = "" if wanted == "PASS" else ", as expected" if got == wanted else f", {wanted} was expected"
+        return Cell(got + beside, verdict_cell(self.record.counts_as).mark)
+
     def cells(self, heading: str, carries: str = "") -> dict[Column, Cell]:
         """Return what every table of sentences shows. *carries*: in place of its own, as of two runs."""
         return {
             Column("promised", left=True): Cell(self.record.sentence),
             Column(heading, left=True): Cell(carries or self.carries),
             Column("margin", left=True): Cell(self.margin_text),
-            Column("verdict", left=True): verdict_cell(self.record.verdict),
+            Column("verdict", left=True): self.verdict,
         }
 
 

@@ -114,6 +114,7 @@ def _facts(environment: EnvironmentRecord) -> dict[str, str]:
         "generator": versions.get("generator.server"),
         "goal": goal_words(extra.get("goal")),
         "when": " to ".join(times),
+        "clock": "" if environment.clock_speed == 1 else f"{environment.clock_speed:g} times as fast as real time",
         "SLA": extra.get(SLA),
     }
     return {name: str(words) for name, words in facts.items() if words}
