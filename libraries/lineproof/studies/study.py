@@ -285,7 +285,7 @@ def load_study(path: Path) -> Study:
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     """The places where the parts of *study* do not fit each other, and why."""
-    rows, variants = ", ".join(study.measures), ", ".join(study.variants)
+    rows, variants = (shortened(", ".join(names), 600) for names in (study.measures, study.variants))
     if study.baseline is not None and study.baseline not in study.variants:
         yield ("baseline",), f"no variant '{study.baseline}'; known: {variants}"
     for name, measure in study.measures.items():
