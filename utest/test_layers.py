@@ -134,7 +134,7 @@ STARTERS |= {f"asyncio.{name}" for name in ("subprocess", "create_subprocess_exe
 STARTERS |= {
     f"os.{kind}{how}" for kind in ("exec", "spawn") for how in ["l", "le", "lp", "lpe", "v", "ve", "vp", "vpe"]
 }
-"""What starts a program, in the standard library. A fork starts none."""
+"""Functions that start a program, in the standard library. A fork starts none."""
 
 
 def starters_in(path: Path) -> Iterator[str]:

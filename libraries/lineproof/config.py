@@ -35,7 +35,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     is_login: ClassVar[bool] = False
-    """Whether its values may hold a secret, by mistake, so that no message shows them."""
+    """True: its values may hold a secret, by mistake, so that no message shows them."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -266,7 +266,7 @@ _YAML_WORDS = (
     (r"cannot start any token|undefined alias", "text that begins with a special character; put it in quotes", False),
     (r"unknown escape character", "an unknown escape (\\…) in double quotes; use single quotes", False),
 )
-"""What PyYAML says -> what to say, and whether its place is where the thing began."""
+"""PyYAML's words -> ours, and whether their place is where the thing began."""
 
 
 def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:

@@ -58,7 +58,7 @@ BREAKDOWN_ERRORS = (
     *(LineproofError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError),
     *(AttributeError, EOFError, MemoryError, struct.error),
 )
-"""What a broken testbed may raise. Not Exception, because Robot stops a run by an exception of its own."""
+"""The errors that a broken testbed may raise. Not Exception, because Robot stops a run by an exception of its own."""
 
 _FIXES = {
     errno.ENOSPC: "free space on that disk",
@@ -72,7 +72,7 @@ _FIXES = {
     errno.EAGAIN: "raise the limit of processes ('ulimit -u')",
     errno.ENOMEM: "give this machine more memory",
 }
-"""What to do about an error of the operating system, where the error alone says it."""
+"""The remedy for an error of the operating system, where the error alone says it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -16,7 +16,7 @@ _ROBOT_BLOCK = re.compile(
     r"(?P<lines>(.*\n)*?)([ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""What Robot reads of a Markdown file."""
+"""The blocks that Robot reads of a Markdown file."""
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:

@@ -55,7 +55,7 @@ class Layers:
 
 
 Folder = Path | Layers
-"""What files are read from by name."""
+"""Where files are read from by name."""
 
 
 def listed(folder: Folder, pattern: str) -> list[Path]:

@@ -26,7 +26,7 @@ LESS = {
     "lineproof calibrate": ["--goal", "quick", "--traffic", "1514b", "--unidirectional", "--duration", "0.2"],
     "lineproof doctor": ["--listen", "0.5"],
 }
-"""What is added to a command so that it takes seconds."""
+"""Options of a command so that it takes seconds."""
 
 
 def blocks(language: str, text: str) -> Iterator[str]:

@@ -52,7 +52,7 @@ VALUES: Mapping[Any, st.SearchStrategy[Any]] = {
 
 
 PARSED = ("sentence", "quantity", "profile", "mean_size")
-"""Of a requirement: they belong together."""
+"""Fields of a requirement that belong together."""
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:

@@ -25,7 +25,7 @@ FAULTS = (
     *("UNDER_OFFERED", "STRETCHED", "CPU_BOUND", "OVER_OFFERED", "SURPLUS", "FOREIGN", "LINK_DOWN", "QUEUES"),
     *("COUNTERS", "MISCOUNTED", "READING", "PAUSED", "PAUSING", "GENERATOR", "ROUTER", "CLOCK"),
 )
-"""Of the testbeds; in this order, so that a seed stays the same router."""
+"""Faults of the testbeds; in this order, so that a seed stays the same router."""
 
 SENTENCES: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "throughput": ("≥ {} Mpps{scope}", (0.01, 1, 5, 7.44, 14.88)),

@@ -106,14 +106,14 @@ VARYING = (
     (r"Machine of the run: [\s\S]*?\.\n", "Machine of the run: <host>\n"),
     (r"\| name \| .*(\n\| .*)*?\n\| python_implementation \| .*", "| <host>"),
 )
-"""What differs from run to run, from host to host or from release to release, and the word in its place."""
+"""Text that differs from run to run, host to host or release to release, and the word in its place."""
 
 MOMENT = (
     (r"\| [^\n]*(\| a link was down)", r"| <figures> \1"),
     (r"(\d\.\d{4})\d+", r"\1"),
     (r"((?:\d[, \u00a0\u202f]?){3,})\d\d\b", r"\1.."),
 )
-"""What the moment of sending decides: figures of a trial with a fault, decimals after the fourth, last two digits."""
+"""Digits that the moment of sending decides: of a trial with a fault, after the fourth decimal, the last two."""
 
 
 def texts() -> dict[str, str]:
@@ -214,7 +214,7 @@ def _log_tables(run: Path) -> str:
 
 
 _SEPARATORS = {"tr": "\n", "td": " | ", "th": " | ", "br": " ", "span": "", "b": "", "a": "", "code": ""}
-"""What stands before a tag's text; of other tags: a new line."""
+"""The text before a tag's own; of other tags: a new line."""
 
 
 class _Text(HTMLParser):

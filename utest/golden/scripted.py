@@ -43,15 +43,15 @@ class T:
     cycles: tuple[float, ...] = (200.0,)
     """Per packet, of each of VPP's workers."""
     polled: float = 50.0
-    """Those of them that its input node took."""
+    """The part of them that its input node took."""
     packets: int = 1_000_000
-    """That each worker handled."""
+    """The packets that each worker handled."""
     late: float = 0.0
     """Seconds by which the router answers late while frames flow."""
     covered: float = 0.0
     """Seconds of 'show runtime' beyond those of the trial."""
     overload: tuple[float, float, float] = (0.0, 0.0, 0.2)
-    """Of :func:`stepped`."""
+    """The arguments of :func:`stepped`."""
     step: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the counts of an overload."""
 

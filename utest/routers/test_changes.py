@@ -84,7 +84,7 @@ EARLIER = {
     ),
     "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
 }
-"""What a router may have already where a run sets something else."""
+"""The configuration that a router may have already where a run sets something else."""
 MACS = [
     ("linux", "ip neigh replace {} lladdr 02:00:00:00:00:99 nud permanent dev {}", "ip neigh"),
     ("freebsd", "arp -S {} 02:00:00:00:00:99", "arp -an"),
@@ -109,9 +109,9 @@ SOMEBODYS = [
     ("freebsd", "ifconfig eth2 inet 100.65.2.1/29 alias", "ifconfig eth2"),
     ("linux", "sysctl -w net.ipv4.ip_forward=99", "sysctl net.ipv4.ip_forward"),
 ]
-"""What somebody changes after the run was killed, and what shows it."""
+"""Commands by which somebody changes it after the run was killed, and what shows it."""
 HIS = ("99", "0xfffffff8")
-"""What is his in that."""
+"""The part that is his in that."""
 
 
 def ran(shell: Shell, *commands: str) -> str:

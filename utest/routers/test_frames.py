@@ -65,7 +65,7 @@ def test_set_up_is_refused_with_prepare_none() -> None:
 
 
 class Kernel(dict[str, tuple[str, int]]):
-    """What a Linux kernel with *modules* answers. It keeps the commands that set something."""
+    """The answers of a Linux kernel with *modules*. It keeps the commands that set something."""
 
     def __init__(self, *modules: str) -> None:
         self.modules, self.commands = modules, list[str]()

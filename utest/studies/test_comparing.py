@@ -38,7 +38,7 @@ SAME = Study.model_validate(
     }
 )
 PLACES = range(4 * BLOCKS)
-"""Of the measurements of a study: in each block two variants and the baseline twice."""
+"""Places of a study's measurements: in each block two variants and the baseline twice."""
 
 Values = dict[str, list[float]]
 

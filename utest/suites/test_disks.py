@@ -38,7 +38,7 @@ SPOIL = {
 }
 STATES = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 EACH = bool(os.environ.get("LINEPROOF_DISKS"))
-"""Whether each disk is tried in each state, not in one of them."""
+"""True: each disk is tried in each state, not in one of them."""
 SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
 
 

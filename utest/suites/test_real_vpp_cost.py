@@ -35,7 +35,7 @@ TRIAL = 10
 """Seconds of a trial: in them the readings around the product's own are a small part of the cycles apart."""
 
 CLOSE = 0.01
-"""Of the readings by hand around the product's own, those of one trial at least are this close."""
+"""Readings by hand around the product's own: those of one trial at least are this close."""
 
 _NODE = re.compile(r"^(\S+)\s+(active|polling|interrupt wait)\s+(\d+)\s+(\d+)\s+\d+\s+([\d.e+-]+)\s+[\d.]+\s*$")
 

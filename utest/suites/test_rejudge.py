@@ -41,7 +41,7 @@ Broken
 """
 
 VERDICTS = {"Kept": "PASS", "Missed": "FAIL", "Soon Enough": "PASS", "Broken": "INCONCLUSIVE"}
-"""Of the tests whose figures do not depend on real time: on a busy machine the others may be INCONCLUSIVE."""
+"""Tests whose figures do not depend on real time: on a busy machine the others may be INCONCLUSIVE."""
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ ip route add 48.0.0.0/8 metric 100 nexthop via 192.0.2.70 dev kr1 nexthop via 19
 ip neigh add 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev kr0
 sysctl -qw net.ipv4.conf.kr0.rp_filter=2
 """
-"""What a router may have already where a run sets something else."""
+"""The configuration that a router may have already where a run sets something else."""
 
 
 def longest_journal(rig: Rig) -> int:

@@ -87,7 +87,7 @@ CONDITIONS = {
         ("filter", Confidence.LIKELY, "its firewall is on: nftables (forward)"),
     ),
 }
-"""What else tc and firewalls do is read from recorded outputs (golden ``linux-netns``, test_why.py, test_facts.py)."""
+"""Other rules are read from recorded outputs (golden ``linux-netns``, test_why.py, test_facts.py)."""
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

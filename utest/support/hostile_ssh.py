@@ -95,7 +95,7 @@ class Guard(asyncssh.SSHServer):
 
     methods: Sequence[str] = ()
     questions: Sequence[Any] = ()
-    """Of keyboard-interactive: rounds of prompts and whether each is shown; after the last one True or False."""
+    """Rounds of keyboard-interactive prompts, and whether each is shown; after the last one True or False."""
     closes_at = ""
     banner = ""
     admits = False

@@ -67,7 +67,7 @@ BAD_BYTES: Mapping[str, Answer] = {
     "number for an error's text": lambda _: b'{"jsonrpc":"2.0","id":1,"error":{"message":5}}',
     "endless digits": result("1" * 100_000),
 }
-"""What no TRex server sends to any request."""
+"""Answers that no TRex server sends to any request."""
 
 BAD_VALUES: Mapping[str, Answer] = {
     "null": result("null"),

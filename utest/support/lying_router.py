@@ -180,7 +180,7 @@ LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]
     "mark": lambda _, frame: [with_checksum(written(frame, 15, b"\xb8"))],
     "padding": lambda _, frame: [frame + bytes(8)],
 }
-"""What leaves in the place of a chosen frame, which was routed rightly, by the word of the lie."""
+"""The frame that leaves in the place of a chosen one, which was routed rightly, by the word of the lie."""
 
 
 def main(first: str, second: str, lie: str, *limits: str) -> None:

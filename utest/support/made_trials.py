@@ -19,7 +19,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from support.made_testbeds import CLEAN, goal_named, promised
 
 FRAMES = 100_000
-"""Of each direction in a trial of 1 s."""
+"""Frames of each direction in a trial of 1 s."""
 
 IDLE_WATTS = 6.0
 """The power that a router draws for each direction without traffic, in W."""

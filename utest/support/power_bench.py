@@ -35,7 +35,7 @@ class PowerBench:
     ahead: float = 0.0
     """Seconds by which the clock of a program that logs is ahead."""
     ticks: list[Callable[[float], None]] = field(default_factory=list)
-    """What else goes on: each is called with the time after it has passed."""
+    """Other work that goes on: each is called with the time after it has passed."""
     _changes: list[tuple[float, float]] = field(default_factory=list)
     """Each change of the power: when, and to how many W."""
 

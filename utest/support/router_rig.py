@@ -61,7 +61,7 @@ software:
   linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}
 """
 TUNING = "tuning: {queues: 1, offloads: {tso: off, gro: on}, sysctls: {net.ipv4.ip_default_ttl: 65}}"
-"""What a veth pair and its namespace can be given."""
+"""Settings that a veth pair and its namespace can be given."""
 SETTLE = (
     "for i in $(seq 200); do"
     " ip -o link show | grep -E 'kr[01]@' | grep -Eq 'NO-CARRIER|state (DOWN|LOWERLAYERDOWN)' || break; sleep 0.1; done"
@@ -70,7 +70,7 @@ SETTLE = (
 HARDENED = (
     "sysctl -w net.ipv4.conf.all.accept_redirects=0 net.ipv4.conf.kr1.forwarding=1 net.ipv6.conf.kr1.forwarding=1"
 )
-"""What the kernel forgets where forwarding is switched on and off again."""
+"""Settings that the kernel forgets where forwarding is switched on and off again."""
 KERNEL_STATE = (
     "ip -o -4 addr show; ip -o -6 addr show; ip -o -4 route show table all; ip -6 route show table all; ip rule show;"
     " ip -6 rule show; ip neigh show nud permanent; ip -o link show | sed 's/ qlen.*//';"
@@ -78,7 +78,7 @@ KERNEL_STATE = (
     "|router_solicitations))$'; sysctl net.ipv4.ip_default_ttl; for name in kr0 kr1; do ethtool -k $name;"
     " ethtool -l $name; done; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
 )
-"""What is compared before and after: all that a run may change."""
+"""The commands whose output is compared before and after: all that a run may change."""
 SIMULATED_STATE = {
     "vpp": "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8;"
     " vppctl show ip fib 48.0.0.0/8",

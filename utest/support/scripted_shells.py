@@ -10,7 +10,7 @@ from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
 
 _MARK = re.compile(r'; echo "@@lineproof \d+ \$\?"(?:; )?')
-"""What follows each command of an exchange."""
+"""The words that follow each command of an exchange."""
 
 
 def commands_of(script: str) -> list[str]:

@@ -217,7 +217,7 @@ def choose_card(
 
 @dataclass(frozen=True)
 class PublishedLimits:
-    """What is published of the generator's *card* (None: not known; ``why`` either way) with TRex version ``server``.
+    """Published limits of the generator's *card* (None: not known; ``why`` either way) with TRex version ``server``.
 
     ``ports``: those that the testbed uses, each of ``link_bps``. ``server`` None: not known.
     """

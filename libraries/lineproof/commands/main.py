@@ -110,7 +110,7 @@ def run_bench(argv: Sequence[str]) -> int:
 NOT_DONE = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141
-"""As for a process that SIGPIPE ends: ``lineproof doctor … | head -1``."""
+"""The status of a process that SIGPIPE ends: ``lineproof doctor … | head -1``."""
 
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors that name no file and come from printing: files of ours are written with their name."""

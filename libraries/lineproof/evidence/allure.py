@@ -22,7 +22,7 @@ from ..files import write_whole
 from ..visible import one_line
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-"""Of Allure's page. The first category that matches counts: SLA not kept, inconclusive, configuration.
+"""The categories of Allure's page. The first category that matches counts: SLA not kept, inconclusive, configuration.
 
 Their expressions mean the same in Java (Allure 2), JavaScript (Allure 3) and Python.
 """

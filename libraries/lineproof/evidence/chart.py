@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 SIGNS = tuple(map(Sign, range(6), ("#2c6fa6", "#b5651d", "#3d3d3d", "#7a68a6", "#59a3c9", FAINT_COLOUR)))
 AREAS = (Fill("#2c6fa6"), Fill("#59a3c9"), Fill("#7a68a6", 90), Fill("#a996c9", 90))
-"""Of series beside each other; those that come after them begin with the first again."""
+"""The colours of series beside each other; those that come after them begin with the first again."""
 
 LOST, ALLOWED = Fill(LOST_COLOUR, 45), Fill("#b9c2ca", is_outline=True)
 UNSENT, ASIDE, WORSE = Fill(FAINT_COLOUR, 0), Fill(FAINT_COLOUR, -45), Fill("#fbecea")

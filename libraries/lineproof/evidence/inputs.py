@@ -44,7 +44,7 @@ _SECRETS = (
     re.compile(r"(://[^\s/:@]+:)[^\s/@]+(?=@)"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL),
 )
-"""What looks like a secret. A testbed file names the variable of a password (``password_from``) and never holds one."""
+"""Text like a secret. A testbed file names a password's variable (``password_from``), and never holds one."""
 
 _KEY = re.compile(r"(\bkey[\"']?\s*:\s*[\"']?)[^\s\"'#,}\]]+")
 """In a testbed file: the path of a private key, or by mistake the key."""

@@ -64,17 +64,17 @@ class Recorder:
         self._about: Mapping[str, object] = {}
         self._expected = Ruling.PASS.value
         self._trials: list[Trial] = []
-        """Of the current sentence, as they were kept."""
+        """The trials of the current sentence, as they were kept."""
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
         self._streams: tuple[Mapping[str, object], str] = {}, ""
         """The last streams, and the file that they are kept in."""
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
-        """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
+        """Moment, and texts by command, of the current sentence, until its verdict is known."""
 
     @property
     def number(self) -> int:
-        """Of the current sentence within the run; 0 before the first."""
+        """The number of the current sentence within the run; 0 before the first."""
         return self.folder.requirements
 
     def keep_inputs(self, plan: Plan) -> None:

@@ -195,7 +195,7 @@ def _why_not(error: BaseException) -> str:
 
 
 SAME, UNKNOWN, DIFFERS, SUSPECT = "same", "UNKNOWN", "DIFFERS", "SUSPECT"
-"""What becomes of a sentence: the records are not enough, another verdict, or records that contradict each other."""
+"""States of a sentence judged again: equal, not enough records, another verdict, records that contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _INCIDENTAL = (
     *("about", "notes", "routes", "unread", "differences"),
     *("generator.leftover", "generator.force", "generator.promiscuous"),
 )
-"""Of goal, configuration, facts and versions: what says nothing of how a router forwards, or is judged."""
+"""Names of goal, configuration, facts and versions that say nothing of how a router forwards, or is judged."""
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:

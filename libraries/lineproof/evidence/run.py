@@ -60,10 +60,10 @@ from .run_files import (
 )
 
 INSTEAD = "keep results elsewhere: -v RESULTS:/another/folder, or --results /another/folder of a study"
-"""What to do where a run's folder cannot be written."""
+"""The remedy where a run's folder cannot be written."""
 
 STREAMS = "streams"
-"""Of the names of inputs, the folder of what the generator was told to send."""
+"""The folder among the inputs that has what the generator was told to send."""
 _INPUT_NAME = re.compile(rf"(?:variables|packaged|calibrations|files|programs|{STREAMS})(?:/[^/\0]{{1,255}}){{1,8}}")
 
 

@@ -51,7 +51,7 @@ SIGNATURE = f"{MANIFEST_FILE}.minisig"
 """The signature over the manifest, where minisign looks for it."""
 SHEETS = ("signoff.html", "signoff.pdf")
 DRAFTS = ("signoff-draft.html", "signoff-draft.pdf")
-"""What ``lineproof signoff`` makes: the sheet to sign, and one that is not to be signed."""
+"""The files that ``lineproof signoff`` makes: the sheet to sign, and one that is not to be signed."""
 
 
 def partial(path: Path) -> Path:
@@ -60,11 +60,11 @@ def partial(path: Path) -> Path:
 
 
 BEING_WRITTEN = tuple(partial(Path(name)).name for name in (ENVIRONMENT_FILE, MANIFEST_FILE))
-"""What a run that was killed may leave beside its files."""
+"""Files that a run that was killed may leave beside its own."""
 
 _DERIVED_FILES = (PAGE, STUDY_PAGE, SIGNATURE, *SHEETS, *DRAFTS)
 DERIVED = frozenset({ALLURE, *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
-"""What can be made again from the records; nothing is judged by it."""
+"""Files and folders that can be made again from the records; nothing is judged by it."""
 
 
 def entries(folder: Path) -> dict[str, bool]:

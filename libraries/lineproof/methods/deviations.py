@@ -35,7 +35,7 @@ SHORT_PAUSES = Deviation(
 )
 
 TRIALS_OF_SECTION_23: tuple[Deviation, ...] = (NO_LEARNING_FRAMES, SHORT_PAUSES)
-"""Of every method that follows RFC 2544."""
+"""The deviations of every method that follows RFC 2544."""
 
 LOSS_OF_OFFERED_FRAMES = Deviation(
     "RFC 9971 (trial loss ratio)",

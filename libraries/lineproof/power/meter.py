@@ -33,7 +33,7 @@ USUAL_SETTLE = 2.0
 """Seconds until a figure shows a new load alone, where the file does not say it."""
 
 MOST_BYTES = 4096
-"""Of the end of a meter's file; a line is shorter."""
+"""Bytes of the end of a meter's file; a line is shorter."""
 
 FRESH = 3.0
 """The last figure of a file may be as old as so many intervals."""

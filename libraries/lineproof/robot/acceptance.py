@@ -44,7 +44,7 @@ from .execution import beside_others, closing_words, execution_id
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
 _SHORT = re.compile(r" \(| = | at (?!least|most)")
-"""What ends the figure of a PASS where there is room for one line."""
+"""The end of the figure of a PASS where there is room for one line."""
 
 
 class AcceptanceKeywords(Component):
@@ -195,7 +195,7 @@ class AcceptanceKeywords(Component):
             logger.warn(note)
 
     def _notes(self) -> list[str]:
-        """What was done to the testbed before the trials, in words."""
+        """The notes on what was done to the testbed before the trials, in words."""
         session = self.shared.session
         return list(filter(None, [session.traffic.reconnection.note, session.revival.note]))
 

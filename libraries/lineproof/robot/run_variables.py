@@ -34,17 +34,17 @@ NAMES = (
     "PROJECT",
     "RESULTS",
 )
-"""Those of the resources."""
+"""The variables of the resources."""
 
 WORDS = {
     **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never", "on failure", "always")),
     "MARGIN": ("on", "off"),
     "SOAK": ("part", "whole"),
 }
-"""Those that have a few values."""
+"""The variables that have a few values."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
-"""Those whose default is empty, or is taken for an empty value."""
+"""The variables whose default is empty, or is taken for an empty value."""
 
 _LIKE = 0.74
 """How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""

@@ -75,7 +75,7 @@ class SentenceCheck:
 
     @property
     def required(self) -> list[Requirement]:
-        """What the sentences require, in their order."""
+        """The requirements of the sentences, in their order."""
         return list(self.requirements.values())
 
 

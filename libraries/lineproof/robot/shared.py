@@ -76,7 +76,7 @@ class Shared:
     opened: list[tuple[str, Session]] = field(default_factory=list)
     lent: list[tuple[str, Lent]] = field(default_factory=list)
     plan: Plan | None = None
-    """Of the testbed that is being opened."""
+    """The plan of the testbed that is being opened."""
 
     suite: Any = None
     """The running suite, of the tests that were selected."""

@@ -21,7 +21,7 @@ from .run_variables import check_run_variables, secrets_of_variables
 from .shared import Component, Shared, add_to_test_message, narrow
 
 LEAST_VALUES = 3
-"""Of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
+"""Values of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
 
 
 class StudyKeywords(Component):

@@ -34,7 +34,7 @@ SIDE_WORDS = (
     *("peer", "peer_mac", "peer_mac_dotted", "peer_mac_dashed"),
     *("network", "network_ip", "network_length", "network_mask"),
 )
-"""What may stand in braces in a command of ``configure``; see :func:`.generic.side_words`."""
+"""The words that may stand in braces in a command of ``configure``; see :func:`.generic.side_words`."""
 
 
 class Commands(Config):

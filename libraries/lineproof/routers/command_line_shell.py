@@ -13,7 +13,7 @@ from .shell_output import already_gone, first_line
 _REMOVES = re.compile(
     r"(?<![\w-])(no|undo|delete|del|remove|unset|clear|flush|purge|erase|rollback)(?![\w-])", re.IGNORECASE
 )
-"""What a line says that takes something away, of any maker."""
+"""The words of a line that takes something away, of any maker."""
 
 
 class CommandLineShell:

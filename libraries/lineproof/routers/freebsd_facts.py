@@ -32,7 +32,7 @@ _OTHER = {
     "netisr dispatch": "net.isr.dispatch",
     "RSS in the kernel": "net.inet.rss.enabled",
 }
-"""What only people read."""
+"""Facts that only people read."""
 
 _LINK = re.compile(r"link x(\d{1,2})\(x(\d{1,2})\)\s+(?:speed (\d+\.\d)\((\d+\.\d)\))?")
 

@@ -42,7 +42,7 @@ MACHINE: Mapping[str, Fact] = {
     "kernel command line": (("cat", "/proc/cmdline"), r"(.+)"),
     "cards": (_PCI, r"(?s)(.+)"),
 }
-"""What a Linux machine is; of the cards the list of ``lspci``."""
+"""Commands that say what a Linux machine is; of the cards the list of ``lspci``."""
 
 _NAMES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 _FILTERS = ("grep", "-ohwE", "nft_do_chain|ipt_do_table", "/proc/kallsyms")
@@ -230,7 +230,7 @@ def pci_model(pci: str, address: str | None) -> str | None:
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 LINK_FILES = ("current_link_width", "current_link_speed", "max_link_width", "max_link_speed", "numa_node")
-"""Of a PCI device in ``/sys``."""
+"""Files of a PCI device in ``/sys``."""
 
 
 def link_facts(folder: str) -> Mapping[str, Fact]:

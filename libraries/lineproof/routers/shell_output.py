@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNT = re.compile(r"\s*[0-9]{1,20}\s*")
-"""As many digits as a counter of 64 bits can have."""
+"""The text of a count: no more digits than a counter of 64 bits can have."""
 _ALREADY_GONE = re.compile(
     # not that the program itself, the command or its device is missing
     r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/|command not found)).*?"

@@ -23,7 +23,7 @@ EVENT = "unhalted-cycles"
 """pmc(3): an alias that each processor has."""
 
 MOST_BYTES = 8_000_000
-"""Of the stacks' text; what is longer is cut."""
+"""Bytes of the stacks' text; what is longer is cut."""
 
 DEEPEST, LONGEST_NAME = 127, 120
 """Frames of a stack, as perf's own limit; characters of a frame's name."""

@@ -22,7 +22,7 @@ _REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
 _REFUSALS = ("unknown input ", "Invalid prefix len: ")
 _PROMPT = re.compile(r"\A\s*\S*vpp\S*# ?")
 _CLOSED = re.compile(r"^Connection to \S+ closed\.\n?", re.MULTILINE)
-"""What an OpenSSH client with a terminal adds."""
+"""The line that an OpenSSH client with a terminal adds."""
 _THREAD = re.compile(r"Thread (?P<index>\d+) (?P<name>\S+) \(lcore \d+\)")
 _TIME = re.compile(r"Time (?P<time>[\d.e+-]+), .*?(?:vector rate (?P<rate>[\d.e+-]+))")
 _RATES = re.compile(r"vector rates in (?P<in>\S+), out \S+, drop \S+, punt \S+")

@@ -224,7 +224,7 @@ RULES: Sequence[WhyRule] = (
         "more cores will not help; look for the card's published limit, its slot, another driver, or its firmware",
     ),
 )
-"""What is nearer the exit comes first, whatever is lost before it."""
+"""The rules in order: what is nearer the exit comes first, whatever is lost before it."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .study import DIFFERENCES, RATES, Study
 NOTHING = "–"
 
 COLUMNS = 118
-"""Of the text for a terminal: its tables have many columns."""
+"""Width of the text for a terminal: its tables have many columns."""
 
 LINE_RATE = "Line rate"
 """The part about generators."""

@@ -15,7 +15,7 @@ from .results import StudyCell, StudyResults
 from .study import AT_LEAST, Parameter
 
 _DASHES = "5 4"
-"""Of published figures over the parameter, in the colour of what was measured."""
+"""The line of published figures over the parameter, in the colour of what was measured."""
 
 _SAMPLES = 100
 """Points of a reference, which is no straight line on a logarithmic axis."""

@@ -38,7 +38,7 @@ CODE = "code of Lineproof"
 """Key of its sum in the fingerprints."""
 
 _HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kernel"}
-"""Of the host's facts, those by which a figure would be another machine's, and what they are called."""
+"""The host's facts by which a figure would be another machine's, and what they are called."""
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""

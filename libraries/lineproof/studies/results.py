@@ -109,9 +109,9 @@ class StudyResults:
     drifts: Mapping[str, Compared]
     planned: int
     machine: str = ""
-    """That the run was made on, in words; "" if it is not known."""
+    """The machine that the run was made on, in words; "" if it is not known."""
     history: tuple[str, ...] = ()
-    """What must be known of how the run came about, in sentences."""
+    """Notes on how the run came about, in sentences."""
 
     @property
     def published(self) -> tuple[StudyCell, ...]:

@@ -43,7 +43,7 @@ UNITS = {
 """The unit of each other kind."""
 
 RAMP_STEPS = 100
-"""Of a ramp that does not say how many."""
+"""The steps of a ramp that does not say how many."""
 
 AT_LEAST = "at_least"
 """A figure beside a measurement's value, 1: the router did not fall behind at any load that was offered, so that the
@@ -56,7 +56,7 @@ AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
 """Kinds that are measured at one load: ``at``, or the testbed's maximum."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
-"""Of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
+"""The name of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
 
 Words = Annotated[str, Field(min_length=1, max_length=200)]
 FLOWS = r"^[0-9]{1,9}[kM]?-flows?$"

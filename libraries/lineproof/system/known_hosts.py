@@ -19,7 +19,7 @@ from .login import Login
 REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
 _SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
-"""What a server may sign with, by the kind of its key; every other kind: what it is called itself."""
+"""The algorithms that a server may sign with, by the kind of its key; every other kind: what it is called itself."""
 
 
 @dataclass(frozen=True, slots=True)

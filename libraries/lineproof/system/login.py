@@ -62,7 +62,7 @@ class Secrets:
 
 
 ENVIRONMENT = Secrets()
-"""Those of the environment alone."""
+"""The secrets of the environment alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ LARGEST_DIALOGUE = 2 << 20
 """Bytes that a command may write."""
 
 WIDTH, HEIGHT = 511, 1000
-"""Of the terminal, so that nothing is wrapped and little is paged."""
+"""Size of the terminal, so that nothing is wrapped and little is paged."""
 
 QUIET = 0.1
 """Seconds without output after what looks like a prompt: a line of output may begin like one."""

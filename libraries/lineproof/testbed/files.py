@@ -35,7 +35,7 @@ KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[Hardwar
 }
 
 WORDS_ON_NETNS = ("embedded", DEFAULT)
-"""What a testbed of namespaces may say of its generator in place of a kind's keys."""
+"""The keys that a testbed of namespaces may have of its generator in place of a kind's keys."""
 
 
 def read_testbed(folder: Folder, name: str) -> Testbed:

@@ -177,11 +177,11 @@ class SimulatedSettings(CommonSettings):
     kind: Literal["simulated"]
     pairs: Pairs = 1
     client: str = "pypi"
-    """As in :class:`TrexGeneratorSettings`."""
+    """The same as in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
-    """As in :class:`TrexGeneratorSettings`."""
+    """The same as in :class:`TrexGeneratorSettings`."""
     habits: tuple[Habit, ...] = ()
-    """What the generator's card and the router are known for on some testbeds of hardware."""
+    """Habits that the generator's card and the router have on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
@@ -189,7 +189,7 @@ class SimulatedSettings(CommonSettings):
     nic: SimulatedNic | None = None
     """The card that the generator's server plays, as TRex v3.08 drives it; None: none in particular."""
     faults: tuple[InjectedFault, ...] = ()
-    """What shall go wrong, in any order."""
+    """The faults that shall happen, in any order."""
     router_habits: RouterHabits = RouterHabits()
     """How late the router's links come up, and how late it notices."""
 
@@ -211,9 +211,9 @@ class NetnsSettings(CommonSettings):
     pairs: Pairs = 1
     generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
     client: str = "pypi"
-    """As in :class:`TrexGeneratorSettings`."""
+    """The same as in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
-    """As in :class:`TrexGeneratorSettings`."""
+    """The same as in :class:`TrexGeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
 

@@ -8,7 +8,7 @@ from ..backend import PortCounters
 from ..state import InterfaceState, RouterState
 
 COUNTERS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_damaged", "no_route", "tx_dropped")
-"""Of a router's interface."""
+"""The counters of a router's interface."""
 WRAP = 2**32
 FRAMES = ("opackets", "ipackets")
 _BYTES = ("obytes", "ibytes")

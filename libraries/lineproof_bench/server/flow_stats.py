@@ -42,9 +42,9 @@ class _Group:
     before: tuple[float, FlowCounters] | None = None
     rates: Rates = field(default_factory=dict)
     seen: bool = True
-    """Whether the card leads its frames to the core that counts them."""
+    """True: the card leads its frames to the core that counts them."""
     started: bool = False
-    """Whether it has a counter of the card, which it keeps until it is removed."""
+    """True: it has a counter of the card, which it keeps until it is removed."""
     place: int = 0
     """The first free one when it began, among the latency groups (TRex's ``hw_id``)."""
 

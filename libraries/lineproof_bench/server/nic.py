@@ -17,14 +17,14 @@ from lineproof.config import Config, load_config, read_yaml, validate_config
 FOLDER = Path(__file__).parent / "nics"
 
 UNKNOWN_SPEED_BPS = 200e9
-"""What TRex v3.08 reports for a speed that the driver does not know: DPDK's 4294967295 Mbit/s, cut to the highest
+"""The speed that TRex v3.08 reports for one that the driver does not know: DPDK's 4294967295 Mbit/s, cut to the highest
 speed that TRex has (src/trex_port_attr.h:50)."""
 
 MOST_LATENCY_GROUPS = 128
 """Groups with the rule ``latency`` that send at a time, on any card (MAX_FLOW_STATS_PAYLOAD, src/trex_defs.h:46)."""
 
 FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
-"""What a frame may have beside plain IPv4 over Ethernet."""
+"""Headers that a frame may have beside plain IPv4 over Ethernet."""
 
 Counted = Literal[
     "received",
@@ -37,7 +37,7 @@ Counted = Literal[
     "pauses_received",
     "pauses_sent",
 ]
-"""What an extended counter counts: frames; bytes without FCS; frames that the card missed, or did not send; frames
+"""The kinds of extended counters: frames; bytes without FCS; frames that the card missed, or did not send; frames
 to a group of receivers; pause frames. All others stay 0."""
 
 _PLACE = re.compile(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+")

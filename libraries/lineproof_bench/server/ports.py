@@ -50,7 +50,7 @@ class ServerPort:
         self.state = "IDLE"
         self.factor = 1.0
         self.sent: tuple[StreamTraffic, ...] = ()
-        """What the backend sends, or sent last."""
+        """The streams that the backend sends, or sent last."""
         self.duration: float | None = None
         self.promiscuous = False
         self.service = False

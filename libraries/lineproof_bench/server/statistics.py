@@ -52,9 +52,9 @@ class Statistics:
         self._backend, self._now, self._nic = backend, now, nic or ServerCard()
         self._simulated = backend if isinstance(backend, SimulatedBackend) else None
         self._read: dict[int, PortCounters] = {}
-        """What the card had counted when TRex read it last."""
+        """The card's counts when TRex read it last."""
         self._taken: dict[int, PortCounters] = {}
-        """What was read as extended counters instead."""
+        """The counts that were read as extended counters instead."""
         self._before: dict[int, tuple[float, PortCounters]] = {}
         self._rates: dict[int, tuple[float, float, float, float]] = {}
         self._sampled = now()

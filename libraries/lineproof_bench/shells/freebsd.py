@@ -19,7 +19,7 @@ FORWARDING = "net.inet.ip.forwarding"
 STATHZ = 127
 """Ticks per second of ``kern.cp_times``."""
 ARP_SECONDS = 1182
-"""What a learned entry says that it still lasts; it lasts net.link.ether.inet.max_age = 1200 s (arp(4))."""
+"""Seconds that a learned entry says it still lasts; it lasts net.link.ether.inet.max_age = 1200 s (arp(4))."""
 
 
 def software() -> MachineSoftware:

@@ -13,7 +13,7 @@ DRIVER = "simulated"
 FIRST_IRQ, MOST_IRQS = 24, 256
 FRAMES_PER_INTERRUPT = 64
 TICKS = 100
-"""Of ``/proc/stat``, per second."""
+"""Ticks of ``/proc/stat``, per second."""
 
 
 def queues_of(state: RouterState) -> list[tuple[str, int, ThreadState]]:

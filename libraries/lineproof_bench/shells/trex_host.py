@@ -22,7 +22,7 @@ HABITS = {
     "narrow slot": "the card has 4 of its 8 lanes",
     "old firmware": "the card's is from 2014",
 }
-"""What each habit means."""
+"""The meaning of each habit."""
 
 
 def no_router() -> ModelledRouter:

@@ -44,7 +44,7 @@ class _Group:
     slots: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """{(port, L2 bytes with FCS): (slot, frames counted there before)}."""
     kinds: dict[FrameKind, dict[int, GroupCounts]] = field(default_factory=dict)
-    """What each port had counted of each kind before."""
+    """The counts of each port, of each kind, before."""
     tracker: LatencyTracker = field(default_factory=LatencyTracker)
     received: dict[int, list[int]] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..backend import StreamTraffic
 
 STATUS = struct.Struct("=qqqd")
-"""What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
+"""The fields that a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
 
 _DELAYS_AT = 4 * mmap.PAGESIZE
 

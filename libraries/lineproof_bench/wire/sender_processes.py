@@ -26,7 +26,7 @@ class SenderProcess:
 
     def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
         self.log: IO[bytes] | None = None
-        """What the sending processes of its group wrote; an error quotes the end."""
+        """The output of the sending processes of its group; an error quotes the end."""
         self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
         self._far_commands, self._commands = Pipe(duplex=False)
         self._answers, self._far_answers = Pipe(duplex=False)
@@ -35,7 +35,7 @@ class SenderProcess:
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
         self._slots = slots_of(self._status)
         self.send_delays = SendDelays(self._status)
-        """Of its latency frames."""
+        """The delays of its latency frames."""
         self._alive = True
         self.number = 0
         """Number of the trial begun last; :attr:`status` has the one that ended last."""

@@ -75,7 +75,7 @@ def test_a_server_of_the_pypi_api_is_accepted(server: HostileServer) -> None:
 
 @pytest.mark.slow
 def test_a_message_that_crashes_the_library_does_not_kill_the_parent(server: HostileServer) -> None:
-    """Its thread would send SIGTERM to this process's group."""
+    """The thread would send SIGTERM to this process's group."""
     # a barrier before the message that crashes the thread would keep the connection
     server.instead, server.published = {"publish_now": result("{}")}, [[b"{}"]]
     with pytest.raises(TestbedError, match=rf"understands at port {server.pub_port}.*async_port"):

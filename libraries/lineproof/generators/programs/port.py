@@ -48,7 +48,7 @@ COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
 
 _LOST = (OSError, ValueError, EOFError, paramiko.SSHException)
-"""What writing to a shell that has ended raises, and reading from it."""
+"""The errors that writing to a shell that has ended raises, and reading from it."""
 
 
 class Span(NamedTuple):

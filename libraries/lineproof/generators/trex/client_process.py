@@ -26,7 +26,7 @@ LONGEST_LINE = 128 << 20
 """Bytes of one answer; the largest are captured frames."""
 
 _UNUSUAL = re.compile(rb"[^ -~]|\\[^nt\"\\/]")
-"""What JSON has where a text in it may be one that :func:`..visible.visible` changes: few answers have."""
+"""Characters of JSON with a text that :func:`..visible.visible` may change: few answers have them."""
 
 CLOSE_LIMIT = 5.0
 """Seconds in which it stops the traffic and releases the ports."""

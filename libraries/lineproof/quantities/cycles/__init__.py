@@ -29,7 +29,7 @@ READING_OF = {
     Unit.CYCLES_WITHOUT_INPUT: "cycles_per_packet_without_input",
     Unit.VECTORS: "vectors_per_call",
 }
-"""What a sentence bounds, as the name of the reading of a trial and of the figure of a verdict."""
+"""The figure that a sentence bounds, as the name of the reading of a trial and of the figure of a verdict."""
 
 SPARE_FACTOR = 2.0
 """A trial leaves so many times as long for the router's commands as they took in the trial before."""

@@ -21,7 +21,7 @@ from .messages import plain_message
 from .service import Refusal
 
 OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 5000, zmq.HEARTBEAT_TIMEOUT: 60000}
-"""Of the socket: as TRex's own client, so that a connection without traffic is not forgotten on the way."""
+"""Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
 
 
 class Pipe:
