@@ -134,15 +134,19 @@ _LONGEST = 300
 def _is_own(error: BaseException) -> bool:
     """Return whether Lineproof's own code raised it, with a sentence of its own, and not Python or another library."""
     frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and "/lineproof" in frames[-1].filename and (frames[-1].line or "").startswith("raise ")
+    return bool(frames) and bool(_own(frames[-1].filename)) and (frames[-1].line or "").startswith("raise ")
 
 
 def _place(error: BaseException) -> str:
     """The last line of Lineproof's code that *error* passed through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        for package in ("lineproof_bench", "lineproof"):
-            _, found, rest = frame.filename.rpartition(f"/{package}/")
-            if found:
-                return f"{package}/{rest}, line {frame.lineno}"
-    return ""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next((f"{own}, line {frame.lineno}" for frame in frames if (own := _own(frame.filename))), "")
+
+
+def _own(file: str) -> str:
+    """Return *file* from its package on; "" of code that is not Lineproof's, whatever its folder is called."""
+    inside = file.removeprefix(f"{_HOME}/")
+    return inside if inside.startswith(("lineproof/", "lineproof_bench/")) else ""
+
+
+_HOME = Path(__file__).parents[1]
