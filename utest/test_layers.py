@@ -1,9 +1,10 @@
-"""The house as docs/architecture.md says it, and what no file of it does. Files are read here, and not imported."""
+"""The house as docs/architecture.md says it, and what no file of it does. Files are read here, imported elsewhere."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.system import children
 from support.paths import LIBRARIES, ROOT
 
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -198,6 +200,21 @@ def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
             slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
             found += [f"{name}: {root}" for root in slow if not name.startswith(SLOW_TO_IMPORT[root.partition(".")[0]])]
     assert found == []
+
+
+UNUSED = {
+    "lineproof.robot": "numpy scipy asyncssh scapy trex_stl_lib allure_commons lineproof.generators.programs.driver",
+    "lineproof_bench.__main__": "numpy scipy robot paramiko SSHLibrary psutil allure_commons lineproof.routers",
+    "lineproof.generators.trex.client.__main__": "robot paramiko pydantic asyncio psutil yaml lineproof.config",
+}
+"""The first module of each process of a simulated run, and what it does not use: each takes up to half a second."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", UNUSED)
+def test_a_process_imports_nothing_that_it_does_not_use(process: str) -> None:
+    modules = children.run((sys.executable, "-P", "-c", f"import sys, {process}; print(*sys.modules)"), 60).stdout
+    assert process in modules.split() and set(UNUSED[process].split()).isdisjoint(modules.split())
 
 
 QUANTITY_NAMES = {"loses", "recovers", "pdv", "gathers", "reorders"}

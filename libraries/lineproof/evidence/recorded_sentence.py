@@ -40,8 +40,9 @@ class _SentTraffic:
     sent: Profile
 
     def spelled(self, word: str) -> str | None:
-        is_quantity = word.lower() in {quantity.word for quantity in quantities().values()}
-        return word if word in self.words() or not is_quantity else None
+        if word in self.words() or word.lower() not in {quantity.word for quantity in quantities().values()}:
+            return word
+        return None
 
     def profile(self, words: list[str]) -> Profile:
         return self.sent

@@ -67,9 +67,9 @@ class SentenceRow:
         """
         if self.search is not None:
             return self.search.low - 1, None if self.search.high is None else self.search.high - 1
-        demanded, mean = self.record.requirement, self.measured
+        demanded, mean = self.record.requirement, None if self.is_carried else self.measured
         threshold = demanded.threshold.number
-        if mean is None or self.is_carried or not threshold or not all(map(math.isfinite, self.sample)):
+        if mean is None or not threshold or not all(map(math.isfinite, self.sample)):
             return None
         ends = (mean.estimate, mean.estimate) if mean.low is None or mean.high is None else (mean.low, mean.high)
         low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
@@ -95,10 +95,10 @@ class SentenceRow:
             return range_text(low, demanded.text(four_digits(self.search.high * threshold, math.ceil)))
         if endless:
             return f"beyond any limit in {endless} of {len(self.sample)} trials"
+        if self.is_carried and self.sample:
+            return f"≥ {demanded.text()}"
         if self.measured is None:
             return NOTHING if is_installed(self.record.quantity) else f"{self.record.quantity} is not installed"
-        if self.is_carried:
-            return f"≥ {demanded.text()}"
         shown = demanded.text(self.measured.estimate)
         return f"{shown}, {percent(self.lost)} lost" if demanded.quantity.threshold_is_load and self.lost else shown
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count, takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -88,13 +89,16 @@ def summary_of(run: RecordedRun) -> RunSummary:
     return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
 
 
-def execution_summary(execution: Path) -> ExecutionSummary:
-    """Return the summary of the runs in *execution*, ``…-2`` and so on, as far as they can be read."""
+def execution_summary(execution: Path, known: Mapping[Path, RunSummary] = MappingProxyType({})) -> ExecutionSummary:
+    """Return the summary of the runs in *execution*, ``…-2`` and so on, as far as they can be read.
+
+    *known*: by folder, those that need not be read again.
+    """
     runs, unread = [], []
     others = (execution.with_name(f"{execution.name}-{number}") for number in count(2))
     for folder in takewhile(lambda folder: (folder / REQUIREMENTS).exists(), chain([execution], others)):
         try:
-            runs.append(summary_of(read_run(folder)))
+            runs.append(known.get(folder) or summary_of(read_run(folder)))
         except (LineproofError, OSError) as error:
             unread.append(in_words(error))
     return ExecutionSummary(tuple(runs), tuple(unread), page_name(execution) if runs else "")

@@ -13,8 +13,6 @@ from ..errors import ConfigError
 from ..project import Folder, listed
 from ..visible import shortened
 from .abilities import WORDS, Abilities
-from .programs.description import Description
-from .programs.kind import described
 from .settings import GeneratorSettings
 
 GROUP = "lineproof.generators"
@@ -59,6 +57,10 @@ def _loaded(entry: EntryPoint) -> type[GeneratorSettings]:
 
 
 def _read(path: Path) -> type[GeneratorSettings]:
+    # few testbeds have such a generator, and every run would import it: 15 ms
+    from .programs.description import Description
+    from .programs.kind import described
+
     return described(load_config(path, Description))
 
 

@@ -30,7 +30,7 @@ from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import RequirementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, summary, summary_of
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summary, summary_of
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
@@ -63,6 +63,7 @@ class AcceptanceKeywords(Component):
         self._cpu: Any = None
         self._judging = ""
         self._alone = True
+        self._closed: dict[Path, RunSummary] = {}
 
     @cached_property
     def execution_folder(self) -> Path:
@@ -81,7 +82,7 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
-        return closing_words(self.execution_folder, self._alone)
+        return closing_words(self.execution_folder, self._alone, self._closed)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -313,7 +314,8 @@ class AcceptanceKeywords(Component):
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             self._judging = ""
             try:
-                logger.info(as_html(summary(ExecutionSummary((summary_of(read_run(folder)),)))), html=True)
+                self._closed[folder] = summary_of(read_run(folder))
+                logger.info(as_html(summary(ExecutionSummary((self._closed[folder],)))), html=True)
             except RobotError:  # an interrupt
                 raise
             except BREAKDOWN_ERRORS as error:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence.document import Facts, Table, as_text
 from ..evidence.report import write_report
 from ..evidence.run import new_run_id, seal_derived
-from ..evidence.summary import execution_summary, summary
+from ..evidence.summary import RunSummary, execution_summary, summary
 from ..files import write_whole
 from ..system.file_lock import lock_within
 
@@ -67,17 +68,18 @@ def _agreed(path: Path, proposal: str) -> str:
     return proposal
 
 
-def closing_words(execution: Path, alone: bool) -> str:
+def closing_words(execution: Path, alone: bool, closed: Mapping[Path, RunSummary]) -> str:
     """The last words on the console: counts, folders and page of *execution*, of which the report is left.
 
-    Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's.
+    Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's. *closed*: this
+    process's own runs, by folder.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # some file systems know no locks
             descriptor = os.open(execution, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
             lock_within(descriptor, _LONGEST_WAIT)
-        found = execution_summary(execution)
+        found = execution_summary(execution, closed)
         if not found.runs and not found.unread:
             lonely = any((execution / "allure").glob("*-result.json"))
             return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""

@@ -37,7 +37,7 @@ def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval
     summary = Summary.of(sample)
     if summary.stddev is None:
         return Interval(summary.mean, None, None, confidence)
-    half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n)
+    half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n) if summary.stddev else 0.0
     return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence)
 
 
