@@ -69,6 +69,7 @@ class _Traffic:
     involved: list[int]
     duration: float | None
     frames: Mapping[int, int]
+    """Frames that each port sends at least: rounding of durations may cost one of each stream."""
     before: dict[str, Any]
     started: float
     asked: float
@@ -128,6 +129,7 @@ class RunningTraffic(ABC):
         involved = sorted({*sending, *(port for direction in directions for port in direction)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
         count |= {int(port): number for port, number in (intended or {}).items()}
+        least = {port: number - len(self._streams.get(str(port), (port,))) for port, number in count.items()}
         patterns = {
             port: scaled_pattern(self._streams[str(port)], rate)
             for port, rate in sending.items()
@@ -140,7 +142,7 @@ class RunningTraffic(ABC):
         before = self._counters()
         self._library.events.clear()
         self._running = running = _Traffic(
-            sending, directions, involved, duration, count, before, time.time(), time.monotonic()
+            sending, directions, involved, duration, least, before, time.time(), time.monotonic()
         )
         running.around, running.extended = around, extended
         limit = -1 if duration is None or frames is not None else duration
@@ -438,8 +440,7 @@ class RunningTraffic(ABC):
             return max(latest + max(self._gap, passed / 20), started + self._start_delay - margin)
         if not running.has_sent:
             running.has_sent, self._start_delay = True, max(0.0, due(last) - seconds - started)
-        # rounding of durations may cost one frame
-        if all(unsent(last, port) <= 1 for port in running.sending):
+        if all(unsent(last, port) <= 0 for port in running.sending):
             return math.inf
         # frames leave in lumps: a reading just before one shows too few
         gap = max(self._gap, (passed - self._start_delay - seconds) / 4)
@@ -495,7 +496,7 @@ QUIET_TIME = 1.6
 cards and servers update their counters."""
 
 STEADY_TIME = 0.1
-"""Seconds of the testbed's clock without a change of counters, if fewer frames than intended were sent and none is
+"""Seconds of the testbed's clock without a change of counters, if fewer frames than at least were sent and none is
 missing: the sender's counters may lag."""
 
 
@@ -504,7 +505,7 @@ def wait_for_drain(
     count: Callable[[], Mapping[str, Any]],
     before: Mapping[str, Any],
     directions: Sequence[tuple[int, int]],
-    intended: Mapping[int, int],
+    least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
@@ -513,7 +514,7 @@ def wait_for_drain(
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
     *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
-    text). *directions*: pairs of a sending and a receiving port; *intended*: frames by sending port.
+    text). *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
 
     If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
     *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
@@ -532,15 +533,14 @@ def wait_for_drain(
         if found != last:
             last, changed = found, moment
         complete = all(received >= sent for sent, received in found) and (
-            # rounding of durations may cost one frame
-            all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
+            all(sent >= least[tx] for (tx, _), (sent, _) in zip(directions, found, strict=True))
             or moment - changed >= steady
         )
         if complete or moment - began >= limit or moment - changed >= quiet:
             return now, clock() - began
         # the longer nothing comes, the less often it is looked for
         still = moment - changed
-        sleep(min(max(steady, still) / 5, quiet - still, limit - (moment - began)))
+        sleep(min(max(MIN_WAIT, still) / 5, quiet - still, limit - (moment - began)))
         now = count()
 
 
