@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import contextlib
 import sys
 from abc import ABC, abstractmethod
@@ -128,7 +128,7 @@ class ClientLibrary(ABC):
         kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
         found = defaultdict[int, list[bytes]](list)
         for row in kept["pkts"]:
-            found[int(row["port"])].append(base64.b64decode(row["binary"]))
+            found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
         return found
 
     def end_captures(self, ports: Sequence[int]) -> None:

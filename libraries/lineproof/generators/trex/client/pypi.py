@@ -27,6 +27,9 @@ from .stream_objects import build_stream, program_data
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
 
+ZIP_ABOVE = 1 << 16
+"""Bytes of a request that is zipped."""
+
 
 def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
@@ -86,10 +89,13 @@ class PypiLibrary(ClientLibrary):
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
         # the library's own statistics of the counters are not used
         events.on_async_stats_update = self.events.heard_counters
+        link = client.conn.rpc.rpc_link
         # instead of eight random letters
-        client.conn.rpc.rpc_link.id_gen = itertools.count(1)
+        link.id_gen = itertools.count(1)
+        # the server zips the answers to zipped requests: that takes longer than what it saves
+        link.zipper.MSG_COMPRESS_THRESHOLD = ZIP_ABOVE
         self._connect_client()
-        client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
+        link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
         return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
 
