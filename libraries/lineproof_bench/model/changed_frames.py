@@ -106,7 +106,7 @@ class LyingModel(ModelBackend):
         for row in self._late:
             if row.exit == port:
                 away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
-                found = replace(found, ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
+                found = found._replace(ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
         return found
 
     def _settle(self, now: float) -> None:

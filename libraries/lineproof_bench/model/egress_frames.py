@@ -76,6 +76,18 @@ class KeptFrames:
         return tuple(CapturedFrame(port, data, moment) for moment, data in found)
 
 
+def made_once(make: Callable[[int], Sequence[bytes]], period: int) -> Callable[[int], Sequence[bytes]]:
+    """Return *make*, of frames by number; those that come again after *period* frames (0: none) are made once."""
+    made: dict[int, Sequence[bytes]] = {}
+
+    def once(number: int) -> Sequence[bytes]:
+        if (turn := number % period) not in made:
+            made[turn] = make(turn)
+        return made[turn]
+
+    return once if period else make
+
+
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
     """Frame *number* of *traffic* as the router sends it, if it leaves by *interface*."""
     frame = frame_of(traffic, number)

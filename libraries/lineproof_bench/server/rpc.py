@@ -37,6 +37,7 @@ COUNTERS = ("ping", "get_global_stats", "get_port_stats", "get_async_events")
 
 Method = Callable[[Params], Any]
 log = logging.getLogger("lineproof.server")
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def is_zipped(data: bytes) -> bool:
@@ -72,7 +73,7 @@ def too_large(size: int) -> RpcError:
 
 def encode(data: Any) -> bytes:
     """*data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    return _JSON.encode(data).encode()
 
 
 def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
