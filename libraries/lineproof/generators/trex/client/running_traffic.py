@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ....core.group_frames import group_frames, is_group_count
@@ -86,9 +87,36 @@ class _Traffic:
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
     extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """The cards' own counters before :attr:`before`, as :meth:`RunningTraffic._extended`."""
+    """The cards' own counters before :attr:`before`, as :func:`_extended`."""
     around: Mapping[str, Any] = field(default_factory=dict)
     """The counters before these."""
+
+
+@lru_cache(4096)
+def _is_kept(name: str) -> bool:
+    return is_error(name) or is_pause(name) or is_group_count(name)
+
+
+def _extended(counters: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
+    found, cards = dict[str, dict[str, int]](), counters["global"].pop("cards")
+    with contextlib.suppress(Exception):
+        for port, (names, values) in cards.items():
+            rows = zip(names["xstats_names"], values["xstats_values"], strict=False)
+            found[str(port)] = {name: int(count) for name, count in rows if _is_kept(name)}
+    return found
+
+
+def _grown(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """By how much :func:`_extended` grew: those that did, by port."""
+    grown = {}
+    for port, rows in after.items():
+        was = before.get(port, {})
+        if found := {name: count - was[name] for name, count in rows.items() if count > was.get(name, count)}:
+            grown[port] = found
+    return grown
 
 
 def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
@@ -138,13 +166,12 @@ class RunningTraffic(ABC):
         if patterns:
             self._library.replace_streams(list(patterns), patterns)
         # outside of what is counted: some cards clear counters by it that the server reads too
-        around, extended = self._counters(), self._extended(involved)
-        before = self._counters()
+        around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
         self._running = running = _Traffic(
             sending, directions, involved, duration, least, before, time.time(), time.monotonic()
         )
-        running.around, running.extended = around, extended
+        running.around, running.extended = around, _extended(before)
         limit = -1 if duration is None or frames is not None else duration
         running.first, fresh = self._library.start(sending, limit, self._held, self._gap, at_own_rates=patterns)
         running.began = running.load_since = time.monotonic()
@@ -221,8 +248,8 @@ class RunningTraffic(ABC):
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
-        grown = self._grown(running)
-        around = self._counters(groups)
+        around = self._counters(groups, running.involved)
+        grown = _grown(running.extended, _extended(around))
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -254,7 +281,7 @@ class RunningTraffic(ABC):
         """
         library = self._connected()
         held = [int(port) for port in self._counters() if port != "global"]
-        first, before = self._extended(held), self._counters()
+        before = self._counters(cards=held)
         kept: dict[int, list[bytes]] = {}
         try:
             capture = library.capture(held, keep * len(held)) if keep else 0
@@ -262,7 +289,8 @@ class RunningTraffic(ABC):
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
-            after, last = self._counters(), self._extended(held)
+            after = self._counters()
+            first, last = _extended(before), _extended(self._counters(cards=held))
             if keep:
                 kept = library.captured(capture, keep * len(held))
         finally:
@@ -381,27 +409,6 @@ class RunningTraffic(ABC):
                 if not self._has_ended(running):
                     events.changed.wait(wait)
 
-    def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
-        """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
-        self._check_cancelled()
-        kinds = (is_error, is_pause, is_group_count)
-        with contextlib.suppress(Exception):
-            return {
-                str(port): {name: int(count) for name, count in counters.items() if any(fits(name) for fits in kinds)}
-                for port, counters in self._library.extended_counters(ports).items()
-            }
-        return {}
-
-    def _grown(self, running: _Traffic) -> dict[str, dict[str, int]]:
-        """By how much :meth:`_extended` grew in this trial: those that did."""
-        grown = {}
-        for port, counters in self._extended(running.involved).items():
-            before = running.extended.get(port, {})
-            found = {name: count - before[name] for name, count in counters.items() if count > before.get(name, count)}
-            if found:
-                grown[port] = found
-        return grown
-
     def _keep_reading(self, running: _Traffic, wait: float) -> None:
         """Keep the next reading that was asked for, if it comes within *wait* s."""
         self._check_cancelled()
@@ -471,8 +478,11 @@ class RunningTraffic(ABC):
         """Replace all streams."""
 
     @abstractmethod
-    def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
-        """Current totals of every held port, and the server's global readings, among them MOMENTS."""
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
+        """Current totals of every held port, and the server's global readings, among them MOMENTS.
+
+        Before them the own counters of *cards*, as :meth:`.library.ClientLibrary.read_counters`.
+        """
 
     @abstractmethod
     def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
