@@ -24,7 +24,7 @@ from ..clock import ClockReader
 from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
-from .egress_frames import KeptFrames, LeavingFrames, egress_frame, made_once
+from .egress_frames import KeptFrames, LeavingFrames, egress_frame
 from .flows import HEADERS, Flow, check_variables
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import delay_of, delay_of_released
@@ -336,12 +336,17 @@ class ModelBackend:
                 count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
-        span = numbers, self._before, self._last
-        known, period = partial(self._sent, sending.traffic, self._fib), sending.period
-        return [
-            LeavingFrames(port, frames, sending.size, *span, made_once(partial(known, port), period))
-            for port, frames in exits
-        ]
+        span, known = (numbers, self._before, self._last), partial(self._made, sending, self._fib)
+        return [LeavingFrames(port, frames, sending.size, *span, partial(known, port)) for port, frames in exits]
+
+    def _made(self, sending: Sending, fib: Fib, port: int, number: int) -> Sequence[bytes]:
+        """Return :meth:`_sent` of frame *number*; those that come again are made once."""
+        if not sending.period:
+            return self._sent(sending.traffic, fib, port, number)
+        place = fib, port, number % sending.period
+        if place not in sending.made:
+            sending.made[place] = self._sent(sending.traffic, *place)
+        return sending.made[place]
 
     def _sent(self, traffic: StreamTraffic, fib: Fib, port: int, number: int) -> Sequence[bytes]:
         """Return frame *number* of *traffic* as it leaves for *port*; () if it does not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lineproof.units import FCS
 
@@ -64,6 +64,8 @@ class Sending:
     ) -> None:
         self.port, self.traffic, self.parts = port, traffic, parts
         self.size, self.period = len(traffic.frame) + FCS, period_of(traffic)
+        self.made: dict[Any, Sequence[bytes]] = {}
+        """Its frames as they left, if they come again after *period*."""
         self.asked = self.pps = 0.0
         self.counts = StreamCounts()
         self.unsent = 0

@@ -76,23 +76,11 @@ class KeptFrames:
         return tuple(CapturedFrame(port, data, moment) for moment, data in found)
 
 
-def made_once(make: Callable[[int], Sequence[bytes]], period: int) -> Callable[[int], Sequence[bytes]]:
-    """Return *make*, of frames by number; those that come again after *period* frames (0: none) are made once."""
-    made: dict[int, Sequence[bytes]] = {}
-
-    def once(number: int) -> Sequence[bytes]:
-        if (turn := number % period) not in made:
-            made[turn] = make(turn)
-        return made[turn]
-
-    return once if period else make
-
-
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
     """Frame *number* of *traffic* as the router sends it, if it leaves by *interface*."""
     frame = frame_of(traffic, number)
     flow = flow_of(frame)
     exit_ = fib.exit_for(flow)
     if exit_ and exit_.interface == interface and frame[ttl_offset(flow)] > 1:
-        return (forwarded_frame(frame, source_mac, exit_.mac),)
+        return (forwarded_frame(frame, flow, source_mac, exit_.mac),)
     return ()

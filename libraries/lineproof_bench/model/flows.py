@@ -146,12 +146,12 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     return {flow: count / looked for flow, count in found.items()}
 
 
-def forwarded_frame(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum updated.
+def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destination_mac: str) -> bytes:
+    """*frame* of *flow* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
 
     A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
     """
-    new, flow = bytearray(frame), flow_of(frame)
+    new = bytearray(frame)
     new[0:6], new[6:12] = mac_bytes(destination_mac), mac_bytes(source_mac)
     where = ttl_offset(flow)
     new[where] -= 1
