@@ -144,10 +144,7 @@ class TrexServer:
                 self._publisher.counters(statistics.published())
 
     async def _wait(self, until: float) -> list[zmq.Socket[bytes]]:
-        """Let others have their turn, until a message has come or the moment *until* (``time.monotonic()``).
-
-        Returns the sockets with a message.
-        """
+        """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
         turns = 0
         # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
         while not (readable := list(filter(is_readable, (self._rpc.socket, self._pub)))):

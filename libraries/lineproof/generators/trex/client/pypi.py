@@ -27,9 +27,6 @@ from .stream_objects import build_stream, program_data
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
 
-ZIP_ABOVE = 1 << 16
-"""Bytes of a request that is zipped."""
-
 
 def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
@@ -93,7 +90,7 @@ class PypiLibrary(ClientLibrary):
         # instead of eight random letters
         link.id_gen = itertools.count(1)
         # the server zips the answers to zipped requests: that takes longer than what it saves
-        link.zipper.MSG_COMPRESS_THRESHOLD = ZIP_ABOVE
+        link.zipper.MSG_COMPRESS_THRESHOLD = 1 << 16
         self._connect_client()
         link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
