@@ -13,9 +13,10 @@ from .visible import shortened
 DEEPEST = 64
 """Arrays and objects within each other; a TRex stream has 5."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_ALL_BUT_MARKS = _ALL_BUT_BRACKETS.replace(b'"', b"")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a character: it can be read, and written to no file."""
 
@@ -45,7 +46,7 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
     check_depth(data)
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        found = json.loads(text, parse_int=_whole, **(_STRICT if strict else {}))
+        found = _DECODERS[strict].decode(text)
         if not own and (_HALF.search(text) or not text.isascii()):
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -65,6 +66,9 @@ def check_depth(data: bytes) -> None:
     """Raise JsonError where *data*, if it is JSON, is deeper than DEEPEST. The time grows with its length only."""
     if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return
+    if b"\\" not in data:
+        # without escapes the quotes alone tell what is in a string; two in a row have no bracket between them
+        data = data.translate(None, _ALL_BUT_MARKS).replace(b'""', b"")
     # one step down or up for each bracket outside of strings; those that do not match are json's to find
     steps = memoryview(_STRING.sub(b"", data).translate(_STEPS, _ALL_BUT_BRACKETS)).cast("b")
     if max(accumulate(steps), default=0) > DEEPEST:
@@ -99,4 +103,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-_STRICT: dict[str, Any] = {"object_pairs_hook": _unique, "parse_constant": _refuse, "parse_float": _finite}
+_DECODERS = {
+    False: json.JSONDecoder(parse_int=_whole),
+    True: json.JSONDecoder(parse_int=_whole, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite),
+}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,8 +119,7 @@ class StreamTraffic:
     """Part of a frame (-0.5 … 0.5) that it is ahead of its rate, so that parts of a stream add up to whole frames."""
 
 
-@dataclass(frozen=True, slots=True)
-class PortCounters:
+class PortCounters(NamedTuple):
     """Frames and L2 bytes (with FCS) since the server started, never reset, never derived from a rate.
 
     ``ierrors``: frames that the card missed. ``multicasts``: received frames to a group.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceState:
+class InterfaceState(NamedTuple):
     """Counts since boot. ``rx_packets`` were received by the router; ``rx_missed`` never left the NIC's ring;
     ``rx_damaged`` had CRC errors.
     """

@@ -13,9 +13,10 @@ from bench.server.test_replay import OFFICIAL, PYPI, Replay, called, recorded
 from golden import net
 from lineproof.core.trial import Load
 from lineproof.generators.base import Probe, directions_of
+from lineproof.generators.trex.answer_limits import plain_bytes
 from lineproof.generators.trex.client_folders import client_folder
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof_bench.server.rpc import Dispatcher, is_zipped, unzip_message
+from lineproof_bench.server.rpc import Dispatcher
 from support.catalogue import CATALOGUE
 from support.server_support import Client, FakeBackend, serving
 
@@ -48,7 +49,7 @@ def calls(client: str) -> str:
     phase, rows, handle = ["open"], dict[str, None](), Dispatcher.handle
 
     def kept(dispatcher: Dispatcher, *frames: bytes) -> bytes:
-        request = json.loads(unzip_message(frames[0]) if is_zipped(frames[0]) else frames[0])
+        request = json.loads(plain_bytes(frames[0]))
         for call in request if isinstance(request, list) else [request]:
             rows[f"{phase[0]}: {called(call)}"] = None
         return handle(dispatcher, *frames)

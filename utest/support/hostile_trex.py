@@ -14,8 +14,9 @@ from typing import Any
 
 import zmq
 
+from lineproof.generators.trex.answer_limits import plain_bytes
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.rpc import is_zipped, unzip_message, zip_message
+from lineproof_bench.server.rpc import zip_message
 from support.hostile_bytes import GREETING, MAGIC, frame, ready
 from support.server_support import FakeBackend, serving
 
@@ -117,7 +118,7 @@ class HostileServer:
 
     def _request(self, parts: list[bytes]) -> None:
         data = parts[-1]
-        request = json.loads(unzip_message(data) if is_zipped(data) else data)
+        request = json.loads(plain_bytes(data))
         names = {call["method"] for call in (request if isinstance(request, list) else [request])}
         chosen = next((name for name in self.instead if name in names or name == "*"), None)
         if chosen is None:

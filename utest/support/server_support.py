@@ -14,6 +14,7 @@ from typing import Any
 
 import zmq
 
+from lineproof.generators.trex.answer_limits import plain_bytes
 from lineproof_bench.backend import (
     CapturedFrame,
     FlowCounters,
@@ -25,7 +26,7 @@ from lineproof_bench.backend import (
 )
 from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.rpc import is_zipped, unzip_message, zip_message
+from lineproof_bench.server.rpc import zip_message
 
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
@@ -178,8 +179,9 @@ class Client:
 
     def zipped(self, data: Any) -> Any:
         answer = self.raw(zip_message(json.dumps(data).encode()))
-        assert is_zipped(answer)
-        return json.loads(unzip_message(answer))
+        plain = plain_bytes(answer)
+        assert plain is not answer
+        return json.loads(plain)
 
     def acquire(self, port: int, user: str = "alice", session: int = 1, force: bool = False) -> Any:
         found = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
@@ -203,7 +205,7 @@ class Client:
             if not self.sub.poll(int(left * 1000) + 1):
                 break
             data = self.sub.recv()
-            text = unzip_message(data) if is_zipped(data) else data
+            text = plain_bytes(data)
             found.append(json.loads(text))
             if until and until.encode() in text:
                 break

@@ -12,6 +12,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import pairwise
 
 from ..core.binomial import highest_share
@@ -61,17 +62,18 @@ class SentFrames:
     stream: Stream
     data: bytes
     header: IpHeaderPosition | None
+    packet: bytes
+    """The first frame's packet; of other protocols all after the MAC addresses."""
+    variable: Sequence[int]
+    """Where variable addresses begin in the packet."""
 
     @classmethod
     def of(cls, stream: Stream) -> SentFrames:
         """Return the frames of *stream*."""
         data = bytes.fromhex(stream.frame)
-        return cls(stream, data, ip_header(data))
-
-    @property
-    def packet(self) -> bytes:
-        """The first frame's packet; of other protocols all after the MAC addresses."""
-        return _packet(self.data, self.header)[0]
+        header = ip_header(data)
+        begin = header.offset if header else 0
+        return cls(stream, data, header, _packet(data, header)[0], [item.offset - begin for item in stream.variables])
 
     def differs(self, packet: bytes) -> str:
         """Return in what *packet* differs from those that were sent; "": in nothing."""
@@ -90,17 +92,12 @@ class SentFrames:
 
     def flow(self, packet: bytes) -> _Flow:
         """Return the variable addresses of *packet*, each as its number in its range."""
-        beyond = zip(self.stream.variables, self._variable, strict=True)
+        beyond = zip(self.stream.variables, self.variable, strict=True)
         return tuple((int.from_bytes(packet[at : at + 4], "big") - item.minimum) // item.step for item, at in beyond)
-
-    @property
-    def _variable(self) -> list[int]:
-        """Where variable addresses begin in the packet."""
-        return [item.offset - (self.header.offset if self.header else 0) for item in self.stream.variables]
 
     def _has_addresses(self, packet: bytes, header: IpHeaderPosition) -> bool:
         expected, found = bytearray(self.packet), bytearray(packet)
-        for variable, at in zip(self.stream.variables, self._variable, strict=True):
+        for variable, at in zip(self.stream.variables, self.variable, strict=True):
             beyond = int.from_bytes(packet[at : at + 4], "big") - variable.minimum
             if not 0 <= beyond <= variable.maximum - variable.minimum or beyond % variable.step:
                 return False
@@ -158,9 +155,12 @@ class Content:
         *lost*: the most frames that are missing among them.
         """
         found, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
-        for frame in frames:
-            if word := self._wrong(direction, frame, came):
+        # the frames of a flow are often the same
+        for word, place in map(cache(partial(self._compared, direction)), frames):
+            if word:
                 found[word] += 1
+            if place:
+                came[place[0]].append(place[1:])
         lost += found.total()
         for stream, those in came.items():
             found[COPIES] += self._copies(stream, [flow for _, flow in those], lost)
@@ -168,7 +168,8 @@ class Content:
             found[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
         return +found
 
-    def _wrong(self, direction: Direction, frame: bytes, came: dict[Stream, list[tuple[bytes, _Flow]]]) -> str:
+    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, tuple[Stream, bytes, _Flow] | None]:
+        """Return what is wrong with *frame*, and of one that was sent its stream, tags and flow."""
         header = ip_header(frame)
         packet, length = _packet(frame, header)
         differs = Counter({CUT: 1} if len(packet) < length else {})
@@ -177,12 +178,12 @@ class Content:
                 continue
             differs[sent.differs(packet)] += 1
             if "" in differs:
-                came[sent.stream].append((frame[12 : header.offset] if header else b"", sent.flow(packet)))
-                return self._wrong_on_the_way(direction, sent, frame, header)
+                tags = frame[12 : header.offset] if header else b""
+                return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
         others = (sent for item in self.directions if item != direction for sent in self._sent[item])
         if any(_is_kin(sent, header, packet) and not sent.differs(packet) for sent in others):
-            return "of another direction"
-        return next((word for word in (CUT, HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differs), OTHER)
+            return "of another direction", None
+        return next((word for word in (CUT, HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differs), OTHER), None
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None

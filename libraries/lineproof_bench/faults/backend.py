@@ -280,8 +280,7 @@ class FaultyBackend:
         duplicated = self._added.of(("ipackets", port))
         size = found.ibytes // found.ipackets if found.ipackets else 0
         hellos = self._hellos.at(port)
-        return replace(
-            found,
+        return found._replace(
             ipackets=found.ipackets + duplicated + hellos,
             ibytes=found.ibytes + duplicated * size + 64 * hellos,
             multicasts=found.multicasts + hellos,
@@ -381,7 +380,7 @@ class FaultyBackend:
             since = {name: getattr(row, name) - getattr(base, name) for name in COUNTERS} if base else {}
             seen = self._links.is_seen(row.name, self._clock.now())
             now = since | self._pauses.at(index, "router")
-            rows.append(replace(row, link_up=row.link_up and seen and index not in self._down, **now))
+            rows.append(row._replace(link_up=row.link_up and seen and index not in self._down, **now))
         uptime = self._clock.now() - self._booted
         return replace(found, interfaces=tuple(rows), configuration=self._configuration, uptime=uptime)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..backend import PortCounters
 from ..state import InterfaceState, RouterState
 
@@ -43,14 +41,14 @@ class CounterReadings:
         found = {name: getattr(counted, name) + self._offsets.get((port, name), 0) for name in (*FRAMES, *_BYTES)}
         if self._wraps:
             found |= {name: found[name] % WRAP for name in FRAMES}
-        return replace(counted, **found)
+        return counted._replace(**found)
 
 
 def counter_base(router: RouterState, fresh: RouterState) -> dict[str, InterfaceState]:
     """Return by interface what to subtract from the counts of *fresh* so that they continue those of *router*."""
     before = {row.name: row for row in router.interfaces}
     return {
-        row.name: replace(row, **{name: getattr(row, name) - getattr(before[row.name], name) for name in COUNTERS})
+        row.name: row._replace(**{name: getattr(row, name) - getattr(before[row.name], name) for name in COUNTERS})
         for row in fresh.interfaces
         if row.name in before
     }

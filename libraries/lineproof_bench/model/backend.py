@@ -156,7 +156,7 @@ class ModelBackend:
 
     def sending(self, port: int) -> bool:
         """Return whether the port still sends; False once its duration or its bursts are over."""
-        self._advance()
+        self._pass_events()
         return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
 
     def counters(self, port: int) -> PortCounters:
@@ -259,14 +259,18 @@ class ModelBackend:
 
     def _advance(self) -> float:
         """Bring all counts up to now, event by event; returns now."""
+        if (now := self._pass_events()) > self._last:
+            self._count(now)
+        return now
+
+    def _pass_events(self) -> float:
+        """Let happen what is due by now; returns now."""
         now = max(self._last, self._clock.now())
         while (event := self._next_event()) <= now:
             self._count(max(event, self._last))
             self._sending = [sending for sending in self._sending if sending.over > event]
             self._begin_due(event)
             self._settle(max(event, self._last))
-        if now > self._last:
-            self._count(now)
         return now
 
     def _next_event(self) -> float:
@@ -301,7 +305,7 @@ class ModelBackend:
             new = sending.advance(now)
             if new.offered or sending.unsent > unsent:
                 late = self._rings.put(sending, new.held)  # found no room in the ring
-                lost = replace(new, missed=new.missed + late, held=new.held - late) if late else new
+                lost = new._replace(missed=new.missed + late, held=new.held - late) if late else new
                 self._record(sending, lost, sending.unsent - unsent)
 
     def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
@@ -332,8 +336,17 @@ class ModelBackend:
                 count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
-        span, known = (numbers, self._before, self._last), partial(self._sent, sending.traffic, self._fib)
+        span, known = (numbers, self._before, self._last), partial(self._made, sending, self._fib)
         return [LeavingFrames(port, frames, sending.size, *span, partial(known, port)) for port, frames in exits]
+
+    def _made(self, sending: Sending, fib: Fib, port: int, number: int) -> Sequence[bytes]:
+        """Return :meth:`_sent` of frame *number*; those that come again are made once."""
+        if not sending.period:
+            return self._sent(sending.traffic, fib, port, number)
+        place = fib, port, number % sending.period
+        if place not in sending.made:
+            sending.made[place] = self._sent(sending.traffic, *place)
+        return sending.made[place]
 
     def _sent(self, traffic: StreamTraffic, fib: Fib, port: int, number: int) -> Sequence[bytes]:
         """Return frame *number* of *traffic* as it leaves for *port*; () if it does not."""

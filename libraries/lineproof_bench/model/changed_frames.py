@@ -28,7 +28,8 @@ class _Lie:
     def __init__(self, fault: InjectedFault, port: ModelPort, traffic: StreamTraffic, first: StreamTraffic) -> None:
         self.fault, self._traffic, self._frames = fault, traffic, 0
         self._back = mac_bytes(port.mac) + mac_bytes(port.router_mac)
-        self.cached = forwarded_frame(frame_of(first, 0), port.mac, port.mac)
+        frame = frame_of(first, 0)
+        self.cached = forwarded_frame(frame, flow_of(frame), port.mac, port.mac)
         self._share = self._part = fault.share or 1.0
         self._flows: list[object] = []
         if fault.what == "flow" or fault.flow is not None:
@@ -106,7 +107,7 @@ class LyingModel(ModelBackend):
         for row in self._late:
             if row.exit == port:
                 away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
-                found = replace(found, ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
+                found = found._replace(ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
         return found
 
     def _settle(self, now: float) -> None:

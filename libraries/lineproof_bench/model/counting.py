@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from lineproof.units import FCS
 
 from ..backend import StreamTraffic
+from .flows import period_of
 from .forwarding import Fate, StreamPart
 
 _TINY = 1e-9
 """Frames: a sum of shares that is short of a whole frame by less is whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamCounts:
+class StreamCounts(NamedTuple):
     """Frames of a stream. ``exits``: (port, frames) that left the router at once; together they are ``offered``.
 
     ``held``: frames that had to wait in a ring; their fate is counted later.
@@ -63,7 +63,9 @@ class Sending:
         self, port: int, traffic: StreamTraffic, parts: tuple[StreamPart, ...], begin: float, duration: float
     ) -> None:
         self.port, self.traffic, self.parts = port, traffic, parts
-        self.size = len(traffic.frame) + FCS
+        self.size, self.period = len(traffic.frame) + FCS, period_of(traffic)
+        self.made: dict[Any, Sequence[bytes]] = {}
+        """Its frames as they left, if they come again after *period*."""
         self.asked = self.pps = 0.0
         self.counts = StreamCounts()
         self.unsent = 0
@@ -115,7 +117,7 @@ class Sending:
             offered = self.traffic.count
         before = self.counts
         if offered > before.offered:
-            self.counts = replace(before, offered=offered)
+            self.counts = before._replace(offered=offered)
             (missed, held, no_route, tx_dropped, rest), _ = self._split()
             start = self._segment
             self.counts = StreamCounts(

@@ -82,5 +82,5 @@ def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: s
     flow = flow_of(frame)
     exit_ = fib.exit_for(flow)
     if exit_ and exit_.interface == interface and frame[ttl_offset(flow)] > 1:
-        return (forwarded_frame(frame, source_mac, exit_.mac),)
+        return (forwarded_frame(frame, flow, source_mac, exit_.mac),)
     return ()

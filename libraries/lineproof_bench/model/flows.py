@@ -82,6 +82,14 @@ def is_latency(stream: StreamTraffic) -> bool:
     return (stream.flow_stats or {}).get("rule_type") == "latency"
 
 
+def period_of(stream: StreamTraffic) -> int:
+    """After how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
+    if is_latency(stream) or any(variable.operation == "random" for variable in stream.variables):
+        return 0
+    period = math.lcm(*(variable.period(0) for variable in stream.variables))
+    return period if period <= MOST_SAMPLED else 0
+
+
 def fix_checksum(frame: bytearray, offset: int) -> None:
     """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
@@ -131,21 +139,19 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     """The distinct flows of *stream*, each with its share of the frames (together 1)."""
     deciding = tuple(item for item in stream.variables if item.offset + item.size <= HEADERS)
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
-    period = 1
-    for variable in deciding:
-        period = math.lcm(period, variable.period(MOST_SAMPLED))
+    period = math.lcm(*(variable.period(MOST_SAMPLED) for variable in deciding))
     # a prime stride: samples must not coincide with the steps of the variables
     looked, stride = (period, 1) if period <= MOST_SAMPLED else (MOST_SAMPLED, 7919)
     found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
     return {flow: count / looked for flow, count in found.items()}
 
 
-def forwarded_frame(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum updated.
+def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destination_mac: str) -> bytes:
+    """*frame* of *flow* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
 
     A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
     """
-    new, flow = bytearray(frame), flow_of(frame)
+    new = bytearray(frame)
     new[0:6], new[6:12] = mac_bytes(destination_mac), mac_bytes(source_mac)
     where = ttl_offset(flow)
     new[where] -= 1

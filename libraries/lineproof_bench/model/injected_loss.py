@@ -53,7 +53,7 @@ class LossyModel(LyingModel):
             port = self._ports[sending.port]
             there = port.interface
             damaged = there.rx_damaged + (unseen if sending.port in self._damaging else 0)
-            port.interface = replace(there, rx_missed=there.rx_missed - unseen, rx_damaged=damaged)
+            port.interface = there._replace(rx_missed=there.rx_missed - unseen, rx_damaged=damaged)
 
 
 def with_loss(fate: Fate, share: float) -> Fate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lineproof.platforms import Platform
 from lineproof.simulation.habits import Habit
@@ -34,15 +34,13 @@ class ModelPort:
 
     def enter(self, new: StreamCounts, size: int, unsent: int) -> None:
         """The generator offered *new* frames of *size* bytes with FCS and left *unsent* more in its queue."""
-        self.sent = replace(
-            self.sent,
+        self.sent = self.sent._replace(
             opackets=self.sent.opackets + new.offered,
             obytes=self.sent.obytes + new.offered * size,
             queue_full=self.sent.queue_full + unsent,
         )
         taken, interface = new.offered - new.missed, self.interface
-        self.interface = replace(
-            interface,
+        self.interface = interface._replace(
             rx_packets=interface.rx_packets + taken,
             rx_bytes=interface.rx_bytes + taken * (size - FCS),
             rx_missed=interface.rx_missed + new.missed,
@@ -52,8 +50,7 @@ class ModelPort:
     def receive(self, row: LeavingFrames) -> bool:
         """The router sent these frames. Returns whether the generator's card takes them."""
         interface = self.interface
-        self.interface = replace(
-            interface,
+        self.interface = interface._replace(
             tx_packets=interface.tx_packets + row.frames,
             tx_bytes=interface.tx_bytes + row.frames * (row.size - FCS),
         )
@@ -62,8 +59,7 @@ class ModelPort:
             first = next((data for _, data in row.data(1)), b"")
             if first and not first[0] & 1 and first[:6] != mac_bytes(self.mac):
                 return False
-        self.sent = replace(
-            self.sent,
+        self.sent = self.sent._replace(
             ipackets=self.sent.ipackets + row.frames,
             ibytes=self.sent.ibytes + row.frames * row.size,
             multicasts=self.sent.multicasts + row.frames * row.is_multicast,
@@ -88,4 +84,4 @@ def count_tx_drops(ports: Sequence[ModelPort], sending: Sending, new: StreamCoun
     if new.tx_dropped:
         shares: dict[int, float] = {part.exit: part.share for part in sending.parts if part.exit is not None}
         port = ports[max(shares, key=lambda direction: shares[direction])]
-        port.interface = replace(port.interface, tx_dropped=port.interface.tx_dropped + new.tx_dropped)
+        port.interface = port.interface._replace(tx_dropped=port.interface.tx_dropped + new.tx_dropped)

@@ -11,8 +11,9 @@ With ``--hdrh`` there is a fine one too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -28,10 +29,6 @@ MOST_ASKED = 1024 + 128
 """Groups that one question may name (MAX_ALLOWED_PGID_LIST_LEN)."""
 LATER = 1_000_000
 """µs: from here on TRex's latency histogram has no bucket."""
-INTERVAL = 0.2
-"""Seconds of the bench's clock over which rates are taken."""
-
-Rates = dict[tuple[str, int], tuple[float, float]]
 
 
 @dataclass(slots=True)
@@ -39,8 +36,6 @@ class _Group:
     rule: str
     version: int
     users: set[tuple[int, int]] = field(default_factory=set)
-    before: tuple[float, FlowCounters] | None = None
-    rates: Rates = field(default_factory=dict)
     seen: bool = True
     """True: the card leads its frames to the core that counts them."""
     started: bool = False
@@ -50,14 +45,12 @@ class _Group:
 
 
 class FlowStats:
-    """The groups in use on all ports, as *nic* counts them. *now* is the bench's clock in s. *hdrh*: TRex's option."""
+    """The groups in use on all ports, as *nic* counts them. *hdrh*: TRex's option."""
 
-    def __init__(
-        self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None, hdrh: bool = True
-    ) -> None:
+    def __init__(self, backend: Backend, nic: ServerCard | None = None, hdrh: bool = True) -> None:
         self._nic, self._hdrh = nic or ServerCard(), hdrh
         self._ports = [port.index for port in backend.ports]
-        self._backend, self._now = backend, now
+        self._backend = backend
         self._groups: dict[int, _Group] = {}
         self._versions = 0
         self._most_short: dict[int, int] = {}
@@ -149,37 +142,25 @@ class FlowStats:
         return {str(key): count if key else short for key, count in histogram.items() if count and key < LATER}
 
     def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
-        self._measure(group, found)
         row: dict[str, dict[str, float]] = {}
         for direction, counts in (("t", found.sent), ("r", found.received)):
             both = {port: counts.get(port, (0, 0)) for port in self._ports}
-            rates = {port: group.rates.get((direction, port), (0.0, 0.0)) for port in self._ports}
             row[f"{direction}p"] = {str(port): frames for port, (frames, _) in both.items()}
             without = direction == "r" and group.rule == "stats" and "rx_bytes" not in self._nic.rx_caps
             row[f"{direction}b"] = {str(port): 0 if without else size for port, (_, size) in both.items()}
-            row[f"{direction}ps"] = {str(port): pps for port, (pps, _) in rates.items()}
-            row[f"{direction}bs"] = {str(port): bps for port, (_, bps) in rates.items()}
+            # nobody asks for rates
+            row[f"{direction}ps"] = row[f"{direction}bs"] = {str(port): 0.0 for port in self._ports}
         return row
 
-    def _measure(self, group: _Group, found: FlowCounters) -> None:
-        """Frames/s and L2 bit/s of the last INTERVAL or so."""
-        now = self._now()
-        if group.before is None:
-            group.before = now, found
-            return
-        then, before = group.before
-        if (past := now - then) < INTERVAL:
-            return
-        for direction, new, old in (("t", found.sent, before.sent), ("r", found.received, before.received)):
-            for port, (frames, size) in new.items():
-                first, least = old.get(port, (0, 0))
-                group.rates[direction, port] = (frames - first) / past, 8 * (size - least) / past
-        group.before = now, found
+
+_bucket = cache(HdrHistogram(LOWEST, HIGHEST, DIGITS)._counts_index_for)
+"""The place of a value in such a histogram, of which the library finds each anew."""
 
 
 def fine(histogram: Mapping[int, int]) -> str:
     """Return {whole µs: frames} as TRex encodes it (``hdrh``)."""
     found = HdrHistogram(LOWEST, HIGHEST, DIGITS)
+    found._counts_index_for = _bucket
     for usec, count in histogram.items():
         found.record_value(usec, count)
     return str(found.encode(), "ascii")

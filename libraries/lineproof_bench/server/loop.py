@@ -120,17 +120,17 @@ class TrexServer:
                 due.append(time.monotonic() + wait)
             self._rpc.connections.look()
             due += [] if self._rpc.connections.due is None else [self._rpc.connections.due]
-            await self._wait(min(due))
+            readable = await self._wait(min(due))
             if self._stopping:
                 return None
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
-            if is_readable(self._pub):
+            if self._pub in readable:
                 self._publisher.subscribed()
             if faults and (end := carry_out(faults, self.service, self._publisher)):
                 return end
             while delayed and time.monotonic() >= delayed[0][0]:
                 self._rpc.answer(*delayed.popleft()[1:])
-            if (request := self._rpc.next_request()) is not None:
+            if self._rpc.socket in readable and (request := self._rpc.next_request()) is not None:
                 reply = self._dispatcher.handle(*request.frames)
                 if faults and faults.drops_reply():
                     pass
@@ -143,12 +143,12 @@ class TrexServer:
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 
-    async def _wait(self, until: float) -> None:
-        """Let others have their turn, until a message has come or the moment *until* (``time.monotonic()``)."""
+    async def _wait(self, until: float) -> list[zmq.Socket[bytes]]:
+        """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
         turns = 0
         # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
-        while not (self._stopping or is_readable(self._rpc.socket) or is_readable(self._pub)):
-            if (left := until - time.monotonic()) <= 0:
+        while not (readable := list(filter(is_readable, (self._rpc.socket, self._pub)))):
+            if self._stopping or (left := until - time.monotonic()) <= 0:
                 break
             timer = asyncio.get_running_loop().call_later(left, self._wake.set)
             await self._wake.wait()
@@ -157,6 +157,7 @@ class TrexServer:
             turns += 1
         if not turns:
             await asyncio.sleep(0)
+        return readable
 
     def _release(self) -> None:
         for connections in self._connections:

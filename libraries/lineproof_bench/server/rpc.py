@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 as TRex speaks it: one ZeroMQ frame per request and reply, zipped or not, one call or a batch of them.
 
 A frame may be compressed: magic and uncompressed length as two big-endian words, then a zlib stream. A reply is zipped
-if and only if its request was. The reply to a batch of one call is a bare object, of none ``null``.
+if its request was, unless that is damaged. The reply to a batch of one call is a bare object, of none ``null``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from lineproof.generators.trex.answer_limits import MAGIC, plain_bytes
 from lineproof.json_text import parse_json
 
 from .params import LONGEST_TEXT, Params, RpcError
 
-MAGIC = 0xABE85CEA
 LARGEST_REQUEST = 999_999
 """Bytes of the largest request (TRex's MAX_RPC_MSG_LEN)."""
 MOST_CALLS = 10_000
@@ -37,42 +37,17 @@ COUNTERS = ("ping", "get_global_stats", "get_port_stats", "get_async_events")
 
 Method = Callable[[Params], Any]
 log = logging.getLogger("lineproof.server")
-
-
-def is_zipped(data: bytes) -> bool:
-    """Return whether *data* begins with the compression header."""
-    return len(data) >= 8 and struct.unpack(">I", data[:4])[0] == MAGIC
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def zip_message(data: bytes) -> bytes:
-    """*data* behind its compression header."""
+    """*data* behind its compression header: the inverse of :func:`.answer_limits.plain_bytes`."""
     return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
-
-
-def unzip_message(data: bytes) -> bytes:
-    """The inverse of :func:`zip_message`. Raises RpcError when it is damaged or too large."""
-    length = struct.unpack(">I", data[4:8])[0]
-    if length > LARGEST_REQUEST:
-        raise too_large(length)
-    stream = zlib.decompressobj()
-    try:
-        # at most one byte beyond the announced length: a small frame must not fill the memory
-        plain = stream.decompress(data[8:], length + 1)
-    except zlib.error as error:
-        raise RpcError(-32700, "Bad JSON Format", f"the compressed request is damaged: {error}") from None
-    if len(plain) != length:
-        raise RpcError(-32700, "Bad JSON Format", "the compressed request has not the length that its header says")
-    return plain
-
-
-def too_large(size: int) -> RpcError:
-    """The refusal of a request of *size* bytes."""
-    return RpcError(-32600, f"Request is too large ({size} bytes). Maximum size is {LARGEST_REQUEST} bytes.")
 
 
 def encode(data: Any) -> bytes:
     """*data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    return _JSON.encode(data).encode()
 
 
 def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
@@ -98,17 +73,20 @@ class Dispatcher:
 
     def handle(self, *frames: bytes) -> bytes:
         """The reply to a message of one frame. Never raises: every error becomes an error reply."""
-        request = frames[0] if len(frames) == 1 else b""
-        zipped = is_zipped(request)
+        request = plain = frames[0] if len(frames) == 1 else b""
         try:
             if len(frames) != 1:
                 raise RpcError(-32600, "Bad Request", f"a request is one frame, and this message has {len(frames)}")
             if len(request) > LARGEST_REQUEST:
-                raise too_large(len(request))
-            reply = self._answer(unzip_message(request) if zipped else request)
+                text = f"Request is too large ({len(request)} bytes). Maximum size is {LARGEST_REQUEST} bytes."
+                raise RpcError(-32600, text)
+            plain = plain_bytes(request, LARGEST_REQUEST)
+            reply = self._answer(plain)
         except RpcError as error:
             reply = _error_reply(error)
-        return zip_message(reply) if zipped else reply
+        except ValueError as error:
+            reply = _error_reply(RpcError(-32700, "Bad JSON Format", str(error)))
+        return reply if plain is request else zip_message(reply)
 
     def _answer(self, request: bytes) -> bytes:
         try:

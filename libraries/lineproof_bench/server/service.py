@@ -59,7 +59,7 @@ class ServerMethods:
         }
         self.statistics = Statistics(backend, now, self._nic)
         self.captures = Captures(backend, now)
-        self.flows = FlowStats(backend, now, self._nic, not self._habits.has("coarse latency", 0))
+        self.flows = FlowStats(backend, self._nic, not self._habits.has("coarse latency", 0))
         self.packet_push = PacketPush(backend, self.captures, now, self._habits)
         self._begun = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 from lineproof.units import FCS
@@ -97,8 +96,7 @@ class Statistics:
         found, taken, nic = self._backend.counters(port), self._taken.get(port, PortCounters()), self._nic
         self._read[port] = found
         missed = found.ierrors if nic.missed_received else 0
-        return replace(
-            found,
+        return found._replace(
             opackets=found.opackets - taken.opackets,
             obytes=found.obytes - taken.obytes,
             ipackets=found.ipackets + missed,

@@ -135,7 +135,7 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
     backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
-    flows = FlowStats(backend, clock.now)
+    flows = FlowStats(backend)
     found = []
     for _ in range(2):
         flows.add(0, stream)
@@ -157,7 +157,7 @@ def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() ->
 @pytest.mark.parametrize(("shows", "reported"), [("nothing", None), ("some", {"7"}), ("zeros", {"7", "8"})])
 def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | None) -> None:
     backend, clock = faulty_model(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
-    flows = FlowStats(backend, clock.now)
+    flows = FlowStats(backend)
     for number in (7, 8):
         stream: Any = SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number, frame=b"")
         flows.add(0, stream)

@@ -154,7 +154,7 @@ def test_tags_labels_and_the_packet_behind_them_are_found(
     assert (flow.labels, flow.version, flow.ip) == (tuple(labels), version, ip)
     assert flow.hashed == (IPV4[12:24] if version == 4 else IPV6[8:44])
     assert flow.destination == (0x30000001 if version == 4 else 2)
-    sent = forwarded_frame(frame, "02:00:00:00:00:01", "02:00:00:00:00:02")
+    sent = forwarded_frame(frame, flow, "02:00:00:00:00:01", "02:00:00:00:00:02")
     assert len(sent) == len(frame)
     where = 14 + 4 * len(tags) + 3 if labels else ip + (8 if version == 4 else 7)
     assert sent[where] == 63

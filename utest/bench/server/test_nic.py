@@ -220,7 +220,7 @@ def group(number: int, frame: bytes, rule: str = "latency") -> Any:
     ],
 )
 def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes], unseen: set[bytes]) -> None:
-    flows = FlowStats(FakeBackend(), float, nic_of(card))
+    flows = FlowStats(FakeBackend(), nic_of(card))
     for number, frame in enumerate((IPV4, IPV6, VLAN, QINQ, MPLS)):
         if frame in refused:
             with pytest.raises(RpcError, match=r"Failed parsing given packet for flow stat\.  NIC does not support"):
@@ -235,7 +235,7 @@ def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes
 
 @pytest.mark.parametrize(("card", "size"), [("i40e", 0), ("ice", 640), ("virtio", 640)])
 def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
-    flows = FlowStats(FakeBackend(), float, nic_of(card))
+    flows = FlowStats(FakeBackend(), nic_of(card))
     flows.add(0, group(7, IPV4, "stats"))
     flows.add(0, group(8, IPV4))
     found = flows.values([7, 8])["flow_stats"]
@@ -244,7 +244,7 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
 
 @pytest.mark.parametrize(("rule", "most"), [("stats", 127), ("latency", 128)])
 def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
-    flows = FlowStats(FakeBackend(), float, nic_of("i40e"))
+    flows = FlowStats(FakeBackend(), nic_of("i40e"))
     streams = [group(number, IPV4, rule) for number in range(most + 1)]
     for each in streams:
         flows.add(0, each)

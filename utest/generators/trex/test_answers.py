@@ -324,9 +324,7 @@ def wait(
         assert seconds >= 0
         now[0] += seconds + 1e-6
 
-    after, took = wait_for_drain(
-        read(), read, BEFORE, directions, {0: 100, 1: 100}, drain, speed, lambda: now[0], sleep
-    )
+    after, took = wait_for_drain(read(), read, BEFORE, directions, {0: 99, 1: 99}, drain, speed, lambda: now[0], sleep)
     return dict(after), took
 
 

@@ -245,10 +245,10 @@ class ClientCommands(RunningTraffic):
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
-    def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
-        return self._totals(library.read_counters(self._held, groups), asked)
+        return self._totals(library.read_counters(self._held, groups, cards), asked)
 
     def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
         self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
@@ -264,7 +264,7 @@ class ClientCommands(RunningTraffic):
             key: value
             for key, value in fresh.items()
             if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
-            or key in (*MOMENTS, "groups")
+            or key in (*MOMENTS, "groups", "cards")
         }
         return found
 

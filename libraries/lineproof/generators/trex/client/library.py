@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import contextlib
 import sys
 from abc import ABC, abstractmethod
@@ -128,7 +128,7 @@ class ClientLibrary(ABC):
         kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
         found = defaultdict[int, list[bytes]](list)
         for row in kept["pkts"]:
-            found[int(row["port"])].append(base64.b64decode(row["binary"]))
+            found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
         return found
 
     def end_captures(self, ports: Sequence[int]) -> None:
@@ -297,8 +297,14 @@ class ClientLibrary(ABC):
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
 
     @abstractmethod
-    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
-        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked."""
+    def read_counters(
+        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
+    ) -> Mapping[str, Any]:
+        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked.
+
+        ``cards``: by port of *cards*, where there are any, the answers about the names and the values of its card's own
+        counters, which were read before the others.
+        """
 
     @abstractmethod
     def ask_counters(self, ports: Sequence[int]) -> None:
@@ -312,10 +318,6 @@ class ClientLibrary(ABC):
     @abstractmethod
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
         """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
-
-    @abstractmethod
-    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
-        """The cards' own counters since the server started, by port and by their own names, where there are any."""
 
     @abstractmethod
     def core_loads(self) -> list[list[float]]:

@@ -181,11 +181,15 @@ class OfficialLibrary(ClientLibrary):
     def check_links(self, ports: Sequence[int]) -> None:
         self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
-    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
+    def read_counters(
+        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
+    ) -> Mapping[str, Any]:
+        of_cards = self._of_cards(cards)
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
         calls = _reading(ports, self._event_session)
         found = self._ask_all([*calls, *more])
-        return {**self._counters_read(ports, found[: len(calls)]), "groups": dict(*found[len(calls) :])}
+        counters = self._counters_read(ports, found[: len(calls)])
+        return {**counters, "groups": dict(*found[len(calls) :]), "cards": of_cards}
 
     def ask_counters(self, ports: Sequence[int]) -> None:
         if self.under_way < MOST_UNDER_WAY:
@@ -206,13 +210,12 @@ class OfficialLibrary(ClientLibrary):
         self._handle_events(events)
         return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
 
-    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
+    def _of_cards(self, ports: Sequence[int]) -> Mapping[int, tuple[Any, Any]]:
         found = {}
         for port in ports:
             with contextlib.suppress(Exception):
-                names = self._ask("get_port_xstats_names", port_id=port)["xstats_names"]
-                values = self._ask("get_port_xstats_values", port_id=port)["xstats_values"]
-                found[port] = dict(zip(names, values, strict=False))
+                methods = "get_port_xstats_names", "get_port_xstats_values"
+                found[port] = self._ask(methods[0], port_id=port), self._ask(methods[1], port_id=port)
         return found
 
     def core_loads(self) -> list[list[float]]:

@@ -86,10 +86,13 @@ class PypiLibrary(ClientLibrary):
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
         # the library's own statistics of the counters are not used
         events.on_async_stats_update = self.events.heard_counters
+        link = client.conn.rpc.rpc_link
         # instead of eight random letters
-        client.conn.rpc.rpc_link.id_gen = itertools.count(1)
+        link.id_gen = itertools.count(1)
+        # the server zips the answers to zipped requests: that takes longer than what it saves
+        link.zipper.MSG_COMPRESS_THRESHOLD = 1 << 16
         self._connect_client()
-        client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
+        link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
         return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
 
@@ -195,15 +198,19 @@ class PypiLibrary(ClientLibrary):
 
     def check_links(self, ports: Sequence[int]) -> None:
         # not the library's sync(): it would overwrite the port's state if the traffic ends meanwhile
-        answer = self._require_success(self._of_ports(ports, "get_port_status"))
-        states = zip(ports, answer, strict=True)
+        states = zip(ports, self._answers(self._of_ports(ports, "get_port_status")), strict=True)
         self.events.links_down |= {port for port, status in states if not status.data["attr"]["link"]["up"]}
 
-    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
+    def read_counters(
+        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
+    ) -> Mapping[str, Any]:
+        own = self._of_ports(cards, "get_port_xstats_names", "get_port_xstats_values")
         more = [self._loaded.RpcCmdData("get_pgid_stats", {"pgids": list(groups)}, "core")] if groups else []
-        calls = self._reading()
-        found = [one.data for one in self._require_success(self._client._transmit_batch([*calls, *more]))]
-        return {**self._counters_read(found), "groups": dict(*found[len(calls) :])}
+        answer = self._answers([*own, *self._reading(), *more], optional=len(own))
+        pairs = zip(cards, answer[: len(own) : 2], answer[1 : len(own) : 2], strict=True)
+        of_cards = {port: (names.data, values.data) for port, names, values in pairs if names.rc and values.rc}
+        found = [one.data for one in answer[len(own) :]]
+        return {**self._counters_read(found), "groups": dict(*found[3:]), "cards": of_cards}
 
     def ask_counters(self, ports: Sequence[int]) -> None:
         self._come.append((time.monotonic(), self.read_counters(ports)))
@@ -237,14 +244,6 @@ class PypiLibrary(ClientLibrary):
             self._published = connection.raw_snapshot.get("trex-global", {})
         if connection.async_barrier["key"] == key:
             connection.async_barrier["ack"] = True
-
-    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
-        answer = list(self._of_ports(ports, "get_port_xstats_names", "get_port_xstats_values"))
-        return {
-            port: dict(zip(names.data["xstats_names"], values.data["xstats_values"], strict=False))
-            for port, names, values in zip(ports, answer[::2], answer[1::2], strict=True)
-            if names.rc and values.rc
-        }
 
     def core_loads(self) -> list[list[float]]:
         return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())
@@ -281,11 +280,18 @@ class PypiLibrary(ClientLibrary):
         """The server's answer. Raises Refusal."""
         return self._require_success(self._client._transmit(method, parameters)).data()
 
-    def _of_ports(self, ports: Sequence[int], *methods: str) -> Any:
-        """The answers to *methods* about each of *ports*, in one message."""
+    def _of_ports(self, ports: Sequence[int], *methods: str) -> list[Any]:
+        """Requests for *methods* about each of *ports*, to be sent in one message."""
         command = self._loaded.RpcCmdData
-        calls = [command(method, {"port_id": port}, "core") for port in ports for method in methods]
-        return self._client._transmit_batch(calls)
+        return [command(method, {"port_id": port}, "core") for port in ports for method in methods]
+
+    def _answers(self, calls: Sequence[Any], optional: int = 0) -> list[Any]:
+        """The answers to *calls* in one message. Raises Refusal for an error, but of the first *optional* ones."""
+        answer = self._client._transmit_batch(calls)
+        found = list(answer)
+        if len(found) != len(calls) or not all(one.rc for one in found[optional:]):
+            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
+        return found
 
     def _command(self, method: str, port: int, **parameters: Any) -> Any:
         """A request about *port*, to be sent in one message with others."""

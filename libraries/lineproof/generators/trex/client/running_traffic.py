@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ....core.group_frames import group_frames, is_group_count
@@ -69,6 +70,7 @@ class _Traffic:
     involved: list[int]
     duration: float | None
     frames: Mapping[int, int]
+    """Frames that each port sends at least: rounding of durations may cost one of each stream."""
     before: dict[str, Any]
     started: float
     asked: float
@@ -85,9 +87,36 @@ class _Traffic:
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
     extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """The cards' own counters before :attr:`before`, as :meth:`RunningTraffic._extended`."""
+    """The cards' own counters before :attr:`before`, as :func:`_extended`."""
     around: Mapping[str, Any] = field(default_factory=dict)
     """The counters before these."""
+
+
+@lru_cache(4096)
+def _is_kept(name: str) -> bool:
+    return is_error(name) or is_pause(name) or is_group_count(name)
+
+
+def _extended(counters: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
+    found, cards = dict[str, dict[str, int]](), counters["global"].pop("cards")
+    with contextlib.suppress(Exception):
+        for port, (names, values) in cards.items():
+            rows = zip(names["xstats_names"], values["xstats_values"], strict=False)
+            found[str(port)] = {name: int(count) for name, count in rows if _is_kept(name)}
+    return found
+
+
+def _grown(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """By how much :func:`_extended` grew: those that did, by port."""
+    grown = {}
+    for port, rows in after.items():
+        was = before.get(port, {})
+        if found := {name: count - was[name] for name, count in rows.items() if count > was.get(name, count)}:
+            grown[port] = found
+    return grown
 
 
 def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
@@ -128,6 +157,7 @@ class RunningTraffic(ABC):
         involved = sorted({*sending, *(port for direction in directions for port in direction)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
         count |= {int(port): number for port, number in (intended or {}).items()}
+        least = {port: number - len(self._streams.get(str(port), (port,))) for port, number in count.items()}
         patterns = {
             port: scaled_pattern(self._streams[str(port)], rate)
             for port, rate in sending.items()
@@ -136,13 +166,12 @@ class RunningTraffic(ABC):
         if patterns:
             self._library.replace_streams(list(patterns), patterns)
         # outside of what is counted: some cards clear counters by it that the server reads too
-        around, extended = self._counters(), self._extended(involved)
-        before = self._counters()
+        around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
         self._running = running = _Traffic(
-            sending, directions, involved, duration, count, before, time.time(), time.monotonic()
+            sending, directions, involved, duration, least, before, time.time(), time.monotonic()
         )
-        running.around, running.extended = around, extended
+        running.around, running.extended = around, _extended(before)
         limit = -1 if duration is None or frames is not None else duration
         running.first, fresh = self._library.start(sending, limit, self._held, self._gap, at_own_rates=patterns)
         running.began = running.load_since = time.monotonic()
@@ -219,8 +248,8 @@ class RunningTraffic(ABC):
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
-        grown = self._grown(running)
-        around = self._counters(groups)
+        around = self._counters(groups, running.involved)
+        grown = _grown(running.extended, _extended(around))
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -252,7 +281,7 @@ class RunningTraffic(ABC):
         """
         library = self._connected()
         held = [int(port) for port in self._counters() if port != "global"]
-        first, before = self._extended(held), self._counters()
+        before = self._counters(cards=held)
         kept: dict[int, list[bytes]] = {}
         try:
             capture = library.capture(held, keep * len(held)) if keep else 0
@@ -260,7 +289,8 @@ class RunningTraffic(ABC):
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
-            after, last = self._counters(), self._extended(held)
+            after = self._counters()
+            first, last = _extended(before), _extended(self._counters(cards=held))
             if keep:
                 kept = library.captured(capture, keep * len(held))
         finally:
@@ -379,27 +409,6 @@ class RunningTraffic(ABC):
                 if not self._has_ended(running):
                     events.changed.wait(wait)
 
-    def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
-        """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
-        self._check_cancelled()
-        kinds = (is_error, is_pause, is_group_count)
-        with contextlib.suppress(Exception):
-            return {
-                str(port): {name: int(count) for name, count in counters.items() if any(fits(name) for fits in kinds)}
-                for port, counters in self._library.extended_counters(ports).items()
-            }
-        return {}
-
-    def _grown(self, running: _Traffic) -> dict[str, dict[str, int]]:
-        """By how much :meth:`_extended` grew in this trial: those that did."""
-        grown = {}
-        for port, counters in self._extended(running.involved).items():
-            before = running.extended.get(port, {})
-            found = {name: count - before[name] for name, count in counters.items() if count > before.get(name, count)}
-            if found:
-                grown[port] = found
-        return grown
-
     def _keep_reading(self, running: _Traffic, wait: float) -> None:
         """Keep the next reading that was asked for, if it comes within *wait* s."""
         self._check_cancelled()
@@ -438,8 +447,7 @@ class RunningTraffic(ABC):
             return max(latest + max(self._gap, passed / 20), started + self._start_delay - margin)
         if not running.has_sent:
             running.has_sent, self._start_delay = True, max(0.0, due(last) - seconds - started)
-        # rounding of durations may cost one frame
-        if all(unsent(last, port) <= 1 for port in running.sending):
+        if all(unsent(last, port) <= 0 for port in running.sending):
             return math.inf
         # frames leave in lumps: a reading just before one shows too few
         gap = max(self._gap, (passed - self._start_delay - seconds) / 4)
@@ -470,8 +478,11 @@ class RunningTraffic(ABC):
         """Replace all streams."""
 
     @abstractmethod
-    def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
-        """Current totals of every held port, and the server's global readings, among them MOMENTS."""
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
+        """Current totals of every held port, and the server's global readings, among them MOMENTS.
+
+        Before them the own counters of *cards*, as :meth:`.library.ClientLibrary.read_counters`.
+        """
 
     @abstractmethod
     def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
@@ -495,7 +506,7 @@ QUIET_TIME = 1.6
 cards and servers update their counters."""
 
 STEADY_TIME = 0.1
-"""Seconds of the testbed's clock without a change of counters, if fewer frames than intended were sent and none is
+"""Seconds of the testbed's clock without a change of counters, if fewer frames than at least were sent and none is
 missing: the sender's counters may lag."""
 
 
@@ -504,7 +515,7 @@ def wait_for_drain(
     count: Callable[[], Mapping[str, Any]],
     before: Mapping[str, Any],
     directions: Sequence[tuple[int, int]],
-    intended: Mapping[int, int],
+    least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
@@ -513,7 +524,7 @@ def wait_for_drain(
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
     *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
-    text). *directions*: pairs of a sending and a receiving port; *intended*: frames by sending port.
+    text). *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
 
     If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
     *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
@@ -532,15 +543,14 @@ def wait_for_drain(
         if found != last:
             last, changed = found, moment
         complete = all(received >= sent for sent, received in found) and (
-            # rounding of durations may cost one frame
-            all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
+            all(sent >= least[tx] for (tx, _), (sent, _) in zip(directions, found, strict=True))
             or moment - changed >= steady
         )
         if complete or moment - began >= limit or moment - changed >= quiet:
             return now, clock() - began
         # the longer nothing comes, the less often it is looked for
         still = moment - changed
-        sleep(min(max(steady, still) / 5, quiet - still, limit - (moment - began)))
+        sleep(min(max(MIN_WAIT, still) / 5, quiet - still, limit - (moment - began)))
         now = count()
 
 
