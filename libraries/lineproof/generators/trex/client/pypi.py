@@ -11,6 +11,7 @@ import itertools
 import os
 import random
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Container, Mapping, MutableMapping, Sequence
@@ -66,6 +67,7 @@ class PypiLibrary(ClientLibrary):
     def __init__(self) -> None:
         super().__init__()
         self._come = deque[tuple[float, Mapping[str, Any]]]()
+        self._has_published = threading.Event()
 
     def _import(self) -> SimpleNamespace:
         return load_library(BASIC_LAYERS)  # streams hold finished frames
@@ -224,17 +226,15 @@ class PypiLibrary(ClientLibrary):
 
     def _reading(self) -> list[Any]:
         """The calls by which the server publishes its counters, between two looks at its clock."""
-        self._published, self._key = {}, random.getrandbits(32)
+        self._has_published.clear()
+        self._key = random.getrandbits(32)
         command = self._loaded.RpcCmdData
         ping, publish = command("ping", {}, "core"), {"key": self._key, "baseline": False}
         return [ping, command("publish_now", publish, "core"), ping]
 
     def _counters_read(self, found: Sequence[Any]) -> Mapping[str, Any]:
-        limit = time.monotonic() + REPLY_LIMIT
-        while not self._published:
-            if time.monotonic() > limit:
-                raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
-            time.sleep(0.001)
+        if not self._has_published.wait(REPLY_LIMIT):
+            raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
         return answers.flat_counters(self._published, {}, found[0], found[2])
 
     def _note_barrier(self, key: int, _: Any) -> None:
@@ -242,6 +242,7 @@ class PypiLibrary(ClientLibrary):
         connection = self._client.conn.async_connection
         if key == self._key:
             self._published = connection.raw_snapshot.get("trex-global", {})
+            self._has_published.set()
         if connection.async_barrier["key"] == key:
             connection.async_barrier["ack"] = True
 
