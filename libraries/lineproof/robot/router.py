@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
+from SSHLibrary import SSHLibrary
 
 from ..core.rule import Ruling
 from ..core.traffic.frame_kinds import reason_not_forwarded
@@ -19,8 +22,12 @@ from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
+from ..system.ssh import Connection
 from .shared import Component, show_document
 from .under_load import flame_graph, under_load_document
+
+ALIAS = "router"
+"""The name of the router's connection for SSHLibrary's keywords."""
 
 
 class RouterKeywords(Component):
@@ -28,6 +35,10 @@ class RouterKeywords(Component):
 
     Host keys are checked against the testbed's ``known_hosts`` file; an unknown or another key refuses the connection.
     Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
+
+    Where the suite file imports SSHLibrary as well, its keywords can use this connection until the testbed is closed:
+    | Switch Connection    router
+    | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
     """
 
     @keyword(tags=["testbed"])
@@ -49,6 +60,8 @@ class RouterKeywords(Component):
             logger.info(as_html(machine_document("The router", session.router.facts, session.simulated)), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
+        if (connection := session.router.connection) is not None:
+            _share(connection)
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:
@@ -106,7 +119,12 @@ class RouterKeywords(Component):
         | Restore Router
         """
         if session := self.shared.own_session:
-            session.router.restore()
+            connection = session.router.connection
+            try:
+                session.router.restore()
+            finally:
+                if connection is not None:
+                    _take_back(connection)
 
     @keyword(tags=["router"])
     def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:
@@ -122,6 +140,30 @@ class RouterKeywords(Component):
         if refused := refusal_by_vpp(command, result.stdout):
             raise TestbedError(f"VPP refused '{command}': {refused}")
         return result.stdout
+
+
+def _suites_library() -> SSHLibrary | None:
+    """Return the SSHLibrary that the running suite imports, under whatever name."""
+    imported: Any = BuiltIn().get_library_instance(all=True)
+    return next((library for library in imported.values() if isinstance(library, SSHLibrary)), None)
+
+
+def _share(connection: Connection) -> None:
+    """Let the keywords of the suite's SSHLibrary use *connection*."""
+    if (library := _suites_library()) is not None:
+        # its keywords register connections of their own only
+        index = library._connections.register(connection, ALIAS)
+        connection.config.update(index=index, alias=ALIAS)
+
+
+def _take_back(connection: Connection) -> None:
+    """Let them use it no more."""
+    if (library := _suites_library()) is not None:
+        # the suite may have closed it, and opened another in its place
+        with contextlib.suppress(RuntimeError):
+            library.switch_connection(connection.config.index)
+            if library.current is connection:
+                library.close_connection()
 
 
 class TelemetryKeywords(Component):

@@ -57,8 +57,8 @@ def test_wrong_keys_and_users_are_refused(
 
 
 def test_a_person_finds_a_prompt_and_vpp_inside(router: Login) -> None:
-    with closing(connect(router, "the router")) as client:
-        channel = client.invoke_shell()
+    with closing(connect(router, "the router")) as connection:
+        channel = connection.client.invoke_shell()
         channel.settimeout(10)
         channel.send(b"hostname\nvppctl\nshow version\nquit\nexit 3\n")
         text = b""

@@ -153,12 +153,9 @@ class Port:
         return stdin, stdout
 
     def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
-        client = connect(login, "the generator's host")
-        self._closing.callback(client.close)
-        transport = client.get_transport()
-        if transport is None:
-            raise TestbedError(f"{self._name}: the SSH link is gone")
-        channel = transport.open_session(timeout=COMMAND_LIMIT)
+        connection = connect(login, "the generator's host")
+        self._closing.callback(connection.close)
+        channel = connection.session(COMMAND_LIMIT)
 
         def end() -> None:
             with contextlib.suppress(Exception):
