@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -79,8 +78,14 @@ def test_a_locked_key_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Monke
             KINDS["ecdsa"].export_public_key(),
             "is a public one; expected the private half in ssh-agent",
         ),
-        (asyncssh.generate_private_key("ssh-dss").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
-        (asyncssh.generate_private_key("ssh-ed448").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
+        (
+            asyncssh.generate_private_key("ssh-dss").export_private_key("pkcs8-pem"),
+            "of a kind or encrypted in a way that is not supported",
+        ),
+        (
+            asyncssh.generate_private_key("ssh-ed448").export_private_key("pkcs8-pem"),
+            "of a kind or encrypted in a way that is not supported",
+        ),
     ],
 )
 def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, says: str) -> None:
@@ -92,9 +97,8 @@ def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for name, says in (("none", "cannot be read .No such file"), ("", "is not a file"), ("pipe", "is not a file")):
-        with pytest.raises(TestbedError, match=f"{says}.*; fix 'key' in the testbed file"):
+    for name, reason in (("none", "No such file or directory"), ("", "Is a directory")):
+        with pytest.raises(TestbedError, match=f"cannot be read .{reason}.; fix 'key' in the testbed file"):
             load_key(tmp_path / name, None)
 
 
