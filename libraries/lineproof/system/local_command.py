@@ -25,7 +25,7 @@ LIMIT = 30.0
 
 def _of_its_own(value: str) -> str:
     if children.is_handed_on(value):
-        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: METER_PASSWORD")
+        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD")
     return value
 
 
