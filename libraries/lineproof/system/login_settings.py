@@ -7,19 +7,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ..config import Config, matching
 from .local_command import Variable
 from .login import Login, Secrets
-
-_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
 HostName = Annotated[
     str,
     matching("(?!-)[A-Za-z0-9_.:-]{1,253}", "is not a name or address; expected letters, digits and any of . : _ -"),
 ]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
+Fingerprint = Annotated[
+    str,
+    matching(
+        "SHA256:[A-Za-z0-9+/]{43}",
+        "must be the fingerprint that 'ssh-keygen -l' shows, as SHA256: and 43 characters",
+    ),
+]
+Fingerprints = Annotated[
+    tuple[Fingerprint, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 
 
 class LoginSettings(Config):
@@ -39,7 +47,7 @@ class LoginSettings(Config):
     password_from: Variable | None = None
     passphrase_from: Variable | None = None
     key_from: Variable | None = None
-    host_key: tuple[str, ...] = ()
+    host_key: Fingerprints = ()
     jump: JumpSettings | None = None
 
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
@@ -74,14 +82,6 @@ class LoginSettings(Config):
         if value is not None and re.search(r"[\x00-\x1f]|-----BEGIN|^(ssh|ecdsa)-\S+ ", str(value)):
             raise ValueError("must be the path of a file, not its content ('key_from' names a variable with a key)")
         return value
-
-    @field_validator("host_key", mode="before")
-    @classmethod
-    def _check_fingerprints(cls, value: Any) -> Any:
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not found or not all(_FINGERPRINT.fullmatch(str(each)) for each in found):
-            raise ValueError("must be the fingerprint that 'ssh-keygen -l' shows, as SHA256: and 43 characters")
-        return tuple(found)
 
     @model_validator(mode="after")
     def _check_key_or_password(self) -> LoginSettings:
