@@ -21,7 +21,7 @@ from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.local_command import run_here
 from lineproof.system.login import Login, Secrets
 from lineproof.system.private_key import make_key
-from lineproof.system.ssh import connect
+from lineproof.system.ssh import Connection
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
@@ -57,7 +57,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def refusal(login: Login) -> str:
     """The message of a login that fails, as both of its ways give it."""
     with pytest.raises(TestbedError) as caught:
-        connect(login, "the router").close()
+        Connection(login, "the router").open().close()
     text = str(caught.value)
     assert "\n" not in text and text.isprintable() and len(text) < 1000
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
@@ -134,7 +134,7 @@ def test_without_a_password_there_is_not_even_a_connection(
     server = serve(methods=("password", "keyboard-interactive"), admits=True)
     for name in ("router", "TRex server's host"):
         with pytest.raises(TestbedError, match=rf"password for the {name} .*'ROUTER_PASSWORD', {says}; set it: "):
-            connect(server.login(**PASSWORD), f"the {name}")
+            Connection(server.login(**PASSWORD), f"the {name}").open()
     with pytest.raises(TestbedError, match=says):
         SshShell(server.login(**PASSWORD)).open()
     assert server.guards == []
@@ -146,7 +146,7 @@ def test_a_password_logs_in_by_either_method(
 ) -> None:
     monkeypatch.setenv("ROUTER_PASSWORD", "pä$$ wörd")
     server = serve(methods=methods, questions=([("Password: ", False)], [], True), admits=True)
-    connect(server.login(**PASSWORD), "the router").close()
+    Connection(server.login(**PASSWORD), "the router").open().close()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ class TestHostKey:
             assert added == line.strip() and added.startswith(f"[127.0.0.1]:{server.port} ssh-ed25519 AAAA")
             assert server.tried == []
         server.known.write_text(added + "\n")
-        connect(server.login(), "the router").close()
+        Connection(server.login(), "the router").open().close()
 
     def test_a_changed_one_ends_the_suite_in_words(self, serve: Serve) -> None:
         server = serve(methods=("publickey",), admits=True)
@@ -262,7 +262,7 @@ class TestHostKey:
         server._options = {"server_host_keys": [server.host_key, other]}
         server.start()
         write_known_hosts(server.known, "127.0.0.1", server.port, other.export_public_key().decode())
-        connect(server.login(), "the router").close()
+        Connection(server.login(), "the router").open().close()
 
 
 class Forwards(Guard):
@@ -290,7 +290,7 @@ class TestJumpHost:
     def test_the_router_is_reached_through_it_with_a_key_of_each(self, serve: Serve, jump: HostileServer) -> None:
         server = serve(methods=("publickey",), admits=True)
         before = len(readers())
-        connect(server.login(jump=jump.login()), "the router").close()
+        Connection(server.login(jump=jump.login()), "the router").open().close()
         assert [guard.asked for guard in jump.guards] == [[("127.0.0.1", server.port)]]
         assert [way for way, _ in server.tried + jump.tried] == ["publickey", "publickey"]
         wait_until(lambda: len(readers()) <= before)
@@ -300,7 +300,7 @@ class TestJumpHost:
     ) -> None:
         monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
         server = serve(methods=("keyboard-interactive",), questions=([("Password: ", False)], True))
-        connect(server.login(jump=jump.login(), **PASSWORD), "the router").close()
+        Connection(server.login(jump=jump.login(), **PASSWORD), "the router").open().close()
         assert server.tried == [("keyboard-interactive", SECRET)]
 
     def test_what_fails_is_said_of_the_machine_where_it_fails(self, serve: Serve, jump: HostileServer) -> None:

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import paramiko
 from SSHLibrary.pythonclient import PythonSSHClient
@@ -38,13 +38,6 @@ _LOG = "lineproof.paramiko"
 logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
 
 
-def connect(login: Login, who: str) -> Connection:
-    """A connection to *who*, logged in. Raises TestbedError, which never contains a secret."""
-    connection = Connection(login, who)
-    connection.open()
-    return connection
-
-
 class CommandUnfinished(TestbedError):
     """The command went on past a limit. The connection should be closed: its end may go on sending."""
 
@@ -69,8 +62,8 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
     def _read_login_output(self, delay: object) -> str:
         return ""  # else a shell is opened, and some routers have one channel in all
 
-    def open(self, limit: float = LOGIN_LIMIT) -> None:
-        """Log in within *limit* s, once more after :meth:`close`. Raises TestbedError, never with a secret in it."""
+    def open(self, limit: float = LOGIN_LIMIT) -> Self:
+        """Log in within *limit* s, also again after :meth:`close`. Raises TestbedError, never with a secret in it."""
         self.client = client = self._get_client()
         try:
             run_in_worker_thread(partial(self._log_in, client), limit, "the login")
@@ -80,6 +73,7 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
             if not isinstance(error, Exception):
                 raise
             raise _as_error(error, stage, self._to, self._who) from None  # its cause may contain a secret
+        return self
 
     def _log_in(self, client: _Client) -> None:
         login, who = self._to, self._who

@@ -17,7 +17,7 @@ from lineproof.errors import TestbedError
 from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.login import Login
 from lineproof.system.private_key import make_key
-from lineproof.system.ssh import connect
+from lineproof.system.ssh import Connection
 from support.paths import LIBRARIES
 from support.simulated_session import started
 
@@ -53,11 +53,11 @@ def test_wrong_keys_and_users_are_refused(
         "password": {"key_path": None, "password_from": "SECRET"},
     }
     with pytest.raises(TestbedError, match=says):
-        connect(replace(router, **changes[wrong]), "the router")
+        Connection(replace(router, **changes[wrong]), "the router").open()
 
 
 def test_a_person_finds_a_prompt_and_vpp_inside(router: Login) -> None:
-    with closing(connect(router, "the router")) as connection:
+    with closing(Connection(router, "the router").open()) as connection:
         channel = connection.client.invoke_shell()
         channel.settimeout(10)
         channel.send(b"hostname\nvppctl\nshow version\nquit\nexit 3\n")

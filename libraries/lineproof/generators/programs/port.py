@@ -26,7 +26,7 @@ from ...errors import TestbedError
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside
-from ...system.ssh import connect
+from ...system.ssh import Connection
 from ...visible import shortened, visible
 from .description import Ran
 
@@ -153,7 +153,7 @@ class Port:
         return stdin, stdout
 
     def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
-        connection = connect(login, "the generator's host")
+        connection = Connection(login, "the generator's host").open()
         self._closing.callback(connection.close)
         channel = connection.session(COMMAND_LIMIT)
 

@@ -22,7 +22,7 @@ import paramiko
 from ...errors import TestbedError, system_words
 from ...system.identity import CACHE_ELSEWHERE, cache_folder
 from ...system.login import Login
-from ...system.ssh import connect
+from ...system.ssh import Connection
 from .client_choice import FetchClient
 from .client_folders import CLIENT_FILE, CLIENT_PATH, client_folder
 from .server_facts import ServerFacts
@@ -83,7 +83,7 @@ def _copy(login: Login, home: str, version: str) -> Path:
     places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
     running = "" if home else f"$({_RUNNING_SERVERS})"
     script = f"IFS='\n'; for h in {running} {shlex.join(places)}; do {_PRINT_CLIENT} done"
-    with contextlib.closing(connect(login, "the TRex server's host")) as connection:
+    with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
         try:
             data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
         except (OSError, EOFError, paramiko.SSHException) as error:

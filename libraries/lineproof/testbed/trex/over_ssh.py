@@ -23,7 +23,7 @@ from ...errors import TestbedError
 from ...json_text import parse_json
 from ...system.login import Login
 from ...system.signals import ENDING, end_with_parent
-from ...system.ssh import connect
+from ...system.ssh import Connection
 
 GRACE = 8.0
 """Seconds for an orderly end."""
@@ -48,7 +48,7 @@ def main() -> int:
         end_with_parent()
     login = TypeAdapter(Login).validate_python(data["login"])
     try:
-        with contextlib.closing(connect(login, "the TRex server's host")) as connection:
+        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
             return _run(connection.session(15.0), data["command"], (0, told))
     except (TestbedError, paramiko.SSHException, OSError, EOFError) as error:
         print("lineproof:", str(error) or f"{login.where} ended the connection", file=sys.stderr)
