@@ -132,11 +132,9 @@ def test_without_a_password_there_is_not_even_a_connection(
     if value is not None:
         monkeypatch.setenv("ROUTER_PASSWORD", value)
     server = serve(methods=("password", "keyboard-interactive"), admits=True)
-    for name in ("router", "TRex server's host"):
-        with pytest.raises(TestbedError, match=rf"password for the {name} .*'ROUTER_PASSWORD', {says}; set it: "):
-            Connection(server.login(**PASSWORD), f"the {name}").open()
-    with pytest.raises(TestbedError, match=says):
-        SshShell(server.login(**PASSWORD)).open()
+    assert f"password for the router from the environment variable 'ROUTER_PASSWORD', {says}; set it: " in refusal(
+        server.login(**PASSWORD)
+    )
     assert server.guards == []
 
 
@@ -213,46 +211,25 @@ def test_nothing_of_the_servers_words_or_the_password_reaches_a_log(
 
 
 class TestHostKey:
-    def test_an_unknown_one_is_shown_with_the_line_to_add(self, serve: Serve, tmp_path: Path) -> None:
+    def test_an_unknown_one_is_shown_with_the_line_to_add(self, serve: Serve) -> None:
         server = serve(methods=("publickey",), admits=True)
-        line = server.known.read_text()
-        for unknown in (None, "", "# nothing\n\n", line.replace("[127.0.0.1]", "[192.0.2.7]")):
-            server.known.unlink(missing_ok=True)
-            if unknown is not None:
-                server.known.write_text(unknown)
-            found = refusal(server.login())
-            assert (
-                f"{server.host_key.get_fingerprint()}, with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub',"
-                " or with what such a router shows of its key, at its console" in found
-            )
-            assert ("is missing" in found) == (unknown is None)
-            added = found.rpartition("add this line to the file: ")[2]
-            assert added == line.strip() and added.startswith(f"[127.0.0.1]:{server.port} ssh-ed25519 AAAA")
-            assert server.tried == []
-        server.known.write_text(added + "\n")
+        server.known.unlink()
+        said, _, added = refusal(server.login()).rpartition("add this line to the file: ")
+        assert f"is not in '{server.known}', which is missing; compare" in said and server.tried == []
+        server.known.write_text(f"{added}\n")
         Connection(server.login(), "the router").open().close()
 
     def test_a_changed_one_ends_the_suite_in_words(self, serve: Serve) -> None:
         server = serve(methods=("publickey",), admits=True)
-        server.known.write_text("# the lab\n" + server.known.read_text())
         shell = SshShell(server.login())
         shell.open()
         server.stop()
-        old, server.host_key = server.host_key, asyncssh.generate_private_key("ssh-ed25519")
+        server.host_key = asyncssh.generate_private_key("ssh-ed25519")
         server.start()
-        with pytest.raises(TestbedError, match="the SSH link to the router broke"):
-            shell("true", 20)
-        with pytest.raises(TestbedError) as caught:
-            shell("true", 20)
+        for problem in ("the SSH link to the router broke", "shows another host key than"):
+            with pytest.raises(TestbedError, match=problem):
+                shell("true", 20)
         shell.close()
-        new = server.host_key.get_fingerprint()
-        for words in (
-            f"shows another host key than '{server.known}' holds in line 2: ssh-ed25519 {new}",
-            f"the known one is ssh-ed25519 {old.get_fingerprint()}",
-            "or somebody is in the middle",
-            f"replace line 2 by: [127.0.0.1]:{server.port} {server.public}",
-        ):
-            assert words in str(caught.value)
 
     @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
     def test_of_several_the_known_one_is_asked_for(self, serve: Serve, kind: str) -> None:
