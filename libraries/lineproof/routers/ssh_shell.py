@@ -10,9 +10,9 @@ import time
 
 from ..errors import TestbedError
 from ..system.login import Login
-from ..system.ssh import LOGIN_LIMIT, Connection
+from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection
 from ..system.ssh_terminal import Dialogue, SshTerminal
-from ..system.worker_thread import run_in_worker_thread
+from ..system.worker_thread import NotInTime, run_in_worker_thread
 from ..visible import visible
 from .base import Result, RouterUnreachable
 from .shell_output import plain_text
@@ -23,10 +23,6 @@ CLOSE_LIMIT = 5.0
 """Seconds that closing the connection may take."""
 
 HOST_ROLE = "the router"
-
-
-class LinkBroken(TestbedError):
-    """The SSH link broke; the next command logs in again."""
 
 
 class SshShell:
@@ -92,15 +88,14 @@ class SshShell:
                 except TestbedError:
                     raise
                 except Exception as error:  # paramiko's threads raise what they met, also EOFError
-                    raise LinkBroken(f"the SSH link to {self._who} broke during '{command}': {error}") from None
+                    raise TestbedError(f"the SSH link to {self._who} broke during '{command}': {error}") from None
 
         try:
             stdout, stderr, status = run_in_worker_thread(execute, within + CLOSE_LIMIT, f"'{command}'")
-        except LinkBroken:
-            self.close()
-            raise
         except TestbedError as error:
             self.close()  # ends the thread, too
+            if not isinstance(error, CommandUnfinished | NotInTime):
+                raise
             raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
         log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)

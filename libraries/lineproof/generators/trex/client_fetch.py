@@ -83,16 +83,13 @@ def _copy(login: Login, home: str, version: str) -> Path:
     places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
     running = "" if home else f"$({_RUNNING_SERVERS})"
     script = f"IFS='\n'; for h in {running} {shlex.join(places)}; do {_PRINT_CLIENT} done"
-    with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
-        try:
-            data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            reason = str(error) or type(error).__name__
-            raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     try:
+        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
+            data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
         files = dict(_python_files(data))
-    except (tarfile.TarError, OSError, ValueError) as error:
-        raise TestbedError(f"copying TRex's client from {login.where} failed: {error}") from error
+    except (OSError, EOFError, ValueError, paramiko.SSHException, tarfile.TarError) as error:
+        reason = str(error) or type(error).__name__
+        raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     if str(CLIENT_FILE) not in files:
         tried = ", ".join(f"'{place}'" for place in places)
         reason = " ".join(words.decode(errors="replace").split())[:200]
