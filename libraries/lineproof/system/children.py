@@ -115,8 +115,8 @@ def run(
 
 
 def kill_group(child: subprocess.Popen[bytes]) -> None:
-    """Kill *child*, which was started in a session of its own, and what it has started there."""
-    if child.poll() is None:
+    """Kill *child*, which has a session of its own, and all it has started there. Nothing once it was waited for."""
+    if child.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
 

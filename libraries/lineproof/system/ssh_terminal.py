@@ -75,10 +75,6 @@ class SshTerminal:
         self._channel.sendall(f"{command}\n".encode())
         return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command, self._dialogue.prompt)
 
-    def close(self) -> None:
-        """End it. May be repeated."""
-        self._channel.close()
-
     def _drop_what_came(self) -> None:
         """Forget what was written since the last prompt: messages of a log."""
         dropped = 0
