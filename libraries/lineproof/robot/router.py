@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -158,12 +157,11 @@ def _share(connection: Connection) -> None:
 
 def _take_back(connection: Connection) -> None:
     """Let them use it no more."""
-    if (library := _suites_library()) is not None:
-        # the suite may have closed it, and opened another in its place
-        with contextlib.suppress(RuntimeError):
-            library.switch_connection(connection.config.index)
-            if library.current is connection:
-                library.close_connection()
+    library = _suites_library()
+    # the suite may have closed it
+    if library is not None and connection in library._connections.connections:
+        library.switch_connection(connection.config.index)
+        library.close_connection()
 
 
 class TelemetryKeywords(Component):

@@ -259,12 +259,10 @@ class _Client(paramiko.SSHClient):
 
 def _key(login: Login, who: str) -> paramiko.PKey | None:
     """The key of *login*, if it has one. Raises TestbedError."""
-    name = login.key_from or f"{login.key_path}"
-    passphrase = None
-    if login.passphrase_from:
-        passphrase = partial(login.secrets.read, login.passphrase_from, f"passphrase of '{name}'", who)
+    read, name, secret = login.secrets.read, login.key_from or f"{login.key_path}", login.passphrase_from
+    passphrase = partial(read, secret, f"passphrase of '{name}'", who) if secret else None
     if login.key_from:
-        return parse_key(login.secrets.read(login.key_from, "key", who), name, passphrase)
+        return parse_key(read(login.key_from, "key", who), name, passphrase)
     return load_key(login.key_path, passphrase) if login.key_path is not None else None
 
 
