@@ -34,10 +34,6 @@ class RouterKeywords(Component):
 
     Host keys are checked against the testbed's ``known_hosts`` file; an unknown or another key refuses the connection.
     Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
-
-    Where the suite file imports SSHLibrary as well, its keywords can use this connection until the testbed is closed:
-    | Switch Connection    router
-    | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
     """
 
     @keyword(tags=["testbed"])
@@ -46,8 +42,11 @@ class RouterKeywords(Component):
 
         What it does not report is "not read". Where it differs from the platform's file, a warning says so. Fails with
         one sentence if the address does not answer, the host key is unknown or another, or the login is
-        refused. Example:
+        refused. Where the suite file imports SSHLibrary, its keywords have the connection as ``router`` until
+        `Restore Router`. Example:
         | Connect Router
+        | Switch Connection    router
+        | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
         """
         session = self.shared.session
         self.shared.progress.work("connecting to the router")
