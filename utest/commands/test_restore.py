@@ -46,7 +46,7 @@ def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
     shell.open()
     name = with_router.router.journal_name
     journal = ChangeJournal.claim(name)
-    journal.begin(Occasion.now(name, "vpp", shell.host_key, 1.0))
+    journal.begin(Occasion.now(name, "vpp", shell.connection.host_key, 1.0))
     journal.add(ADDRESS)
     rig.run(" ".join(ADDRESS.do))
     journal._pending.clear()

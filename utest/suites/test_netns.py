@@ -46,8 +46,10 @@ def test_the_linux_router_suite(tmp_path: Path):
     assert robot_run.processes_of(tmp_path) == []
 
 
-SETUP = "Open Testbed For    linux_router    software=linux    testbed=${TESTBED}    goal=quick"
+SETUP = "Open Testbed For    linux_router    software=linux    testbed=${TESTBED}    goal=quick\nLibrary    SSHLibrary"
 NARROW = (
+    "${text}    ${rc} =    Execute Command    uname -s; exit 3    return_rc=True",
+    "Should Be Equal    ${text} ${rc}    Linux 3",
     "${interface} =    Router Interface    1",
     "Run On Router    tc qdisc replace dev ${interface} root tbf rate 2mbit burst 16kb latency 5ms",
     "Run Keyword And Expect Error    FAIL:*    64b 1-flow unidirectional ≥ 10 kpps",

@@ -167,7 +167,7 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
 # -- secrets, in variables of Robot and where a testbed file takes a name or a path, are shown and kept nowhere
 
 
-def test_a_key_that_is_a_secret_variable_logs_in_and_is_in_no_file(tmp_path: Path) -> None:
+def test_a_secret_key_logs_in_for_sshlibrary_too_and_is_in_no_file(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     with served(tmp_path / "bench") as bench:
         home = bench.project(tmp_path)
@@ -182,11 +182,21 @@ def test_a_key_that_is_a_secret_variable_logs_in_and_is_in_no_file(tmp_path: Pat
             f"def get_variables():\n    return {{'lab key': Secret(Path({str(key)!r}).read_text())}}\n"
         )
         suite = robot_run.write_suite(
-            tmp_path, "Run On Router    vppctl show version", "Run On Router    vppctl show bogus"
+            tmp_path,
+            "Switch Connection    router",
+            "${text}    ${rc} =    Execute Command    vppctl show version    return_rc=True    timeout=20 s",
+            "Should Match Regexp    ${rc} ${text}    ^0 vpp v",
+            "Close All Connections",
+            "Run On Router    vppctl show version",
+            "Run Keyword And Continue On Failure    Run On Router    vppctl show bogus",
+            "Close Testbed",
+            "Switch Connection    router",
+            setup="Open Testbed For    netgate6100    software=vpp\nLibrary    SSHLibrary",
         )
         options = ("-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick", "--loglevel", "TRACE")
         done = robot_run.run(tmp_path, suite, *options, "-V", str(held), "--debugfile", "debug.txt")
         assert "VPP refused 'vppctl show bogus': show: unknown input `bogus'" in done.message, done.console
+        assert "Non-existing index or alias 'router'." in done.message
         plain = robot_run.run(tmp_path, suite, *options, "-v", "LAB_KEY:hunter2")
         assert "'LAB_KEY', and ${LAB_KEY} is a variable that Robot writes into its logs" in plain.message
     lines = [line for line in text.splitlines() if not line.startswith("-----")]

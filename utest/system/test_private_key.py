@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -69,18 +68,18 @@ def test_a_locked_key_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Monke
         assert "hunter2" not in str(caught.value) and caught.value.__suppress_context__
 
 
+DAMAGED, STRANGE = "is damaged, or not a private key", "is of a kind or encrypted in a way that is not supported"
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "is damaged, or not a private key"),
-        (b"hunter2", "is damaged, or not a private key"),
-        (KINDS["rsa"].export_private_key("openssh")[:-90], "is damaged, or not a private key"),
-        (
-            KINDS["ecdsa"].export_public_key(),
-            "is a public one; expected the private half in ssh-agent",
+        *((data, DAMAGED) for data in (b"", b"hunter2", KINDS["rsa"].export_private_key("openssh")[:-90])),
+        (KINDS["ecdsa"].export_public_key(), "is a public one; expected the private half in ssh-agent"),
+        *(
+            (asyncssh.generate_private_key(kind).export_private_key("pkcs8-pem"), STRANGE)
+            for kind in ("ssh-dss", "ssh-ed448")
         ),
-        (asyncssh.generate_private_key("ssh-dss").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
-        (asyncssh.generate_private_key("ssh-ed448").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
     ],
 )
 def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, says: str) -> None:
@@ -92,9 +91,8 @@ def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for name, says in (("none", "cannot be read .No such file"), ("", "is not a file"), ("pipe", "is not a file")):
-        with pytest.raises(TestbedError, match=f"{says}.*; fix 'key' in the testbed file"):
+    for name, reason in (("none", "No such file or directory"), ("", "Is a directory")):
+        with pytest.raises(TestbedError, match=f"cannot be read .{reason}.; fix 'key' in the testbed file"):
             load_key(tmp_path / name, None)
 
 
@@ -144,12 +142,10 @@ def test_the_agent_unlocks_the_named_key_and_no_other(tmp_path: Path, agent: Non
         load_key(tmp_path / "half.pub", None)
 
 
-@pytest.mark.parametrize(("kind", "form"), FORMATS)
-def test_a_key_may_be_the_content_of_a_secret(kind: str, form: str) -> None:
-    options: dict[str, Any] = {"cipher_name": "aes256-cbc"} if form == "pkcs8-pem" else {}
-    key = KINDS[kind]
-    plain = key.export_private_key(form).decode()
-    locked = key.export_private_key(form, PASSPHRASE, rounds=1 if form == "openssh" else 128, **options).decode()
+def test_a_key_may_be_the_content_of_a_secret() -> None:
+    key = KINDS["ecdsa"]
+    plain = key.export_private_key("openssh").decode()
+    locked = key.export_private_key("openssh", PASSPHRASE, rounds=1).decode()
     # a person pastes it, or a store of secrets hands it on, without the last newline
     for text, asked in ((plain, None), (plain.strip(), never), (f"\n{locked}\n", given_phrase(PASSPHRASE))):
         assert parse_key(text, "ROUTER_KEY", asked).asbytes() == key.public_data

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
+from SSHLibrary import SSHLibrary
 
 from ..core.rule import Ruling
 from ..core.traffic.frame_kinds import reason_not_forwarded
@@ -19,8 +21,12 @@ from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
+from ..system.ssh import Connection
 from .shared import Component, show_document
 from .under_load import flame_graph, under_load_document
+
+ALIAS = "router"
+"""The name of the router's connection for SSHLibrary's keywords."""
 
 
 class RouterKeywords(Component):
@@ -36,8 +42,11 @@ class RouterKeywords(Component):
 
         What it does not report is "not read". Where it differs from the platform's file, a warning says so. Fails with
         one sentence if the address does not answer, the host key is unknown or another, or the login is
-        refused. Example:
+        refused. Where the suite file imports SSHLibrary, its keywords have the connection as ``router`` until
+        `Restore Router`. Example:
         | Connect Router
+        | Switch Connection    router
+        | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
         """
         session = self.shared.session
         self.shared.progress.work("connecting to the router")
@@ -49,6 +58,8 @@ class RouterKeywords(Component):
             logger.info(as_html(machine_document("The router", session.router.facts, session.simulated)), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
+        if (connection := session.router.connection) is not None:
+            _share(connection)
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:
@@ -106,7 +117,12 @@ class RouterKeywords(Component):
         | Restore Router
         """
         if session := self.shared.own_session:
-            session.router.restore()
+            connection = session.router.connection
+            try:
+                session.router.restore()
+            finally:
+                if connection is not None:
+                    _take_back(connection)
 
     @keyword(tags=["router"])
     def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:
@@ -122,6 +138,29 @@ class RouterKeywords(Component):
         if refused := refusal_by_vpp(command, result.stdout):
             raise TestbedError(f"VPP refused '{command}': {refused}")
         return result.stdout
+
+
+def _suites_library() -> SSHLibrary | None:
+    """Return the SSHLibrary that the running suite imports, under whatever name."""
+    imported: Any = BuiltIn().get_library_instance(all=True)
+    return next((library for library in imported.values() if isinstance(library, SSHLibrary)), None)
+
+
+def _share(connection: Connection) -> None:
+    """Let the keywords of the suite's SSHLibrary use *connection*."""
+    if (library := _suites_library()) is not None:
+        # its keywords register connections of their own only
+        index = library._connections.register(connection, ALIAS)
+        connection.config.update(index=index, alias=ALIAS)
+
+
+def _take_back(connection: Connection) -> None:
+    """Let them use it no more."""
+    library = _suites_library()
+    # the suite may have closed it
+    if library is not None and connection in library._connections.connections:
+        library.switch_connection(connection.config.index)
+        library.close_connection()
 
 
 class TelemetryKeywords(Component):

@@ -8,13 +8,11 @@ import math
 import threading
 import time
 
-from SSHLibrary import SSHLibrary
-
 from ..errors import TestbedError
 from ..system.login import Login
-from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, connect, run_ssh_command
+from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection
 from ..system.ssh_terminal import Dialogue, SshTerminal
-from ..system.worker_thread import run_in_worker_thread
+from ..system.worker_thread import NotInTime, run_in_worker_thread
 from ..visible import visible
 from .base import Result, RouterUnreachable
 from .shell_output import plain_text
@@ -27,23 +25,17 @@ CLOSE_LIMIT = 5.0
 HOST_ROLE = "the router"
 
 
-class LinkBroken(TestbedError):
-    """The SSH link broke; the next command logs in again."""
-
-
 class SshShell:
     """A :data:`~lineproof.routers.base.Shell` on the machine of *login*.
 
-    SSHLibrary alone trusts every host key, bounds no output and reports a dropped link as rc -1. Here the host key
-    must be known, and a dropped link raises TestbedError; the next command tries once to log in again. With *dialogue*
-    commands are typed in a terminal, and have no exit status but 0. *who*: the machine, for messages.
+    A dropped link raises TestbedError; the next command tries once to log in again. With *dialogue* commands are typed
+    in a terminal, and have no exit status but 0. *who*: the machine, for messages.
     """
 
     def __init__(self, login: Login, dialogue: Dialogue | None = None, who: str = HOST_ROLE) -> None:
         self._login, self._dialogue, self._who = login, dialogue, who
+        self.connection = Connection(login, who)
         self._terminal: SshTerminal | None = None
-        self._ssh = SSHLibrary(loglevel="DEBUG")
-        self._connected = False
         self._deadline = math.inf
         # a command that was interrupted here goes on there: what follows, as its undo, waits for it
         self._one_by_one = threading.Lock()
@@ -55,24 +47,7 @@ class SshShell:
     def open(self) -> None:
         """Log in. Raises TestbedError, which never contains the password."""
         self.close()
-        client = connect(self._login, self._who, self._within(LOGIN_LIMIT))
-        # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
-        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s")
-        self._ssh.current.client = client
-        self._connected = True
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether it is logged in, as far as is known."""
-        return self._connected
-
-    @property
-    def host_key(self) -> str:
-        """The fingerprint of the router's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
-        transport = self._ssh.current.client.get_transport() if self._connected else None
-        if transport is None:
-            raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
-        return str(transport.get_remote_server_key().fingerprint)
+        self.connection.open(self._within(LOGIN_LIMIT))
 
     def first_answers(self, limit: float) -> tuple[tuple[str, str], ...]:
         """Each line that is typed after the login to a terminal, and what it wrote. Raises TestbedError."""
@@ -85,17 +60,17 @@ class SshShell:
 
     def close(self) -> None:
         """Log out. May be repeated."""
-        self._connected, self._terminal = False, None
+        self._terminal = None
         # a thread that still hangs in an old command may block closing
         with contextlib.suppress(TestbedError):
-            run_in_worker_thread(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
+            run_in_worker_thread(self.connection.close, CLOSE_LIMIT, "closing the SSH link")
 
     def __call__(self, command: str, limit: float) -> Result:
         """Run *command* within *limit* s; any exit status.
 
         Raises TestbedError if the link breaks, RouterUnreachable if it had and the new login fails.
         """
-        if not self._connected:
+        if not self.connection.is_open:
             try:
                 self.open()
             except TestbedError as error:
@@ -106,27 +81,22 @@ class SshShell:
             # here, where no interrupt of the main thread can be taken for an error of the link
             with self._one_by_one:
                 try:
-                    # not with SSHLibrary's keyword, which keeps whatever a router writes; this ends by itself a moment
-                    # before the thread would be left
+                    # this ends by itself a moment before the thread would be left
                     if self._dialogue is not None:
                         return self._typed(command, self._dialogue, began + within), b"", 0
-                    return run_ssh_command(self._ssh.current.client, command, within)
+                    return self.connection.run(command, within)
                 except TestbedError:
                     raise
                 except Exception as error:  # paramiko's threads raise what they met, also EOFError
-                    self._connected = False
-                    raise LinkBroken(f"the SSH link to {self._who} broke during '{command}': {error}") from None
+                    raise TestbedError(f"the SSH link to {self._who} broke during '{command}': {error}") from None
 
         try:
             stdout, stderr, status = run_in_worker_thread(execute, within + CLOSE_LIMIT, f"'{command}'")
-        except LinkBroken:
-            raise
         except TestbedError as error:
             self.close()  # ends the thread, too
+            if not isinstance(error, CommandUnfinished | NotInTime):
+                raise
             raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
-        if status == -1:
-            self._connected = False
-            raise LinkBroken(f"the SSH link to {self._who} broke during '{command}'; its output is not complete")
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
         log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)
         return found
@@ -134,7 +104,7 @@ class SshShell:
     def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
         """Return what *command* writes in the terminal, which is opened if none is."""
         if self._terminal is None:
-            self._terminal = SshTerminal(self._ssh.current.client, dialogue, until - time.monotonic())
+            self._terminal = SshTerminal(self.connection, dialogue, until - time.monotonic())
         return self._terminal.run(command, until - time.monotonic()).encode(errors="replace")
 
     def _shown(self, output: bytes) -> str:

@@ -28,6 +28,7 @@ from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.habits import simulation_signs
 from ..system.known_hosts import known_fingerprints
+from ..system.ssh import Connection
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si
@@ -127,6 +128,11 @@ class RouterConnection:
     def driver(self) -> Router:
         """The router. Raises TestbedError if none is connected."""
         return _required(self._router)
+
+    @property
+    def connection(self) -> Connection | None:
+        """Return its connection of SSHLibrary; None where nobody logs in."""
+        return None if self._ssh is None else self._ssh.connection
 
     @property
     def shell(self) -> Shell:
@@ -267,7 +273,8 @@ class RouterConnection:
     @property
     def host_key(self) -> str:
         """The fingerprint of its host key. "" of a router that ends with the run, whose key is a new one each time."""
-        return self._ssh.host_key if self.journal_name and self._ssh is not None and self._ssh.is_open else ""
+        ssh = self.connection if self.journal_name else None
+        return ssh.host_key if ssh is not None and ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
         """Return changes that earlier runs left on this router, recognised by its address and by its host key.
@@ -281,8 +288,8 @@ class RouterConnection:
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
-        if self._ssh is not None and self._ssh.is_open:
-            return frozenset({self._ssh.host_key})
+        if self.connection is not None and self.connection.is_open:
+            return frozenset({self.connection.host_key})
         return known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
@@ -328,7 +335,7 @@ class RouterConnection:
     def _occasion(self) -> Occasion:
         # the reading first: it logs in again if the link has dropped
         uptime = self.driver.read().uptime
-        host_key = self._ssh.host_key if self._ssh else ""
+        host_key = self.connection.host_key if self.connection else ""
         return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime, self.driver.boot_id())
 
     def check_resettable(self) -> None:

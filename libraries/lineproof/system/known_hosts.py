@@ -115,7 +115,7 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
                 )
         if any(line.key == key for line in known):
             return
-        name = f"ssh_host_{_short(kind)}_key.pub"
+        name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
         console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"
         if self._fingerprints:
             raise TestbedError(
@@ -140,8 +140,3 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
             f"the host key of {self._machine} is not in '{self._path}'{missing}; compare its fingerprint, {shown}, with"
             f" {console}, and if they are the same add this line to the file: {new}"
         )
-
-
-def _short(kind: str) -> str:
-    """The kind as in the names of sshd's key files."""
-    return {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}.get(kind, "ecdsa")

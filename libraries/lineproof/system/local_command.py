@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
-import signal
 import time
 from collections.abc import Sequence
 from typing import Annotated
@@ -25,7 +23,7 @@ LIMIT = 30.0
 
 def _of_its_own(value: str) -> str:
     if children.is_handed_on(value):
-        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: METER_PASSWORD")
+        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD")
     return value
 
 
@@ -66,9 +64,7 @@ def run_here(command: str, names: Sequence[str], secrets: Secrets, who: str) -> 
         except children.TimeoutExpired:
             raise TestbedError(f"{who}: its command did not end within {LIMIT:g} s") from None
         finally:
-            if child.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+            children.kill_group(child)
     printed, said = (secrets.masked(text.decode(errors="replace"), names) for text in (output, errors))
     if status:
         raise TestbedError(f"{who}: its command failed with status {status}: {shortened(said.strip()) or 'no reason'}")

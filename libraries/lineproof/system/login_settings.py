@@ -7,20 +7,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ..config import Config, matching
-from .children import is_handed_on
+from .local_command import Variable
 from .login import Login, Secrets
-
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
 HostName = Annotated[
     str,
     matching("(?!-)[A-Za-z0-9_.:-]{1,253}", "is not a name or address; expected letters, digits and any of . : _ -"),
 ]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
+Fingerprint = Annotated[
+    str,
+    matching(
+        "SHA256:[A-Za-z0-9+/]{43}",
+        "must be the fingerprint that 'ssh-keygen -l' shows, as SHA256: and 43 characters",
+    ),
+]
+Fingerprints = Annotated[
+    tuple[Fingerprint, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 
 
 class LoginSettings(Config):
@@ -37,10 +44,10 @@ class LoginSettings(Config):
     user: HostName
     key: Path | None = None
     known_hosts: Path = Path("~/.ssh/known_hosts")
-    password_from: str | None = None
-    passphrase_from: str | None = None
-    key_from: str | None = None
-    host_key: tuple[str, ...] = ()
+    password_from: Variable | None = None
+    passphrase_from: Variable | None = None
+    key_from: Variable | None = None
+    host_key: Fingerprints = ()
     jump: JumpSettings | None = None
 
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
@@ -59,14 +66,10 @@ class LoginSettings(Config):
     def fields_of_login(self, address: str, secrets: Secrets) -> dict[str, Any]:
         """The fields of :class:`Login`."""
         return {
+            **self.model_dump(include={"port", "user", "password_from", "passphrase_from", "key_from"}),
             "host": address,
-            "port": self.port,
-            "user": self.user,
             "key_path": self.key,
             "known_hosts_path": self.known_hosts,
-            "password_from": self.password_from,
-            "passphrase_from": self.passphrase_from,
-            "key_from": self.key_from,
             "host_keys": self.host_key,
             "jump": self.jump.login(self.jump.address, secrets) if self.jump else None,
             "secrets": secrets,
@@ -78,28 +81,6 @@ class LoginSettings(Config):
         # a key that is pasted in place of its path is a path too, for pydantic
         if value is not None and re.search(r"[\x00-\x1f]|-----BEGIN|^(ssh|ecdsa)-\S+ ", str(value)):
             raise ValueError("must be the path of a file, not its content ('key_from' names a variable with a key)")
-        return value
-
-    @field_validator("host_key", mode="before")
-    @classmethod
-    def _check_fingerprints(cls, value: Any) -> Any:
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not found or not all(_FINGERPRINT.fullmatch(str(each)) for each in found):
-            raise ValueError("must be the fingerprint that 'ssh-keygen -l' shows, as SHA256: and 43 characters")
-        return tuple(found)
-
-    @field_validator("password_from", "passphrase_from", "key_from")
-    @classmethod
-    def _check_variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and not _VARIABLE.fullmatch(value):
-            what = str(info.field_name).removesuffix("_from")
-            raise ValueError(
-                f"must be the name, in capitals, of an environment variable that holds the {what}, not the {what}"
-            )
-        if value is not None and is_handed_on(value):
-            raise ValueError(
-                f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD"
-            )
         return value
 
     @model_validator(mode="after")

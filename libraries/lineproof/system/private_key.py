@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import io
 import os
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_ssh_private_key,
 )
+from paramiko.pkey import PublicBlob
 
 from ..errors import TestbedError
 from ..files import write_whole
@@ -34,6 +35,7 @@ _KINDS = (
 )
 _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 _FIX = "fix 'key' in the testbed file"
+_NOT_HELD = "which does not answer, or does not hold it: ssh-add"
 _NAMED = "'passphrase_from' in the testbed file, the name of an environment variable that holds it"
 
 
@@ -42,17 +44,22 @@ def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
 
     A public key: ssh-agent must hold its private half. Raises TestbedError, which never contains the passphrase.
     """
-    data = _read(path)
-    if data.startswith(_PUBLIC):
-        return _from_agent(f"the key '{path}' is a public one", _blob(data), "the private half in ssh-agent")
     try:
-        key = _parsed(str(path), data, None)
-    except TypeError:
-        if passphrase is None:
-            what = f"the key '{path}' has a passphrase"
-            return _from_agent(what, _beside(path), f"{_NAMED}, or the key in ssh-agent", path)
-        key = _unlocked(str(path), data, passphrase())
-    certificate = path.with_name(path.name + "-cert.pub")
+        data = path.read_bytes()
+    except OSError as error:
+        # not shown where there is no such file: it may be the secret itself, put in the place of its path
+        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
+        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
+    if data.startswith(_PUBLIC):
+        problem = f"the key '{path}' is a public one; expected the private half in ssh-agent"
+        return _from_agent(problem, path, f"{_NOT_HELD} with its private half")
+    key = _parsed(str(path), data, passphrase)
+    if key is None:
+        public = path.with_name(f"{path.name}.pub")
+        missing = f"it cannot be looked for there without its public half: ssh-keygen -yf '{path}' > '{public}'"
+        problem = f"the key '{path}' has a passphrase; expected {_NAMED}, or the key in ssh-agent"
+        return _from_agent(problem, public, f"{_NOT_HELD} '{path}'" if public.exists() else missing)
+    certificate = path.with_name(f"{path.name}-cert.pub")
     if certificate.is_file():
         try:
             key.load_certificate(str(certificate))
@@ -66,88 +73,52 @@ def parse_key(text: str, name: str, passphrase: Callable[[], str] | None) -> par
 
     Raises TestbedError, which never contains the secrets.
     """
-    data = text.strip().encode() + b"\n"
-    try:
-        return _parsed(name, data, None)
-    except TypeError:
-        if passphrase is None:
-            raise TestbedError(f"the key '{name}' has a passphrase; expected {_NAMED}") from None
-        return _unlocked(name, data, passphrase())
+    key = _parsed(name, text.strip().encode() + b"\n", passphrase)
+    if key is None:
+        raise TestbedError(f"the key '{name}' has a passphrase; expected {_NAMED}")
+    return key
 
 
-def _read(path: Path) -> bytes:
-    try:
-        if not path.is_file() and path.exists():
-            raise TestbedError(f"the key '{path}' is not a file; {_FIX}")
-        return path.read_bytes()
-    except OSError as error:
-        # not shown where there is no such file: it may be the secret itself, put in the place of its path
-        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
-        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
-
-
-def _unlocked(name: str, data: bytes, passphrase: str) -> paramiko.PKey:
-    try:
-        return _parsed(name, data, os.fsencode(passphrase))
-    except (TestbedError, TypeError):
-        raise TestbedError(
-            f"the passphrase for the key '{name}' is wrong (or the key is damaged); fix the variable that"
-            " 'passphrase_from' in the testbed file names"
-        ) from None
-
-
-def _parsed(name: str, data: bytes, passphrase: bytes | None) -> paramiko.PKey:
-    """Raises TypeError for a key that has a passphrase where none is given, else TestbedError."""
+def _parsed(name: str, data: bytes, passphrase: Callable[[], str] | None) -> paramiko.PKey | None:
+    """The key in *data*; None if it has a passphrase that nobody gives. Raises TestbedError."""
     load = load_ssh_private_key if b"BEGIN OPENSSH PRIVATE KEY" in data else load_pem_private_key
+    problem = f"the key '{name}' is damaged, or not a private key; {_FIX}"
     try:
-        key = load(data, passphrase)
+        try:
+            key = load(data, None)
+        except TypeError:  # it has a passphrase
+            if passphrase is None:
+                return None
+            problem = (
+                f"the passphrase for the key '{name}' is wrong (or the key is damaged); fix the variable that"
+                " 'passphrase_from' in the testbed file names"
+            )
+            key = load(data, os.fsencode(passphrase()))
+    except (TypeError, ValueError):
+        raise TestbedError(problem) from None
     except UnsupportedAlgorithm:
-        raise TestbedError(
-            f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected an ed25519, ecdsa or"
-            f" rsa key; {_FIX}"
-        ) from None
-    except ValueError:
-        raise TestbedError(f"the key '{name}' is damaged, or not a private key; {_FIX}") from None
+        key = None
     for kind, make in _KINDS:
         if isinstance(key, kind):
             text = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
             return make.from_private_key(io.StringIO(text))
-    raise TestbedError(f"the key '{name}' is of a kind that is not supported; expected ed25519, ecdsa or rsa; {_FIX}")
+    raise TestbedError(
+        f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected an ed25519, ecdsa or rsa"
+        f" key; {_FIX}"
+    )
 
 
-def _from_agent(what: str, public: bytes | None, expected: str, path: Path | None = None) -> paramiko.PKey:
-    """The key with the half *public* as ssh-agent holds it: this one, never another. Raises TestbedError."""
+def _from_agent(problem: str, public: Path, why: str) -> paramiko.PKey:
+    """The key with the half in the file *public* as ssh-agent holds it, never another. Raises TestbedError."""
     if not os.environ.get("SSH_AUTH_SOCK"):
         why = "SSH_AUTH_SOCK is not set, so there is no ssh-agent"
-    elif public is None:
-        why = f"it cannot be looked for there without its public half: ssh-keygen -yf '{path}' > '{path}.pub'"
-    else:
-        why = "which does not answer, or does not hold it: ssh-add " + (
-            f"'{path}'" if path else "with its private half"
-        )
-        try:
-            for key in paramiko.Agent().get_keys():
-                if key.asbytes() == public:
-                    return key
-        except (OSError, ValueError, paramiko.SSHException):
-            why = "which does not speak an agent's language: fix SSH_AUTH_SOCK"
-    raise TestbedError(f"{what}; expected {expected} ({why})")
-
-
-def _beside(path: Path) -> bytes | None:
-    """The public key in the file ``….pub`` beside *path*."""
-    try:
-        return _blob(path.with_name(path.name + ".pub").read_bytes())
-    except OSError:
-        return None
-
-
-def _blob(public: bytes) -> bytes | None:
-    """The key in a line ``ssh-ed25519 AAAA… comment``."""
-    try:
-        return base64.b64decode(public.split()[1])
-    except (ValueError, IndexError):
-        return None
+    # the last one: what is there speaks no agent's language
+    with contextlib.suppress(OSError, ValueError, paramiko.SSHException):
+        blob = PublicBlob.from_file(str(public)).key_blob
+        for key in paramiko.Agent().get_keys():
+            if key.asbytes() == blob:
+                return key
+    raise TestbedError(f"{problem} ({why})")
 
 
 @dataclass(frozen=True, slots=True)

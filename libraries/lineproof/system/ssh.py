@@ -1,4 +1,4 @@
-"""SSH logins with one key or one password, to machines with a known host key: nothing else is ever tried."""
+"""SSHLibrary's connections, logged in with one key or one password to machines with a known host key, and no other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import socket
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Self
 
 import paramiko
-from paramiko.auth_strategy import AuthStrategy
+from SSHLibrary.pythonclient import PythonSSHClient
 
 from ..errors import TestbedError
 from .known_hosts import HostKeyCheck
@@ -30,31 +30,133 @@ LOGIN_LIMIT = 3 * CONNECT_LIMIT
 LONGEST_REASON = 200
 """Characters of a machine's or a library's own words that a message repeats."""
 
+LARGEST_OUTPUT = 16 << 20
+"""Bytes that a command may write: the longest answers of a router have some 100 kB."""
+
 _LOG = "lineproof.paramiko"
+# its own words may be anything that a machine sends, and with them tracebacks: the errors here say what is needed
+logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
 
 
-def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHClient:
-    """A logged-in connection to *who*, within *limit* s.
+class CommandUnfinished(TestbedError):
+    """The command went on past a limit. The connection should be closed: its end may go on sending."""
 
-    Raises TestbedError, which never contains a secret.
+
+class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no types
+    """SSHLibrary's connection to the machine of *login*; *who*: the machine, for messages.
+
+    SSHLibrary alone trusts every host key, offers no password, an empty one or a refused one again, opens a shell after
+    each login, bounds no output and reports a dropped link as status -1.
     """
-    # its own words may be anything that a machine sends, and with them tracebacks: the errors here say what is needed
-    logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
-    client = _Client()
-    client.set_log_channel(_LOG)
-    try:
-        run_in_worker_thread(partial(_connect, client, login, who), limit, "the login")
-    except BaseException as error:
-        stage = _stage(client)
-        _close(client)
-        if not isinstance(error, Exception):
-            raise
-        raise _as_error(error, stage, login, who) from None  # its cause may contain a secret
-    return client
 
+    client: _Client
 
-class _Refused(Exception):
-    """The machine wants another login than the testbed file has. Its text is the rest of a sentence about it."""
+    def __init__(self, login: Login, who: str) -> None:
+        self._to, self._who = login, who
+        self._jump = None if login.jump is None else Connection(login.jump, f"the jump host of {who}")
+        super().__init__(login.host, port=login.port, timeout=CONNECT_LIMIT)
+
+    def _get_client(self) -> _Client:
+        return _Client(self._to, f"{self._who} at {self._to.where}")
+
+    def _read_login_output(self, delay: object) -> str:
+        return ""  # else a shell is opened, and some routers have one channel in all
+
+    def open(self, limit: float = LOGIN_LIMIT) -> Self:
+        """Log in within *limit* s, also again after :meth:`close`. Raises TestbedError, never with a secret in it."""
+        self.client = client = self._get_client()
+        try:
+            run_in_worker_thread(partial(self._log_in, client), limit, "the login")
+        except BaseException as error:
+            stage = _stage(client)
+            self.close()
+            if not isinstance(error, Exception):
+                raise
+            raise _as_error(error, stage, self._to, self._who) from None  # its cause may contain a secret
+        return self
+
+    def _log_in(self, client: _Client) -> None:
+        login, who = self._to, self._who
+        client.check = HostKeyCheck(login, f"{who} at {login.where}")
+        client.key = _key(login, who)
+        if login.password_from:
+            client.password = os.fsencode(login.secrets.read(login.password_from, "password", who))
+        if self._jump is not None:
+            self._jump.open()
+        for _ in range(2):
+            # again for the question: paramiko's second try in one connection breaks the protocol, and servers hang up
+            with contextlib.suppress(_OnlyInteractive):
+                # the client asks no agent: this only keeps SSHLibrary from a login without a credential
+                self.login(login.user, allow_agent=True, jumphost_connection=self._jump, keep_alive_interval=0)
+                return
+            client.close()
+
+    def close(self) -> None:
+        """Log out, from the jump host too. May be repeated."""
+        link = self.client.get_transport()
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            super().close()
+        if link is not None:
+            # a thread of paramiko's may still read from it
+            with contextlib.suppress(OSError):
+                link.sock.close()
+        if self._jump is not None:
+            self._jump.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it is logged in, as far as is known: a link that broke is open until a command sees it."""
+        link = self.client.get_transport()
+        # a login that was given up may go on in its thread
+        return link is not None and (link.is_authenticated() or not link.is_active())
+
+    @property
+    def host_key(self) -> str:
+        """The fingerprint of the machine's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
+        transport = self.client.get_transport()
+        if transport is None:
+            raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
+        return str(transport.get_remote_server_key().fingerprint)
+
+    def session(self, limit: float) -> paramiko.Channel:
+        """A new channel, opened within *limit* s. Raises EOFError where it is not logged in, and paramiko's errors."""
+        transport = self.client.get_transport()
+        if transport is None:
+            raise EOFError("it is not logged in")
+        return transport.open_session(timeout=limit)
+
+    def run(self, command: str, limit: float) -> tuple[bytes, bytes, int]:
+        """Both outputs and the exit status of *command*.
+
+        Raises CommandUnfinished after *limit* s or :data:`LARGEST_OUTPUT`, paramiko's errors, OSError and EOFError for
+        a broken connection.
+        """
+        until = time.monotonic() + limit
+        with self.session(limit) as channel:
+            channel.settimeout(limit)
+            channel.exec_command(command)
+            stdout, stderr = bytearray(), bytearray()
+            while True:
+                # asked first: what came before the end is read after it
+                ended = channel.eof_received or channel.closed
+                if channel.recv_ready():
+                    stdout += channel.recv(1 << 16)
+                elif channel.recv_stderr_ready():
+                    stderr += channel.recv_stderr(1 << 16)
+                elif ended:
+                    break
+                else:
+                    select.select([channel], [], [], max(0.0, until - time.monotonic()))
+                if len(stdout) + len(stderr) > LARGEST_OUTPUT:
+                    raise CommandUnfinished(f"'{command}' wrote more than {LARGEST_OUTPUT >> 10} kB")
+                if time.monotonic() > until:
+                    raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
+            channel.status_event.wait(max(0.0, until - time.monotonic()))
+            if channel.exit_status >= 0:
+                return bytes(stdout), bytes(stderr), channel.exit_status
+            if not channel.closed:
+                raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
+            raise EOFError("its output is not complete")
 
 
 class _OnlyInteractive(Exception):
@@ -62,77 +164,86 @@ class _OnlyInteractive(Exception):
 
 
 class _Client(paramiko.SSHClient):
-    """A connection that may go through one to a jump host, which ends with it."""
+    """paramiko's client below a connection. It tries one credential: not ``none``, other keys or an empty answer."""
 
-    _jump: paramiko.SSHClient | None = None
+    check: HostKeyCheck
+    key: paramiko.PKey | None = None
+    password: bytes | None = None
 
-    def way_to(self, login: Login, who: str) -> paramiko.Channel | None:
-        """A channel to the machine of *login* through its jump host; None: it is reached directly.
-
-        Raises TestbedError naming the jump host.
-        """
-        if login.jump is None:
-            return None
-        self._jump = connect(login.jump, f"the jump host of {who}")
-        link = self._jump.get_transport()
-        try:
-            if link is None:
-                raise EOFError
-            return link.open_channel("direct-tcpip", (login.host, login.port), ("127.0.0.1", 0), timeout=CONNECT_LIMIT)
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            raise TestbedError(
-                f"the jump host of {who} at {login.jump.where} does not connect to {login.host}:{login.port}"
-                f" ({_reason(error)}); check 'address' and 'port', and AllowTcpForwarding of the jump host's SSH server"
-            ) from None
-
-    def close(self) -> None:
-        """End it, and the connection to the jump host."""
-        super().close()
-        if self._jump is not None:
-            self._jump.close()
-
-
-class _OneWay(AuthStrategy):
-    """Logs in with the login's key or password. Nothing else is tried: not ``none``, other keys or an empty answer."""
-
-    def __init__(self, login: Login, key: paramiko.PKey | None, password: bytes | None) -> None:
-        super().__init__(ssh_config=paramiko.SSHConfig())
-        self._login, self._key, self._password = login, key, password
+    def __init__(self, login: Login, machine: str) -> None:
+        super().__init__()
+        self.set_log_channel(_LOG)
+        self._login, self._machine = login, machine
         self._interactive = self._answered = False
         self._question = ""
 
-    def get_sources(self) -> NoReturn:
-        """Not used: a strategy that goes on from one source to the next is what must not be."""
-        raise NotImplementedError
+    def connect(self, hostname: str, port: int, username: str, *_: Any, sock: Any, **__: Any) -> None:  # type: ignore[override]
+        """Connect as SSHLibrary asks, but with limits and a credential of its own.
 
-    def authenticate(self, transport: paramiko.Transport) -> Any:
-        """Raises paramiko's exceptions, _Refused and _OnlyInteractive."""
-        user = self._login.user
+        Raises TestbedError, _OnlyInteractive, and paramiko's errors but for AuthenticationException, after which
+        SSHLibrary would try more.
+        """
+        self.set_missing_host_key_policy(self.check)
         try:
-            if self._key is not None:
-                more: Sequence[str] = transport.auth_publickey(user, self._key)
+            super().connect(
+                hostname,
+                port,
+                username,
+                timeout=CONNECT_LIMIT,
+                auth_timeout=CONNECT_LIMIT,
+                channel_timeout=CONNECT_LIMIT,
+                transport_factory=self._transport_to,  # type: ignore[arg-type]  # a function does as well
+                auth_strategy=self,  # type: ignore[arg-type]  # no more than authenticate() is asked of it
+                sock=sock,
+            )
+        except paramiko.AuthenticationException as error:
+            raise paramiko.SSHException(str(error)) from None
+
+    def _transport_to(self, sock: socket.socket | paramiko.Channel, **options: Any) -> paramiko.Transport:
+        if isinstance(sock, socket.socket):
+            # a command is a few small packets; without this each waits for an acknowledgement
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made = paramiko.Transport(sock, **options)
+        known_first = made.get_security_options()
+        known_first.key_types = self.check.in_order(known_first.key_types)
+        return made
+
+    def authenticate(self, transport: paramiko.Transport) -> None:
+        """Log in. Raises as :meth:`connect`, AuthenticationException too."""
+        login, user = self._login, self._login.user
+        way = "a password" if self.key is None else "a key"
+        try:
+            if self.key is not None:
+                more = transport.auth_publickey(user, self.key)
             elif self._interactive:
                 more = transport.auth_interactive(user, self._answer)
             else:
-                # paramiko passes bytes on as they are
-                more = transport.auth_password(user, self._password, fallback=False)  # type: ignore[arg-type]  # bytes
+                more = transport.auth_password(user, self.password, fallback=False)  # type: ignore[arg-type]  # bytes
         except paramiko.BadAuthenticationType as error:
-            if self._key is None and not self._interactive and "keyboard-interactive" in error.allowed_types:
+            if self.key is None and not self._interactive and "keyboard-interactive" in error.allowed_types:
                 self._interactive = True
                 raise _OnlyInteractive from None
-            raise _Refused(
-                f"refuses the login of '{user}' with {self._way} and offers only: {_words(error.allowed_types)}"
-            ) from None
-        except paramiko.SSHException:
+            offered = _words(error.allowed_types)
+            raise self._refusal(f"refuses the login of '{user}' with {way} and offers only: {offered}") from None
+        except paramiko.SSHException as error:
             if self._question:
-                raise _Refused(f"asks for more than the password of '{user}': '{self._question}'") from None
-            raise
+                raise self._refusal(f"asks for more than the password of '{user}': '{self._question}'") from None
+            if str(error) != "Authentication failed.":
+                raise
+            if login.password_from:
+                credential = f"the password in '{login.password_from}'; fix that variable, or"
+            else:
+                key = login.key_from or login.key_path
+                credential = f"the key '{key}'; put the key's public half into its authorized_keys, or correct"
+            raise TestbedError(
+                f"{self._machine} refuses the login of '{user}' with {credential} 'user' and 'key' in the testbed file"
+            ) from None
         if more or not transport.is_authenticated():
-            raise _Refused(f"wants {_words(more)} of '{user}' besides {self._way}")
+            raise self._refusal(f"wants {_words(more)} of '{user}' besides {way}")
 
-    @property
-    def _way(self) -> str:
-        return "a password" if self._key is None else "a key"
+    def _refusal(self, words: str) -> TestbedError:
+        remedy = "fix 'user', 'key' or 'password_from' in the testbed file, or the settings of its SSH server"
+        return TestbedError(self._login.masked(f"{self._machine} {words}; {remedy}"))
 
     def _answer(self, title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[Any]:
         """The password, to one question that hides its answer; every other question ends the login."""
@@ -143,66 +254,16 @@ class _OneWay(AuthStrategy):
             self._question = " ".join(question.split())[:LONGEST_REASON] or "?"
             raise paramiko.SSHException("another question")
         self._answered = True
-        return [self._password]
-
-
-def _connect(client: _Client, login: Login, who: str) -> None:
-    machine = f"{who} at {login.where}"
-    check = HostKeyCheck(login, machine)
-    way = _OneWay(login, _key(login, who), _secret(login, login.password_from, "password", who))
-
-    def transport(sock: socket.socket | paramiko.Channel, **options: Any) -> paramiko.Transport:
-        if isinstance(sock, socket.socket):
-            # a command is a few small packets; without this each waits for an acknowledgement
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = paramiko.Transport(sock, **options)
-        known_first = made.get_security_options()
-        known_first.key_types = check.in_order(known_first.key_types)
-        return made
-
-    client.set_missing_host_key_policy(check)
-    for _ in range(2):
-        # again for the question: paramiko's second try in one connection breaks the protocol, and servers hang up
-        with contextlib.suppress(_OnlyInteractive):
-            client.connect(
-                login.host,
-                login.port,
-                login.user,
-                timeout=CONNECT_LIMIT,
-                banner_timeout=CONNECT_LIMIT,
-                auth_timeout=CONNECT_LIMIT,
-                channel_timeout=CONNECT_LIMIT,
-                transport_factory=transport,  # type: ignore[arg-type]  # a function does as well
-                auth_strategy=way,
-                sock=client.way_to(login, who),
-            )
-            return
-        _close(client)
+        return [self.password]
 
 
 def _key(login: Login, who: str) -> paramiko.PKey | None:
     """The key of *login*, if it has one. Raises TestbedError."""
-    name = login.key_from or f"{login.key_path}"
-    passphrase = None
-    if login.passphrase_from:
-        passphrase = partial(login.secrets.read, login.passphrase_from, f"passphrase of '{name}'", who)
+    read, name, secret = login.secrets.read, login.key_from or f"{login.key_path}", login.passphrase_from
+    passphrase = partial(read, secret, f"passphrase of '{name}'", who) if secret else None
     if login.key_from:
-        return parse_key(login.secrets.read(login.key_from, "key", who), name, passphrase)
-    return load_key(login.key_path, passphrase) if login.key_path is not None and not login.password_from else None
-
-
-def _secret(login: Login, name: str | None, what: str, who: str) -> bytes | None:
-    return os.fsencode(login.secrets.read(name, what, who)) if name else None
-
-
-def _close(client: paramiko.SSHClient) -> None:
-    """End the connection, also where a thread of paramiko's still reads from it."""
-    link = client.get_transport()
-    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-        client.close()
-    if link is not None:
-        with contextlib.suppress(OSError):
-            link.sock.close()
+        return parse_key(read(login.key_from, "key", who), name, passphrase)
+    return load_key(login.key_path, passphrase) if login.key_path is not None else None
 
 
 def _stage(client: paramiko.SSHClient) -> str:
@@ -217,27 +278,14 @@ def _stage(client: paramiko.SSHClient) -> str:
 
 def _as_error(error: Exception, stage: str, login: Login, who: str) -> TestbedError:
     """Why there is no connection to *who*, and what to do about it."""
-    machine = f"{who} at {login.where}"
     if isinstance(error, TestbedError) and not isinstance(error, NotInTime):
         return error
-    keys = "'user', 'key' or 'password_from' in the testbed file"
-    if isinstance(error, _Refused):
-        return TestbedError(login.masked(f"{machine} {error}; fix {keys}, or the settings of its SSH server"))
-    text = _reason(error)
-    if isinstance(error, paramiko.AuthenticationException) and text == "Authentication failed":
-        if login.password_from:
-            credential = f"the password in '{login.password_from}'; fix that variable, or"
-        else:
-            credential = f"the key '{login.key_path}'; put the key's public half into its authorized_keys, or correct"
-        return TestbedError(
-            f"{machine} refuses the login of '{login.user}' with {credential} 'user' and 'key' in the testbed file"
-        )
-    return TestbedError(
-        login.masked(
-            f"no SSH login to {machine}: {text}{stage}; check 'address' and 'port' in the testbed"
-            " file, and the SSH server there"
-        )
-    )
+    text, check = _reason(error), "check 'address' and 'port'"
+    if login.jump and not stage:
+        said = f"the jump host of {who} at {login.jump.where} does not connect to {login.host}:{login.port} ({text})"
+        return TestbedError(f"{said}; {check}, and AllowTcpForwarding of the jump host's SSH server")
+    said = f"no SSH login to {who} at {login.where}: {text}{stage}"
+    return TestbedError(login.masked(f"{said}; {check} in the testbed file, and the SSH server there"))
 
 
 def _reason(error: Exception) -> str:
@@ -255,49 +303,3 @@ def _reason(error: Exception) -> str:
 
 def _words(methods: Sequence[str]) -> str:
     return (", ".join(methods) or "nothing")[:LONGEST_REASON]
-
-
-LARGEST_OUTPUT = 16 << 20
-"""Bytes that a command may write: the longest answers of a router have some 100 kB."""
-
-
-class CommandUnfinished(TestbedError):
-    """The command went on past a limit. The connection should be closed: its end may go on sending."""
-
-
-def run_ssh_command(client: paramiko.SSHClient, command: str, limit: float) -> tuple[bytes, bytes, int]:
-    """Both outputs and the exit status of *command*; -1: the connection broke.
-
-    Raises CommandUnfinished after *limit* s or :data:`LARGEST_OUTPUT`, paramiko's errors and OSError for a broken
-    connection.
-    """
-    until = time.monotonic() + limit
-    transport = client.get_transport()
-    if transport is None:
-        return b"", b"", -1
-    channel = transport.open_session(timeout=limit)
-    try:
-        channel.settimeout(limit)
-        channel.exec_command(command)
-        stdout, stderr = bytearray(), bytearray()
-        while True:
-            # asked first: what came before the end is read after it
-            ended = channel.eof_received or channel.closed
-            if channel.recv_ready():
-                stdout += channel.recv(1 << 16)
-            elif channel.recv_stderr_ready():
-                stderr += channel.recv_stderr(1 << 16)
-            elif ended:
-                break
-            else:
-                select.select([channel], [], [], max(0.0, until - time.monotonic()))
-            if len(stdout) + len(stderr) > LARGEST_OUTPUT:
-                raise CommandUnfinished(f"'{command}' wrote more than {LARGEST_OUTPUT >> 10} kB")
-            if time.monotonic() > until:
-                raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
-        channel.status_event.wait(max(0.0, until - time.monotonic()))
-        if not channel.closed and not channel.exit_status_ready():
-            raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
-        return bytes(stdout), bytes(stderr), channel.exit_status
-    finally:
-        channel.close()

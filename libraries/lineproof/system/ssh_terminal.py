@@ -10,11 +10,9 @@ import select
 import time
 from dataclasses import dataclass
 
-import paramiko
-
 from ..errors import TestbedError
 from ..visible import shortened
-from .ssh import CommandUnfinished
+from .ssh import CommandUnfinished, Connection
 
 LARGEST_DIALOGUE = 2 << 20
 """Bytes that a command may write."""
@@ -52,18 +50,15 @@ class Dialogue:
 
 
 class SshTerminal:
-    """A terminal on *client*, a logged-in connection, that talks as *dialogue* says.
+    """A terminal on *connection*, which is logged in, that talks as *dialogue* says.
 
     Every method raises CommandUnfinished past a limit, EOFError where the other end closes it, and paramiko's errors.
     """
 
-    def __init__(self, client: paramiko.SSHClient, dialogue: Dialogue, limit: float) -> None:
+    def __init__(self, connection: Connection, dialogue: Dialogue, limit: float) -> None:
         self._dialogue = dialogue
         until = time.monotonic() + limit
-        transport = client.get_transport()
-        if transport is None:
-            raise EOFError("there is no connection")
-        self._channel = transport.open_session(timeout=limit)
+        self._channel = connection.session(limit)
         self._channel.settimeout(limit)
         self._channel.get_pty("vt100", WIDTH, HEIGHT)
         self._channel.invoke_shell()
@@ -79,10 +74,6 @@ class SshTerminal:
         self._drop_what_came()
         self._channel.sendall(f"{command}\n".encode())
         return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command, self._dialogue.prompt)
-
-    def close(self) -> None:
-        """End it. May be repeated."""
-        self._channel.close()
 
     def _drop_what_came(self) -> None:
         """Forget what was written since the last prompt: messages of a log."""

@@ -26,7 +26,7 @@ from ...errors import TestbedError
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside
-from ...system.ssh import connect
+from ...system.ssh import Connection
 from ...visible import shortened, visible
 from .description import Ran
 
@@ -153,12 +153,9 @@ class Port:
         return stdin, stdout
 
     def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
-        client = connect(login, "the generator's host")
-        self._closing.callback(client.close)
-        transport = client.get_transport()
-        if transport is None:
-            raise TestbedError(f"{self._name}: the SSH link is gone")
-        channel = transport.open_session(timeout=COMMAND_LIMIT)
+        connection = Connection(login, "the generator's host").open()
+        self._closing.callback(connection.close)
+        channel = connection.session(COMMAND_LIMIT)
 
         def end() -> None:
             with contextlib.suppress(Exception):

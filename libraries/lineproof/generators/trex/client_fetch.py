@@ -22,7 +22,7 @@ import paramiko
 from ...errors import TestbedError, system_words
 from ...system.identity import CACHE_ELSEWHERE, cache_folder
 from ...system.login import Login
-from ...system.ssh import connect, run_ssh_command
+from ...system.ssh import Connection
 from .client_choice import FetchClient
 from .client_folders import CLIENT_FILE, CLIENT_PATH, client_folder
 from .server_facts import ServerFacts
@@ -83,16 +83,13 @@ def _copy(login: Login, home: str, version: str) -> Path:
     places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
     running = "" if home else f"$({_RUNNING_SERVERS})"
     script = f"IFS='\n'; for h in {running} {shlex.join(places)}; do {_PRINT_CLIENT} done"
-    with contextlib.closing(connect(login, "the TRex server's host")) as client:
-        try:
-            data, words, _ = run_ssh_command(client, shlex.join(["sh", "-c", script]), COPY_LIMIT)
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            reason = str(error) or type(error).__name__
-            raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     try:
+        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
+            data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
         files = dict(_python_files(data))
-    except (tarfile.TarError, OSError, ValueError) as error:
-        raise TestbedError(f"copying TRex's client from {login.where} failed: {error}") from error
+    except (OSError, EOFError, ValueError, paramiko.SSHException, tarfile.TarError) as error:
+        reason = str(error) or type(error).__name__
+        raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     if str(CLIENT_FILE) not in files:
         tried = ", ".join(f"'{place}'" for place in places)
         reason = " ".join(words.decode(errors="replace").split())[:200]

@@ -23,7 +23,7 @@ from ...errors import TestbedError
 from ...json_text import parse_json
 from ...system.login import Login
 from ...system.signals import ENDING, end_with_parent
-from ...system.ssh import connect
+from ...system.ssh import Connection
 
 GRACE = 8.0
 """Seconds for an orderly end."""
@@ -48,8 +48,8 @@ def main() -> int:
         end_with_parent()
     login = TypeAdapter(Login).validate_python(data["login"])
     try:
-        with contextlib.closing(connect(login, "the TRex server's host")) as client:
-            return _run(client, data["command"], (0, told))
+        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
+            return _run(connection.session(15.0), data["command"], (0, told))
     except (TestbedError, paramiko.SSHException, OSError, EOFError) as error:
         print("lineproof:", str(error) or f"{login.where} ended the connection", file=sys.stderr)
         return 1
@@ -58,14 +58,10 @@ def main() -> int:
             shutil.rmtree(data["folder"], ignore_errors=True)
 
 
-def _run(client: paramiko.SSHClient, command: str, ends: tuple[int, int]) -> int:
+def _run(channel: paramiko.Channel, command: str, ends: tuple[int, int]) -> int:
     """Run *command* until one of the descriptors *ends* can be read. Raises paramiko's errors and OSError."""
-    transport = client.get_transport()
-    if transport is None:
-        raise EOFError
     # so that both ends notice a lost connection
-    transport.set_keepalive(5)
-    channel = transport.open_session(timeout=15.0)
+    channel.get_transport().set_keepalive(5)
     channel.get_pty("dumb")
     channel.exec_command(command)
     left, until = LONGEST_LOG, math.inf
