@@ -11,7 +11,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import SampledStacks, UnderLoad
+from ..core.under_load import UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .change_journal import ChangeJournal
@@ -156,10 +156,6 @@ class Router:
         """
         wait()
         return UnderLoad()
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """Return the stacks of its processors in the next *seconds* of real time. Never raises; costs it time."""
-        return SampledStacks(seconds, why="it is not known how to sample stacks there")
 
 
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")

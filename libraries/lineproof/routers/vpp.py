@@ -14,7 +14,7 @@ from ..core.pause_names import Pauses, pauses_of
 from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.telemetry import NodeRuntime, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad, per_second
+from ..core.under_load import NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .base import Side, validated_side
 from .changes import NONE, Setting, Words
@@ -24,7 +24,6 @@ from .linux_facts import link_facts, machine_facts, pci_model, read_machine, wit
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
-from .stacks import perf_stacks
 from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
 from .vpp_output import (
     ThreadRuntime,
@@ -75,10 +74,6 @@ class Vpp(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """See :meth:`..base.Router.sample_stacks`."""
-        return perf_stacks(self._commands, seconds)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""
