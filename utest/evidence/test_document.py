@@ -55,7 +55,7 @@ from lineproof.evidence.gate import gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
-from lineproof.evidence.report import report, sentence_document
+from lineproof.evidence.report import WORKERS, report, sentence_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signoff.page import sheet_document
@@ -104,6 +104,18 @@ def an_execution(words: str) -> ExecutionSummary:
     run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
     study = replace(run, rows=(), tables=words, instead=words)
     return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
+
+
+def test_the_work_of_the_workers_is_shown_of_what_is_no_pass() -> None:
+    readings = {"worker_busy.CPU 0": 1.0}
+    record = trial_record()
+    read = replace(record.trial, outcome=replace(record.trial.outcome, readings=readings))
+    run = replace(run_of("x"), trials=(replace(record, trial=read),))
+    for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": True}.items():
+        *_, last = sentence_document(run, row_of("x", verdict=verdict), True).sections
+        assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
+        (folded,) = (part for part in last.parts if isinstance(part, Folded))
+        assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
 
 
 def a_summary(words: str) -> Document:

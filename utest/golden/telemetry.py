@@ -28,7 +28,18 @@ from support.paths import DATA, VARIABLES
 from support.scripted_shells import answering
 
 RECORDED = Path(__file__).parent / "recorded"
-METHODS = ("identify", "boot_id", "facts", "read", "neighbours", "under_load", "sample_stacks", "links", "configure")
+METHODS = (
+    "identify",
+    "boot_id",
+    "facts",
+    "read",
+    "neighbours",
+    "work",
+    "under_load",
+    "sample_stacks",
+    "links",
+    "configure",
+)
 HIDDEN = {"raw", "unread", "differences", "load_pps", "offered_pps", "forwarded_pps"}
 """Fields with outputs as they came, sentences about commands (part ``messages``), rates that no router knows."""
 Answers = dict[str, list[tuple[str, int]]]

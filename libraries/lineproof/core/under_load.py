@@ -102,7 +102,11 @@ class UnderLoad:
     condition: Mapping[str, str] = field(default_factory=dict)
 
 
-def rates(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+BUSY_SHARE, FRAMES_TAKEN = "worker_busy.", "worker_pps."
+"""How readings of a trial begin, before the name of a worker: share 0 to 1 of the seconds of traffic; frames/s."""
+
+
+def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float | None) -> dict[str, float]:
     """The rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
     if not seconds or seconds <= 0:
         return {}

@@ -149,6 +149,13 @@ class Router:
         """Read counters and runtime now."""
         return Telemetry(None, {})
 
+    def work(self) -> Mapping[str, float]:
+        """Return the work of each worker until now: seconds spent on packets, or frames taken; {}: not known.
+
+        The names are those of a trial's readings. Resets nothing. Raises TestbedError.
+        """
+        return {}
+
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy workers, queues and processors are meanwhile: two readings around *wait*.
 

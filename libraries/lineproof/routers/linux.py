@@ -18,7 +18,7 @@ from .changing_commands import ChangingCommands
 from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .link_state import LinkState, parse_ip_link, with_sysfs_speed
 from .linux_facts import read_linux_facts
-from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
+from .linux_load import busy_seconds, linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
     interface_counters,
     linux_causes,
@@ -52,6 +52,10 @@ class Linux(ShellRouter):
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
         return read_linux_facts(Answers(self._commands), self.interfaces)
+
+    def work(self) -> Mapping[str, float]:
+        """See :meth:`..base.Router.work`."""
+        return busy_seconds(self._commands.run("cat", "/proc/stat"))
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
