@@ -19,10 +19,10 @@ from ..errors import LineproofError, TestbedError
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
+from ..evidence.under_load import under_load_document
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load, samples
 from .shared import Component, show_document
-from .under_load import under_load_document
 
 
 class RouterKeywords(Component):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..core.under_load import UnderLoad
-from ..evidence.document import Column, Document, Facts, Note, Section, Table
 from ..units import si
+from .document import Column, Document, Facts, Note, Section, Table
 
 _MOST_NODES, _MOST_THREADS = 6, 4
 
@@ -49,6 +49,12 @@ def under_load_document(load: UnderLoad, title: str, simulated: bool = False) ->
         }
         for queue in load.queues
     ]
+    # as nic-queue-usage of the FreeBSD studies: all queues of an interface together
+    for name in dict.fromkeys(queue.interface for queue in load.queues):
+        own = [queue.packets_per_s for queue in load.queues if queue.interface == name]
+        if len(own) > 1 and None not in own:
+            total = sum(rate or 0.0 for rate in own)
+            queues.append({Column("receive queue", left=True): f"{name} all", Column("frames/s"): _read(total, ",.0f")})
     rising = {name: _read(rate, ",.0f") for name, rate in load.counters.items()}
     more = {"Condition": load.condition, "Counters that rose, per second": rising, "Not read": load.unread}
     sections = [Section("", [Note(rates), *(Table.of(busy) for busy in (workers, cpus, queues) if busy)])]
