@@ -17,7 +17,7 @@ from typing import ClassVar
 from ..core.causes import Stage
 from ..core.explanation import Confidence, Explanation
 from ..core.ledger import Drop, Ledger
-from ..core.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits, si
 from .linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
@@ -93,7 +93,7 @@ class LoadRule(WhyRule):
 RULES: Sequence[WhyRule] = (
     WhyRule(
         GENERATOR,
-        lambda seen: seen.none_was_lost() and seen.tried.offered_pps < 0.99 * seen.tried.intended_pps,
+        lambda seen: seen.lost_nothing and seen.tried.offered_pps < 0.99 * seen.tried.intended_pps,
         CERTAIN,
         lambda seen: (
             f"the generator sent {si(seen.tried.offered_pps, 'pps')} of {si(seen.tried.intended_pps, 'pps')}, and the"
@@ -103,7 +103,8 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "line",
-        lambda seen: seen.limits_sending(seen.left) and seen.line_is_full(),
+        # all but a trial's edges, of more than it carries by more than two clocks differ
+        lambda seen: seen.limits_sending(seen.left) and seen.line[1] >= 0.97 and seen.line[2] > 1.0002,
         lambda seen: seen.are_lost_ones(seen.left) or LIKELY,
         lambda seen: (
             f"the line out of {seen.line[0]} is full ({seen.line[1]:.1%}): more arrives for it than it carries"
@@ -129,7 +130,7 @@ RULES: Sequence[WhyRule] = (
         lambda seen: seen.limits_sending(seen.left) and seen.backlogged() <= seen.left / 2,
         LIKELY,
         lambda seen: (
-            f"of {seen.handed():,} frames handed to the sending interfaces {seen.left:,} found no free slot, with the"
+            f"of {seen.handed:,} frames handed to the sending interfaces {seen.left:,} found no free slot, with the"
             f" line {seen.line[1]:.1%} full: what takes them there is too slow"
         ),
         "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware, or"
@@ -210,7 +211,7 @@ RULES: Sequence[WhyRule] = (
     ),
     LoadRule(
         "late worker",
-        lambda seen: seen.time_left and seen.loss_ratio() < SMALL_LOSS,
+        lambda seen: seen.time_left and seen.loss_ratio < SMALL_LOSS,
         POSSIBLE,
         lambda seen: f"{seen.time_left}: for moments it comes too late, and its receive ring overruns",
         "pin the interrupts, keep other work off those processors, forbid deep sleep states, or enlarge the ring",
@@ -233,14 +234,55 @@ RULES: Sequence[WhyRule] = (
 """The rules in order: what is nearer the exit comes first, whatever is lost before it."""
 
 
-@dataclass(frozen=True)
 class Evidence:
-    """All that is known of one failed sentence, as the rules look at it."""
+    """All that is known of one failed sentence, as the rules look at it.
 
-    tried: TriedLoad
-    ledger: Ledger
-    facts: RouterFacts
-    load: UnderLoad
+    ``lost``: frames that did not come back, of which more in one direction make up for none of another; ``loss_ratio``:
+    the share of the offered ones. ``left``: those dropped on leaving, after they were taken in, of all that were
+    ``handed`` to the sending interfaces. ``vanished``: received, not sent, and counted nowhere. ``filtered``: dropped
+    by filters of ``tc``. ``ingress``: the router's interfaces that frames enter by; ``losing``: of these, where a tenth
+    of the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
+    None of another system. ``steering``: processors that software steers packets to, as ``CPU 1`` or ``CPU 0,1``.
+    ``serving``: who serves the receive queues; ``placed``: those of ``ingress``, by worker. ``cpus``: by name.
+    ``forwarding``: the workers that forward; ``workers``: the share of each that is busy; ``idle``: those with time
+    left; ``busy``: those that packets leave none.
+    """
+
+    def __init__(self, tried: TriedLoad, ledger: Ledger, facts: RouterFacts, load: UnderLoad) -> None:
+        self.tried: TriedLoad = tried
+        self.ledger: Ledger = ledger
+        self.facts: RouterFacts = facts
+        self.load: UnderLoad = load
+        rows = ledger.directions
+        self.lost: int = sum(max(0, row.lost) for row in rows)
+        # without a ledger the trial itself says whether all frames came back
+        self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
+        self.loss_ratio: float = 1 - tried.forwarded_pps / tried.offered_pps if tried.offered_pps else 0.0
+        self.left: int = sum(drop.frames for drop in ledger.drops if drop.stage is Stage.LEAVING)
+        self.handed: int = self.left + sum(row.forwarded for row in rows)
+        self.vanished: int = ledger.unexplained_rx_to_tx or 0
+        self.filtered: Drop = self._most(FILTER_DROPS)
+        self.ingress: tuple[str, ...] = tuple(row.ingress for row in rows if row.offered)
+        self.losing: frozenset[str] = frozenset(
+            row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost
+        )
+        self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
+        release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
+        self.freebsd: int | None = int(release[1]) if release else None
+        steered = [nic.steered_to.values() for nic in facts.nics if nic.interface in self.ingress]
+        self.steering: frozenset[str] = frozenset(f"CPU {cpus}" for own in steered for cpus in own)
+        reported = [Placement(row.interface, row.queue, row.worker_or_cpu) for row in load.queues if row.worker_or_cpu]
+        self.serving: Sequence[Placement] = facts.placement or reported
+        self.placed: dict[str, list[Placement]] = {}
+        for place in self.serving:
+            if place.interface in self.ingress:
+                self.placed.setdefault(place.worker, []).append(place)
+        self.cpus: Mapping[str, CpuLoad] = {f"CPU {cpu.cpu}": cpu for cpu in load.cpus}
+        self.forwarding: tuple[WorkerLoad, ...] = self._forwarding()
+        self.workers: Mapping[str, float] = {row.thread: row.busy or 0.0 for row in self.forwarding}
+        self.idle: list[str] = [name for name, share in self.workers.items() if share < IDLE]
+        full = [name for name, share in self.workers.items() if share >= BUSY]
+        self.busy: list[str] = [name for name in full if name not in self.elsewhere]
 
     def figures(self) -> dict[str, float]:
         """Return the figures that most rules look at; those that were not read are missing."""
@@ -250,19 +292,6 @@ class Evidence:
         return {name: float(count) for name, count in counts.items()}
 
     # -- where the frames were lost
-
-    @cached_property
-    def lost(self) -> int:
-        """Frames that did not come back. More frames of one direction make up for none of another."""
-        return sum(max(0, row.lost) for row in self.ledger.directions)
-
-    def none_was_lost(self) -> bool:
-        """Return whether all frames came back; without a ledger the trial itself says it."""
-        return not self.lost if self.ledger.directions else self.tried.offered_pps <= self.tried.forwarded_pps
-
-    def loss_ratio(self) -> float:
-        """Return the share of the offered frames that was lost."""
-        return 1 - self.tried.forwarded_pps / self.tried.offered_pps if self.tried.offered_pps else 0.0
 
     def of_lost(self, frames: int) -> str:
         """Say how many of the lost frames; a system may drop its own as well."""
@@ -288,18 +317,9 @@ class Evidence:
         """Return the largest drops whose name begins with *name*."""
         return next((drop for drop in self.ledger.drops if drop.name.startswith(name)), Drop(Stage.PASSING, "", "", 0))
 
-    @cached_property
-    def left(self) -> int:
-        """Frames that were dropped on leaving: they were taken in and handled."""
-        return sum(drop.frames for drop in self.ledger.drops if drop.stage is Stage.LEAVING)
-
-    def handed(self) -> int:
-        """Return how many frames were handed to the sending interfaces."""
-        return self.left + sum(row.forwarded for row in self.ledger.directions)
-
     def limits_sending(self, frames: int) -> bool:
         """Return whether *frames* dropped on leaving are enough to limit, and are lost ones."""
-        return 0 < frames >= 0.01 * self.handed() and self.are_lost_ones(frames) is not None
+        return 0 < frames >= 0.01 * self.handed and self.are_lost_ones(frames) is not None
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
@@ -323,11 +343,6 @@ class Evidence:
             key=lambda line: line[1],
             default=("", 0.0, 0.0),
         )
-
-    def line_is_full(self) -> bool:
-        """Return whether a line carries all but a trial's edges, and gets more, by more than two clocks differ."""
-        _, carries, gets = self.line
-        return carries >= 0.97 and gets > 1.0002
 
     @cached_property
     def discipline(self) -> Drop:
@@ -358,21 +373,6 @@ class Evidence:
         busy = f"; {self.busy_words()}" if self.busy else ""
         return f"the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog){busy}"
 
-    @cached_property
-    def filtered(self) -> Drop:
-        """Frames that filters of ``tc`` dropped."""
-        return self._most(FILTER_DROPS)
-
-    @property
-    def vanished(self) -> int:
-        """Frames that the router received and did not send, and counted nowhere."""
-        return self.ledger.unexplained_rx_to_tx or 0
-
-    @property
-    def firewall(self) -> str:
-        """The firewall that is on; "": none is known."""
-        return self.facts.firewall if self.facts.firewall and re.match(r"on\b", self.facts.firewall) else ""
-
     def arrived(self, uncounted_too: bool = False) -> bool:
         """Return whether most of the lost frames were lost, undamaged, before the router worked on them."""
         # counters of Linux and VPP for damaged frames, which no faster card takes
@@ -382,16 +382,6 @@ class Evidence:
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
         uncounted = max(0, self.ledger.unexplained_before_rx or 0) if blind or uncounted_too else 0
         return 0 < self.lost / 2 < dropped + uncounted + self.backlogged()
-
-    @cached_property
-    def ingress(self) -> tuple[str, ...]:
-        """The router's interfaces that frames enter by."""
-        return tuple(row.ingress for row in self.ledger.directions if row.offered)
-
-    @cached_property
-    def losing(self) -> frozenset[str]:
-        """The interfaces by which the directions enter that lost a tenth of all or more."""
-        return frozenset(row.ingress for row in self.ledger.directions if row.lost > 0 and row.lost >= 0.1 * self.lost)
 
     # -- who was busy
 
@@ -403,10 +393,9 @@ class Evidence:
         if not (asked and load.offered_pps >= least * tried.offered_pps > 0):
             return False
         again = 1 - load.forwarded_pps / load.offered_pps
-        return self.loss_ratio() < SMALL_LOSS or again >= self.loss_ratio() / 2
+        return self.loss_ratio < SMALL_LOSS or again >= self.loss_ratio / 2
 
-    @cached_property
-    def forwarding(self) -> tuple[WorkerLoad, ...]:
+    def _forwarding(self) -> tuple[WorkerLoad, ...]:
         """Workers that forward, of a kernel without any the processors; () where these were not read at this load."""
         if not self.is_read_at_this_load:
             return ()
@@ -422,32 +411,9 @@ class Evidence:
 
     def _kernel_forwards(self) -> bool:
         """Return whether processors serve the queues, not threads that poll and so keep a processor always busy."""
-        servers = [row.worker for row in self.facts.placement]
-        servers += [row.worker_or_cpu for row in self.load.queues if row.worker_or_cpu]
-        if servers:
-            return all(name.startswith("CPU ") for name in servers)
         # interfaces without interrupts of their own: the kernel counts what it handles
-        return sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
-
-    @cached_property
-    def workers(self) -> Mapping[str, float]:
-        """Busy share of each worker that forwards, by thread."""
-        return {row.thread: row.busy or 0.0 for row in self.forwarding}
-
-    @cached_property
-    def cpus(self) -> Mapping[str, CpuLoad]:
-        """The router's processors, by name."""
-        return {f"CPU {cpu.cpu}": cpu for cpu in self.load.cpus}
-
-    @cached_property
-    def busy(self) -> tuple[str, ...]:
-        """Workers that packets leave no time."""
-        return tuple(name for name, share in self.workers.items() if share >= BUSY and name not in self.elsewhere)
-
-    @cached_property
-    def idle(self) -> tuple[str, ...]:
-        """The workers with time left."""
-        return tuple(name for name, share in self.workers.items() if share < IDLE)
+        counts = sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
+        return all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts
 
     def busy_words(self) -> str:
         """Say which workers are busy."""
@@ -456,7 +422,7 @@ class Evidence:
 
     def no_time(self) -> bool:
         """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
-        served = {interface for name in self.busy for interface, _ in self.placed.get(name, ())}
+        served = {place.interface for name in self.busy for place in self.placed.get(name, ())}
         serve = not self.placed or self.steering or not self.losing.isdisjoint(served)
         return bool(self.busy and self.arrived() and serve)
 
@@ -518,12 +484,6 @@ class Evidence:
         steal = [cpu.steal for cpu in self.load.cpus if cpu.steal is not None]
         return max(steal) >= 0.01 if steal else bool(self.facts.other.get("hypervisor"))
 
-    @property
-    def freebsd(self) -> int | None:
-        """FreeBSD's major release; None of any other system."""
-        release = re.search(r"FreeBSD (\d+)\.\d+", f"{self.facts.os} {self.facts.kernel}")
-        return int(release[1]) if release else None
-
     def lock(self) -> str:
         """Name the lock that busy cores may wait for: such cores are as busy as those that work. "": none is known."""
         other, cores = self.facts.other, len(self.busy) if self.arrived() else 0
@@ -536,23 +496,6 @@ class Evidence:
         return "the locks of routing and neighbour tables" if is_plain and cores >= 6 else ""
 
     # -- who serves which queue
-
-    @cached_property
-    def placed(self) -> Mapping[str, Sequence[tuple[str, int]]]:
-        """Per worker the (interface, queue) pairs of the interfaces that frames enter by."""
-        rows = [(row.interface, row.queue, row.worker) for row in self.facts.placement]
-        rows = rows or [(row.interface, row.queue, row.worker_or_cpu) for row in self.load.queues if row.worker_or_cpu]
-        queues: dict[str, list[tuple[str, int]]] = {}
-        for interface, queue, worker in rows:
-            if interface in self.ingress:
-                queues.setdefault(worker, []).append((interface, queue))
-        return queues
-
-    @cached_property
-    def steering(self) -> frozenset[str]:
-        """The processors that software steers the packets of the queues to, as ``CPU 1`` or ``CPU 0,1``."""
-        entries = [nic for nic in self.facts.nics if nic.interface in self.ingress]
-        return frozenset(f"CPU {cpus}" for nic in entries for cpus in nic.steered_to.values())
 
     def spread(self) -> str:
         """Say why idle workers get no packets: by RPS, or by where the queues are; "": it is not known."""
@@ -573,8 +516,9 @@ class Evidence:
             return ""
         fewest = min((len(self.placed.get(name, ())) for name in self.idle), default=math.inf)
         for queues in (self.placed.get(name, ()) for name in self.busy):
-            if len({interface for interface, _ in queues}) > 1 and len(queues) > fewest:
-                return " and ".join(f"queue {queue} of {name}" for name, queue in queues) + " are on one worker"
+            if len({place.interface for place in queues}) > 1 and len(queues) > fewest:
+                shared = " and ".join(f"queue {place.queue} of {place.interface}" for place in queues)
+                return f"{shared} are on one worker"
         return ""
 
     # -- buses and buffers
