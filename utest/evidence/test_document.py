@@ -6,6 +6,7 @@ import ast
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from lineproof.commands.compare import comparison
 from lineproof.commands.rejudge import another_sla, rejudged
 from lineproof.commands.verify import verified
 from lineproof.core.causes import Stage
+from lineproof.core.explanation import Why
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
@@ -55,18 +57,18 @@ from lineproof.evidence.gate import gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
-from lineproof.evidence.report import report, sentence_document
+from lineproof.evidence.report import WORKERS, report, sentence_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signoff.page import sheet_document
 from lineproof.evidence.signoff.sheet import About, Sheet, Waiver
 from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
+from lineproof.evidence.under_load import under_load_document
 from lineproof.generators.base import GeneratorPort
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.methods.search import CapacityBounds, SearchResult
 from lineproof.robot import procedures
-from lineproof.robot.under_load import under_load_document
 from lineproof.studies.forms import document as study_document
 from lineproof.studies.page import drawn
 from lineproof.studies.results import results_of
@@ -104,6 +106,25 @@ def an_execution(words: str) -> ExecutionSummary:
     run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
     study = replace(run, rows=(), tables=words, instead=words)
     return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
+
+
+def test_the_work_of_the_workers_is_shown_of_what_is_no_pass() -> None:
+    readings = {"worker_busy.CPU 0": 1.0}
+    record = trial_record()
+    read = replace(record.trial, outcome=replace(record.trial.outcome, readings=readings))
+    run = replace(run_of("x"), trials=(replace(record, trial=read),))
+    for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": True}.items():
+        *_, last = sentence_document(run, row_of("x", verdict=verdict), True).sections
+        assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
+        (folded,) = (part for part in last.parts if isinstance(part, Folded))
+        assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
+
+
+def test_a_report_has_the_use_of_each_queue_and_of_all_of_an_interface() -> None:
+    queues = tuple(QueueLoad("cxl0", queue, f"CPU {queue}", 1e6 + queue) for queue in range(2))
+    record = replace(row_of("x", verdict="FAIL").record, why=Why(load=UnderLoad(queues=queues)))
+    shown = as_text(sentence_document(run_of("x"), SentenceRow(record, (1.0, 2.0), 0.0), True))
+    assert re.search(r"cxl0 1 +CPU 1 +1,000,001", shown) and re.search(r"cxl0 all +2,000,001", shown)
 
 
 def a_summary(words: str) -> Document:

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from lineproof.core.quantity import Requirement
-from lineproof.core.under_load import SampledStacks, UnderLoad
+from lineproof.core.under_load import UnderLoad
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorded_sentence import sent_profile
@@ -35,21 +35,14 @@ def test_small_losses_keep_their_digits(ratio, words):
     assert percent(ratio) == words
 
 
-FOUND = UnderLoad(
-    3e6, 3e6, 2e6, unread={"x": "why"}, sampled=SampledStacks(2.0, {"main;a;b": 30, "main;a": 50, "main;c": 20}, 1)
-)
-
-
 def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
     run = "20260101T000000Z-abcdef"
     recorder = Recorder(tmp_path, run, EnvironmentRecord(run, True, "simulated", "netgate6100", "vpp", 50.0, 0.0))
     requirement = cast(Requirement, SimpleNamespace(sentence="64b ≥ 3 Mpps"))
-    recorder.keep_under_load("under load", requirement, FOUND)
-    recorder.keep_under_load("under load that passed", requirement, replace(FOUND, sampled=None))
+    found = UnderLoad(3e6, 3e6, 2e6, raw={"show runtime": "…"}, unread={"x": "why"})
+    recorder.keep_under_load("under load", requirement, found, {"folded stacks": "main;a 50\n"})
     recorder.close()
     folder = recorder.folder.path
-    records = [UnderLoadRecord.from_json(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
-    assert all(record.report == replace(FOUND, raw={}, sampled=None) for record in records)
-    first, *_ = (json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines())
-    assert first["texts"]["folded stacks"] == "main;a 50\nmain;a;b 30\nmain;c 20\n"
+    assert UnderLoadRecord.from_json((folder / "results.jsonl").read_bytes()).report == replace(found, raw={})
+    assert json.loads((folder / "telemetry.jsonl").read_text())["texts"]["folded stacks"] == "main;a 50\n"
     assert not check_integrity(folder).altered

@@ -16,6 +16,7 @@ from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.pictures import plot_name, sentence_plot
+from lineproof.evidence.worker_picture import workers_plot
 from support.evidence_builders import requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
 from support.pictures import words
@@ -60,6 +61,16 @@ def test_of_more_workers_than_marks_the_spread_is_shown() -> None:
     readings = cycles(*(300.0 + worker for worker in range(64)))
     shown = words(picture("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", measured(1, **readings)))
     assert "64 workers: least to greatest" in shown and "wk_9" not in shown
+
+
+def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> None:
+    frames: list[dict[str, Any]] = [{f"worker_pps.vpp_wk_{n}": 1e6 * n for n in range(9)}, {}]
+    shown = words(workers_plot([measured(number, **read) for number, read in enumerate(frames, 1)], "workers", True))
+    assert "frames taken [Mpps]" in shown and "vpp_wk_8" in shown and "vpp_wk_2" not in shown and "SIMULATED" in shown
+    busy: list[dict[str, Any]] = [{"worker_busy.CPU 0": share} for share in (0.5, 1.02)]
+    shown = words(workers_plot([measured(number, **read) for number, read in enumerate(busy, 1)], "workers"))
+    assert "busy [%]" in shown and "CPU 0" in shown
+    assert workers_plot([measured(1)], "workers") == ""
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------

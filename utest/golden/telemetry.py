@@ -20,13 +20,26 @@ from lineproof.project import Layers
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell, Side
 from lineproof.routers.command_file import CommandFile, read_command_file
+from lineproof.routers.shell_commands import ShellCommands
+from lineproof.stacks import sampled_stacks
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA, VARIABLES
 from support.scripted_shells import answering
 
 RECORDED = Path(__file__).parent / "recorded"
-METHODS = ("identify", "boot_id", "facts", "read", "neighbours", "under_load", "sample_stacks", "links", "configure")
+METHODS = (
+    "identify",
+    "boot_id",
+    "facts",
+    "read",
+    "neighbours",
+    "work",
+    "under_load",
+    "sample_stacks",
+    "links",
+    "configure",
+)
 HIDDEN = {"raw", "unread", "differences", "load_pps", "offered_pps", "forwarded_pps"}
 """Fields with outputs as they came, sentences about commands (part ``messages``), rates that no router knows."""
 Answers = dict[str, list[tuple[str, int]]]
@@ -148,7 +161,9 @@ def _reading(
         with router.rehearsal() as changes:
             router.configure(sides)
         return [[" ".join(change.do), " ".join(change.undo)] for change in changes]
-    arguments: Mapping[str, Any] = {"neighbours": [sides], "under_load": [lambda: None], "sample_stacks": [2.0]}
+    if method == "sample_stacks":
+        return "" if file else sampled_stacks(ShellCommands(shell), 2.0)
+    arguments: Mapping[str, Any] = {"neighbours": [sides], "under_load": [lambda: None]}
     return getattr(router, method)(*arguments.get(method, []))
 
 

@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import pytest
 
+from lineproof import stacks
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.quantity import Requirement
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import DURING_READING, Load
-from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad
+from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
-from lineproof.session import explaining
-from lineproof.session.explaining import explained
-from lineproof.session.session import Session
+from lineproof.session.explaining import SampledLoad, explained, read_under_load, samples
+from lineproof.stacks import SampledStacks
 from support.ceilings import failed
 
 OFFERED = 6_000_000
@@ -93,20 +93,18 @@ def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: flo
 
 
 def test_the_record_has_what_the_same_words_need() -> None:
-    found, kept = explained(verdict(), FACTS, LOAD), replace(LOAD, raw={}, sampled=None)
+    found, kept = explained(verdict(), FACTS, LOAD), replace(LOAD, raw={})
     assert explained(verdict(), FACTS, kept).message == found.message
-
-
-STACKS = SampledStacks(2.0, {"a": 1}, 1)
 
 
 class FakeRun:
     """Traffic and a router; *events*: what happened. *slow*: s that the stacks take, beyond their seconds."""
 
-    def __init__(self, tried: SampledStacks = STACKS, slow: float = 0.0, broken: bool = False) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, why: str = "", slow: float = 0.0, broken: bool = False) -> None:
         self.events: list[str] = []
-        self._tried, self._slow, self._broken = tried, slow, broken
+        self._why, self._slow, self._broken = why, slow, broken
         self._now = 0.0
+        monkeypatch.setattr(stacks, "sampled_stacks", self.sampled_stacks)
 
     def put_for(self, requirement: Requirement) -> None:
         self.events.append("streams")
@@ -116,14 +114,14 @@ class FakeRun:
         if self._broken and self.events.count("traffic") == 2:
             raise TestbedError("the link went down")
         self._now = 0.0
-        during(self._pass)
+        during(self.pass_by)
         self.events.append("end")
         direction = SimpleNamespace(offered=sent * load.pps, forwarded=0)
         return SimpleNamespace(
             readings={DURING_READING: self._now}, duration=sent, elapsed=sent, directions=(direction,)
         )
 
-    def _pass(self, seconds: float) -> None:
+    def pass_by(self, seconds: float) -> None:
         self._now += seconds
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
@@ -131,52 +129,52 @@ class FakeRun:
         wait()
         return UnderLoad(unread={"lspci": "status 1"})
 
-    def sample_stacks(self, seconds: float) -> SampledStacks:
+    def sampled_stacks(self, commands: object, seconds: float) -> SampledStacks:
         self.events.append("stacks")
-        self._pass(seconds + self._slow)
-        return self._tried
+        self.pass_by(seconds + self._slow)
+        return SampledStacks({} if self._why else {"a": 1}, 1, self._why)
 
-    def read(self) -> UnderLoad:
-        facts = SimpleNamespace(clock_speed=1.0)
-        session = SimpleNamespace(
-            traffic=self, router=SimpleNamespace(driver=self), testbed=SimpleNamespace(facts=facts)
-        )
-        return explaining.read_under_load(cast(Session, session), cast(Requirement, None), Load(1000.0))
+    def read(self) -> tuple[UnderLoad, dict[str, SampledLoad]]:
+        facts = SimpleNamespace(clock_speed=1.0, router=SimpleNamespace(sudo=False))
+        router, plan = SimpleNamespace(driver=self, shell=None), SimpleNamespace(command_file=None)
+        testbed = SimpleNamespace(facts=facts)
+        session: Any = SimpleNamespace(traffic=self, router=router, testbed=testbed, plan=plan, simulated=False)
+        found = read_under_load(session, cast(Requirement, None), Load(1000.0))
+        return found, samples(session, Load(1000.0), found, "title")
 
 
-def test_stacks_are_sampled_after_the_readings_and_not_meanwhile() -> None:
-    run = FakeRun()
-    found = run.read()
-    assert found.sampled == STACKS and found.unread == {"lspci": "status 1"}
+def test_stacks_are_sampled_after_the_readings_and_not_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeRun(monkeypatch)
+    found, more = run.read()
+    sample = more["flame graph"]
+    assert sample.texts == {"folded stacks": "a 1\n"} and "2 s, 1 samples, 1 CPU" in sample.picture
+    assert found.unread == {"lspci": "status 1"} and found.offered_pps == 1000
     first = ["streams", "readings", "traffic", "readings", "end"]
     assert run.events == [*first, "stacks", "traffic", "stacks", "end"]
 
 
-def test_no_traffic_is_sent_where_stacks_cannot_be_sampled() -> None:
-    run = FakeRun(SampledStacks(0.5, why="'perf --version' has status 127: it is not there"))
-    found = run.read()
+def test_no_traffic_is_sent_where_stacks_cannot_be_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeRun(monkeypatch, "neither is there")
+    assert run.read()[1] == {"flame graph": SampledLoad(why="neither is there")}
     assert run.events.count("traffic") == 1 and run.events[-1] == "stacks"
-    assert found.unread["flame graph"] == "'perf --version' has status 127: it is not there"
 
 
-def test_stacks_beyond_the_traffic_are_none() -> None:
-    found = FakeRun(slow=60.0).read()
-    assert found.sampled is not None and not found.sampled.stacks
-    assert found.unread["flame graph"].startswith("the router was read until 62.2 s, and traffic ended after ")
+def test_stacks_beyond_the_traffic_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = FakeRun(monkeypatch, slow=60.0).read()[1]["flame graph"]
+    assert sample.why.startswith("the router was read until 62.2 s, and traffic ended after ") and not sample.picture
 
 
-def test_the_readings_stay_whatever_happens_to_the_stacks() -> None:
-    found = FakeRun(broken=True).read()
-    assert found.unread == {"lspci": "status 1", "flame graph": "the link went down"} and found.offered_pps == 1000
+def test_a_link_that_goes_down_under_the_stacks_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FakeRun(monkeypatch, broken=True).read()[1] == {"flame graph": SampledLoad(why="the link went down")}
 
 
 def test_spoilt_readings_are_not_followed_by_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = FakeRun()
+    run = FakeRun(monkeypatch)
 
     def late(wait: Callable[[], None]) -> UnderLoad:
-        run._pass(100.0 ** len(run.events))  # each time later than the traffic that was sent for it
+        run.pass_by(100.0 ** len(run.events))  # each time later than the traffic that was sent for it
         return UnderLoad()
 
     monkeypatch.setattr(run, "under_load", late)
-    found = run.read()
-    assert found.sampled is None and "stacks" not in run.events and "all" in found.unread
+    found, more = run.read()
+    assert more == {} and "stacks" not in run.events and "all" in found.unread

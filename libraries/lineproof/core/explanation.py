@@ -22,18 +22,19 @@ class Confidence(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One cause. ``rule``: its name in docs/methodology/why.md; ``figures``: what it rests on."""
+    """One cause. ``rule``: its name in docs/methodology/why.md; it rests on ``figures`` of the ``grounds``."""
 
     rule: str
     words: str
     figures: Mapping[str, float]
     confidence: Confidence
     remedy: str
+    grounds: str
 
     @property
     def lines(self) -> list[str]:
         """The cause and what helps, as a message has them, a line each."""
-        return [f"why: {self.words} ({self.confidence.value})", f"what helps: {self.remedy}"]
+        return [f"why: {self.words} ({self.confidence.value}, by {self.grounds})", f"what helps: {self.remedy}"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,36 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from .quantity import Quantity
 
+T = TypeVar("T")
+
 QUANTITIES = "lineproof.quantities"
 """The group of entry points of quantities: each is an object of a subclass of :class:`.quantity.Quantity`."""
 
+SAMPLERS = "lineproof.samplers"
+"""The group of entry points of what reads more of a router under load: ``session.explaining.Sampler``."""
+
 BUILT_IN = {
+    SAMPLERS: ("stacks:STACKS",),
     QUANTITIES: (
-        "loss:THROUGHPUT",
-        "loss:LOSS",
-        "forwards:FORWARDING_RATE",
-        "cycles:CYCLES",
-        "cycles:GATHERING",
-        "energy:ENERGY",
-        "latency:LATENCY",
-        "latency:DELAY_VARIATION",
-        "recovers:RECOVERY",
-        "reorders:REORDERING",
-    )
+        "quantities.loss:THROUGHPUT",
+        "quantities.loss:LOSS",
+        "quantities.forwards:FORWARDING_RATE",
+        "quantities.cycles:CYCLES",
+        "quantities.cycles:GATHERING",
+        "quantities.energy:ENERGY",
+        "quantities.latency:LATENCY",
+        "quantities.latency:DELAY_VARIATION",
+        "quantities.recovers:RECOVERY",
+        "quantities.reorders:REORDERING",
+    ),
 }
-"""By group: the objects of the package of the group's name, as in an entry point."""
+"""By group: objects of this package, as in an entry point."""
 
 
 @cache
 def built_in_quantities() -> Mapping[str, Quantity]:
     """Return the quantities of this distribution by name."""
-    found = [_load(EntryPoint(value, f"{QUANTITIES}.{value}", QUANTITIES)) for value in BUILT_IN[QUANTITIES]]
-    return {quantity.name: quantity for quantity in found}
+    return {quantity.name: quantity for quantity in _built_in(QUANTITIES, Quantity)}
 
 
 @cache
@@ -43,8 +48,12 @@ def quantities() -> Mapping[str, Quantity]:
 
     Raises ConfigError naming a distribution whose quantity cannot be loaded.
     """
-    others = [_load(entry) for entry in entry_points(group=QUANTITIES)]
-    return {**{quantity.name: quantity for quantity in others}, **built_in_quantities()}
+    return {**{quantity.name: quantity for quantity in _others(QUANTITIES, Quantity)}, **built_in_quantities()}
+
+
+def extensions(group: str, kind: type[T]) -> list[T]:
+    """Return all extensions of *group*, objects of *kind*. Raises ConfigError as :func:`quantities`."""
+    return [*_built_in(group, kind), *_others(group, kind)]
 
 
 def is_installed(quantity: str) -> bool:
@@ -52,9 +61,13 @@ def is_installed(quantity: str) -> bool:
     return quantity in built_in_quantities() or quantity in quantities()
 
 
-def _load(entry: EntryPoint) -> Quantity:
-    found: Quantity = load(entry, Quantity, "quantity")
-    return found
+def _built_in(group: str, kind: type) -> list[Any]:
+    named = [EntryPoint(value, f"lineproof.{value}", group) for value in BUILT_IN[group]]
+    return [load(entry, kind, kind.__name__.lower()) for entry in named]
+
+
+def _others(group: str, kind: type) -> list[Any]:
+    return [load(entry, kind, kind.__name__.lower()) for entry in entry_points(group=group)]
 
 
 def load(entry: EntryPoint, kind: type, noun: str) -> Any:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
-
-from pydantic import Field
+from typing import TypeVar
 
 from .json_types import NotKept
 
@@ -82,28 +80,13 @@ class CpuLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledStacks:
-    """Stacks of the router's processors, sampled for some ``seconds`` of traffic.
-
-    ``stacks``: names with ``;`` between them, the outermost first -> samples. ``cpus``: processors that had samples,
-    None if not read. ``why``: the reason if there are no stacks.
-    """
-
-    seconds: float
-    stacks: Mapping[str, int] = field(default_factory=dict)
-    cpus: int | None = None
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class UnderLoad:
     """Readings of the router around some seconds of traffic; a trial that no verdict rests on.
 
     ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together, which no router knows.
     ``seconds`` between the readings. ``counters``: increase per second of error counters and interrupts, by the
     router's own names. ``condition``: other readings as text, as ``load`` and ``temperature`` of a described router.
-    ``unread``: command -> why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same
-    load.
+    ``unread``: command -> why it was not read. ``raw``: output by command.
     """
 
     load_pps: float = 0.0
@@ -117,10 +100,13 @@ class UnderLoad:
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     condition: Mapping[str, str] = field(default_factory=dict)
-    sampled: Annotated[SampledStacks | None, Field(exclude=True)] = None
 
 
-def rates(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+BUSY_SHARE, FRAMES_TAKEN = "worker_busy.", "worker_pps."
+"""How readings of a trial begin, before the name of a worker: share 0 to 1 of the seconds of traffic; frames/s."""
+
+
+def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float | None) -> dict[str, float]:
     """The rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
     if not seconds or seconds <= 0:
         return {}

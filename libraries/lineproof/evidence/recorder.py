@@ -203,13 +203,9 @@ class Recorder:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, report: UnderLoad) -> None:
-        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS."""
+    def keep_under_load(self, name: str, requirement: Requirement, report: UnderLoad, texts: Mapping[str, str]) -> None:
+        """Keep what the router reported *name* (``under load``): a record, and its own *texts* unless it is a PASS."""
         self._add(UnderLoadRecord, requirement=self.number, sentence=requirement.sentence, report=report)
-        texts = dict(report.raw)
-        if report.sampled and report.sampled.stacks:
-            stacks = sorted(report.sampled.stacks.items())
-            texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
         self._telemetry.append((name, texts))
 
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:

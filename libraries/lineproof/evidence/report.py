@@ -24,6 +24,11 @@ from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
+from .under_load import under_load_document
+from .worker_picture import workers_plot
+
+WORKERS = "The router's workers in each trial"
+"""Title of the picture of their work."""
 
 _STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of the page, beside that of every document."""
@@ -71,7 +76,13 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     if trials:
         picture = Figure(sentence_plot(record, trials, title, simulated), title)
         table = trials_document(record, trials, "").sections[0].parts
-        sections.append(Section("", [picture, Folded("Its trials, frame by frame", table)]))
+        work = workers_plot(trials, WORKERS, simulated)
+        workers = [Figure(work, WORKERS)] if work else []
+        shown, folded = ([], workers) if record.verdict == Ruling.PASS.value else (workers, [])
+        sections.append(Section("", [picture, *shown, Folded("Its trials, frame by frame", [*folded, *table])]))
+    if record.why and record.why.load:
+        read = under_load_document(record.why.load, "").sections[0].parts
+        sections.append(Section("", [Folded("The router's workers, processors and queues at this load", read)]))
     return Document("", sections)
 
 

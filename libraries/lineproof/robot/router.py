@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -19,11 +21,11 @@ from ..errors import LineproofError, TestbedError
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
+from ..evidence.under_load import under_load_document
 from ..routers.vpp_output import refusal_by_vpp
-from ..session.explaining import explained, read_under_load
+from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection
 from .shared import Component, show_document
-from .under_load import flame_graph, under_load_document
 
 ALIAS = "router"
 """The name of the router's connection for SSHLibrary's keywords."""
@@ -200,14 +202,19 @@ class TelemetryKeywords(Component):
 
     def _read(self, name: str, verdict: Verdict, load: Load) -> UnderLoad | None:
         session, recorder = self.shared.session, self.shared.records
+        title = f"The router {name}: {verdict.requirement.sentence}"
         try:
             found = read_under_load(session, verdict.requirement, load)
-            recorder.keep_under_load(name, verdict.requirement, found)
+            more = samples(session, load, found, title)
+            unread = {sampler: sample.why for sampler, sample in more.items() if sample.why}
+            found = replace(found, unread={**found.unread, **unread})
+            texts = ChainMap(*(dict(sample.texts) for sample in more.values()), dict(found.raw))
+            recorder.keep_under_load(name, verdict.requirement, found, texts)
         except LineproofError as error:
             logger.warn(f"the router could not be read {name}: {error}")
             return None
-        title = f"The router {name}: {verdict.requirement.sentence}"
         show_document(under_load_document(found, title, session.simulated))
-        if graph := flame_graph(found, title, session.simulated):
-            logger.info(svg_image(f"Flame graph of the router {name}", graph), html=True)
+        for sampler, sample in more.items():
+            if sample.picture:
+                logger.info(svg_image(f"{sampler} of the router {name}".capitalize(), sample.picture), html=True)
         return found

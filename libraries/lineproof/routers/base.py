@@ -11,7 +11,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import SampledStacks, UnderLoad
+from ..core.under_load import UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .change_journal import ChangeJournal
@@ -149,6 +149,13 @@ class Router:
         """Read counters and runtime now."""
         return Telemetry(None, {})
 
+    def work(self) -> Mapping[str, float]:
+        """Return the work of each worker until now: seconds spent on packets, or frames taken; {}: not known.
+
+        The names are those of a trial's readings. Resets nothing. Raises TestbedError.
+        """
+        return {}
+
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy workers, queues and processors are meanwhile: two readings around *wait*.
 
@@ -156,10 +163,6 @@ class Router:
         """
         wait()
         return UnderLoad()
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """Return the stacks of its processors in the next *seconds* of real time. Never raises; costs it time."""
-        return SampledStacks(seconds, why="it is not known how to sample stacks there")
 
 
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")

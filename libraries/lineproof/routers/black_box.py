@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.under_load import SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair
 from .base import Result, Router, Side
@@ -31,10 +30,6 @@ class BlackBox(Router):
     def apply(self, pairs: Sequence[CommandPair]) -> None:
         """Raise TestbedError."""
         raise TestbedError("a black box (shell: none) runs no commands; expected a study's variant without any")
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """Return none, and why."""
-        return SampledStacks(seconds, why=WHY_UNREAD)
 
 
 def no_shell(command: str, limit: float) -> Result:

@@ -12,7 +12,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import CpuLoad, QueueLoad, SampledStacks, UnderLoad, by_queue, per_second, rates
+from ..core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
@@ -25,7 +25,6 @@ from .link_state import LinkState, parse_ifconfig
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
 from .shell_router import FrameSetup, ShellRouter, take_up, variable
-from .stacks import pmcstat_stacks
 
 FORWARDING = "net.inet.ip.forwarding"
 
@@ -50,13 +49,16 @@ class FreeBsd(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_freebsd_facts(Answers(self._commands), self.interfaces)
 
+    def work(self) -> Mapping[str, float]:
+        """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
+        output = self._commands.run_all({"rate": tuple(_CLOCK.split()), "times": tuple(_TIMES.split())})
+        hertz = counted(r"stathz = (\d+)", output["rate"]) or 0
+        ticks = processor_ticks(output["times"]) if hertz else ()
+        return {f"{BUSY_SHARE}CPU {cpu}": (own[2] + own[3]) / hertz for cpu, own in enumerate(ticks)}
+
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return freebsd_load(Answers(self._commands), self.interfaces, wait)
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """See :meth:`..base.Router.sample_stacks`."""
-        return pmcstat_stacks(self._commands, seconds)
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""

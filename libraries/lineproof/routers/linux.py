@@ -10,7 +10,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import SampledStacks, UnderLoad
+from ..core.under_load import UnderLoad
 from ..platforms import Tuning
 from .base import Side, validated_side
 from .changes import NONE, Setting
@@ -18,7 +18,7 @@ from .changing_commands import ChangingCommands
 from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .link_state import LinkState, parse_ip_link, with_sysfs_speed
 from .linux_facts import read_linux_facts
-from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
+from .linux_load import busy_seconds, linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
     interface_counters,
     linux_causes,
@@ -30,7 +30,6 @@ from .linux_losses import (
 from .neighbours import linux_neighbours
 from .shell_commands import CommandRefused
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table, take_up, variable
-from .stacks import perf_stacks
 
 _LINKS = ("ip", "-j", "-s", "-s", "link", "show")
 
@@ -54,13 +53,13 @@ class Linux(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_linux_facts(Answers(self._commands), self.interfaces)
 
+    def work(self) -> Mapping[str, float]:
+        """See :meth:`..base.Router.work`."""
+        return busy_seconds(self._commands.run("cat", "/proc/stat"))
+
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return linux_load(Answers(self._commands), self.interfaces, wait)
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """See :meth:`..base.Router.sample_stacks`."""
-        return perf_stacks(self._commands, seconds)
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
+from ..core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
 from .fact_reading import Answers, output_by_moment
 from .linux_facts import interrupt_owners, interrupt_rows, queue_interrupts
@@ -107,6 +107,11 @@ def cpu_loads(before: str, after: str, frames: Mapping[int, float]) -> tuple[Cpu
         busy = 1 - (used[3] + used[4]) / total
         found.append(CpuLoad(cpu, busy, softirq, frames.get(cpu), irq=irq, steal=steal, user=user))
     return tuple(found)
+
+
+def busy_seconds(text: str) -> dict[str, float]:
+    """``/proc/stat``: seconds of each processor in interrupts, where it handles packets; a tick is 10 ms."""
+    return {f"{BUSY_SHARE}CPU {cpu}": (ticks[5] + ticks[6]) / 100 for cpu, ticks in _ticks(text).items()}
 
 
 def _ticks(text: str) -> dict[int, tuple[int, ...]]:

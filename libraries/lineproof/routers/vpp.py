@@ -14,7 +14,7 @@ from ..core.pause_names import Pauses, pauses_of
 from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.telemetry import NodeRuntime, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad, per_second
+from ..core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .base import Side, validated_side
 from .changes import NONE, Setting, Words
@@ -24,7 +24,6 @@ from .linux_facts import link_facts, machine_facts, pci_model, read_machine, wit
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
-from .stacks import perf_stacks
 from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
 from .vpp_output import (
     ThreadRuntime,
@@ -72,13 +71,15 @@ class Vpp(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_vpp_facts(Answers(self._commands), self.interfaces)
 
+    def work(self) -> Mapping[str, float]:
+        """See :meth:`..base.Router.work`: frames, of which VPP's counters are exact without a reset."""
+        blocks = parse_runtime(self._commands.run("vppctl", "show", "runtime"))
+        taken = {block.thread: sum(node.vectors for node in block.nodes if is_input(node)) for block in blocks}
+        return {f"{FRAMES_TAKEN}{name}": frames for name, frames in taken.items() if frames or name != "vpp_main"}
+
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """See :meth:`..base.Router.sample_stacks`."""
-        return perf_stacks(self._commands, seconds)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""

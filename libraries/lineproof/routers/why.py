@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from ..core.causes import Stage
 from ..core.explanation import Confidence, Explanation
 from ..core.ledger import Drop, Ledger
-from ..core.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits, si
 from .linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
@@ -29,12 +31,6 @@ KERNEL_IDENT, BRIDGE = "kernel ident", "bridge"
 
 BUSY, IDLE = 0.95, 0.85
 """Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
-
-ELSEWHERE = 0.15
-"""Share of a processor's time outside of interrupts from which on it is not packets alone that fill it."""
-
-LINE_FULL, LINE_EXCEEDED = 0.97, 1.0002
-"""Shares of a line's rate: full, with a trial's edges; more than it carries, by more than two clocks differ."""
 
 SMALL_LOSS = 0.01
 """Share of the offered frames. A smaller loss comes of moments, and may not come again."""
@@ -56,7 +52,7 @@ def explanation(
     for rule in RULES:
         if rule.needs(seen):
             sure = rule.sure if isinstance(rule.sure, Confidence) else rule.sure(seen)
-            return Explanation(rule.name, rule.sentence(seen), seen.figures(), sure, rule.remedy)
+            return Explanation(rule.name, rule.sentence(seen), seen.figures(), sure, rule.remedy, rule.grounds)
     return None
 
 
@@ -82,159 +78,211 @@ class WhyRule:
 
     name: str
     needs: Callable[[Evidence], object]
-    sentence: Callable[[Evidence], str]
     sure: Confidence | Callable[[Evidence], Confidence]
+    sentence: Callable[[Evidence], str]
     remedy: str
+    grounds: ClassVar = "the counts"
+
+
+class LoadRule(WhyRule):
+    """A row that needs the load of the router's workers as well."""
+
+    grounds = "the counts and the workers' load"
 
 
 RULES: Sequence[WhyRule] = (
     WhyRule(
         GENERATOR,
-        lambda seen: seen.none_was_lost() and seen.tried.offered_pps < 0.99 * seen.tried.intended_pps,
+        lambda seen: seen.lost_nothing and seen.tried.offered_pps < 0.99 * seen.tried.intended_pps,
+        CERTAIN,
         lambda seen: (
             f"the generator sent {si(seen.tried.offered_pps, 'pps')} of {si(seen.tried.intended_pps, 'pps')}, and the"
             " router lost none of it"
         ),
-        CERTAIN,
         "ask for less, or give the generator more cores or a faster card",
     ),
     WhyRule(
         "line",
-        lambda seen: seen.limits_sending(seen.left) and seen.line_is_full(),
+        # all but a trial's edges, of more than it carries by more than two clocks differ
+        lambda seen: seen.limits_sending(seen.left) and seen.line[1] >= 0.97 and seen.line[2] > 1.0002,
+        lambda seen: seen.are_lost_ones(seen.left) or LIKELY,
         lambda seen: (
             f"the line out of {seen.line[0]} is full ({seen.line[1]:.1%}): more arrives for it than it carries"
         ),
-        lambda seen: seen.are_lost_ones(seen.left) or LIKELY,
         "spread the load over more or faster lines",
     ),
     WhyRule(
         "shaper",
         lambda seen: is_limiting(seen.discipline.meaning) or seen.discipline.meaning.startswith("netem"),
-        lambda seen: f"{seen.dropped_by_discipline()}, by its settings",
         lambda seen: seen.are_lost_ones(seen.discipline.frames) or LIKELY,
+        lambda seen: f"{seen.dropped_by_discipline()}, by its settings",
         "see 'tc -s qdisc show' and 'tc -s class show': raise its rate, or remove it if it is not meant",
     ),
     WhyRule(
         "short queue",
         lambda seen: seen.discipline.meaning,
-        lambda seen: f"{seen.dropped_by_discipline()}: frames come faster than they are taken, for moments or always",
         LIKELY,
+        lambda seen: f"{seen.dropped_by_discipline()}: frames come faster than they are taken, for moments or always",
         "see 'tc -s qdisc show': a longer queue for bursts, a faster line or less load otherwise",
     ),
     WhyRule(
         "tx slots",
         lambda seen: seen.limits_sending(seen.left) and seen.backlogged() <= seen.left / 2,
+        LIKELY,
         lambda seen: (
-            f"of {seen.handed():,} frames handed to the sending interfaces {seen.left:,} found no free slot, with the"
+            f"of {seen.handed:,} frames handed to the sending interfaces {seen.left:,} found no free slot, with the"
             f" line {seen.line[1]:.1%} full: what takes them there is too slow"
         ),
-        LIKELY,
         "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware, or"
         " at the program behind an interface without a card",
     ),
     WhyRule(
         "filter",
         lambda seen: seen.are_most(seen.filtered.frames),
+        lambda seen: seen.are_lost_ones(seen.filtered.frames) or LIKELY,
         lambda seen: (
             f"{seen.of_lost(seen.filtered.frames)} were dropped {seen.filtered.meaning} at"
             f" {seen.filtered.label.rpartition(' at ')[2]}: rules, or a policer's rate"
         ),
-        lambda seen: seen.are_lost_ones(seen.filtered.frames) or LIKELY,
         "see 'tc -s filter show dev … ingress' (or egress): remove the rule, or raise a policer's rate",
     ),
     WhyRule(
         "filter",
-        lambda seen: seen.has_firewall() and seen.are_most(seen.vanished, counted=False),
-        lambda seen: (
-            f"the router received {seen.of_lost(seen.vanished)} and sent none; its firewall is {seen.facts.firewall}"
-        ),
+        lambda seen: seen.firewall and seen.are_most(seen.vanished, counted=False),
         LIKELY,
+        lambda seen: (
+            f"the router received {seen.of_lost(seen.vanished)} and sent none; its firewall is {seen.firewall}"
+        ),
         "see the counters of its rules ('nft list ruleset', 'iptables -nvxL', 'pfctl -vsr'), and blackhole routes",
     ),
     WhyRule(
         "backlog",
         lambda seen: seen.are_most(seen.backlogged()),
-        lambda seen: f"{seen.of_lost(seen.backlogged())} found {seen.full_backlog()}",
         LIKELY,
+        lambda seen: f"{seen.of_lost(seen.backlogged())} found {seen.full_backlog()}",
         "more processors for RPS or more queues; enlarge net.core.netdev_max_backlog, or let the interrupts' own"
         " processors handle the frames (no RPS)",
     ),
-    WhyRule(
+    LoadRule(
         "locks",
-        lambda seen: seen.locks(),
-        lambda seen: f"{seen.busy_words()} and wait for each other at {seen.locks()}, taken for each frame",
+        lambda seen: seen.lock(),
         lambda seen: LIKELY if {KERNEL_IDENT, BRIDGE} & set(seen.facts.other) else POSSIBLE,
+        lambda seen: f"{seen.busy_words()} and wait for each other at {seen.lock()}, taken for each frame",
         "take FreeBSD 12 or later, 13 for a bridge, or route instead; more cores or queues would not help",
     ),
-    WhyRule(
+    LoadRule(
         "all workers",
         lambda seen: seen.no_time() and len(seen.busy) == len(seen.workers),
-        lambda seen: f"{seen.busy_words()}, and no other forwards: the cores are too slow{seen.beside_firewall()}",
         lambda seen: LIKELY if seen.may_be_stolen() else CERTAIN,
+        lambda seen: (
+            f"{seen.busy_words()}, and no other forwards: the cores are too slow"
+            + (f"; a firewall looks at each packet ({seen.firewall})" if seen.firewall else "")
+        ),
         "more cores and queues, faster cores, or less work per packet",
     ),
-    WhyRule(
+    LoadRule(
         "one flow",
         lambda seen: seen.uneven and seen.tried.flows == 1 and not seen.shared(),
-        lambda seen: f"{seen.uneven}: the one flow in a direction enters by one receive queue, which one worker serves",
         lambda seen: LIKELY if len(seen.ingress) > 1 or seen.may_be_stolen() else CERTAIN,
+        lambda seen: f"{seen.uneven}: the one flow in a direction enters by one receive queue, which one worker serves",
         "a faster core, or less work per packet; more workers would not help one flow",
     ),
-    WhyRule(
+    LoadRule(
         "uneven workers",
         lambda seen: seen.uneven,
-        lambda seen: f"{seen.uneven}: {seen.spread() or 'the flows do not spread evenly over them'}",
         lambda seen: LIKELY if seen.spread() else POSSIBLE,
+        lambda seen: f"{seen.uneven}: {seen.spread() or 'the flows do not spread evenly over them'}",
         "as many receive queues per interface as workers, spread over them by interrupts (smp_affinity) or RPS"
         " (rps_cpus); compare what the card hashes with the flows that are sent",
     ),
-    WhyRule(
+    LoadRule(
         "other work",
         lambda seen: seen.crowded(),
-        lambda seen: f"{seen.crowded()}, and what it could forward without that is not known",
         POSSIBLE,
+        lambda seen: f"{seen.crowded()}, and what it could forward without that is not known",
         "keep programs off the processors that forward, and share none with other virtual machines",
     ),
     WhyRule(
         "no buffers",
         lambda seen: seen.lacks_buffers(),
-        lambda seen: f"{seen.lacks_buffers()}: the card cannot put frames anywhere until some are sent",
         LIKELY,
+        lambda seen: f"{seen.lacks_buffers()}: the card cannot put frames anywhere until some are sent",
         "raise 'buffers-per-numa' in startup.conf: they fill all receive and sending rings; or shorten the rings",
     ),
-    WhyRule(
+    LoadRule(
         "late worker",
-        lambda seen: seen.has_time() and seen.loss_ratio() < SMALL_LOSS,
-        lambda seen: f"{seen.time_left()}: for moments it comes too late, and its receive ring overruns",
+        lambda seen: seen.time_left and seen.loss_ratio < SMALL_LOSS,
         POSSIBLE,
+        lambda seen: f"{seen.time_left}: for moments it comes too late, and its receive ring overruns",
         "pin the interrupts, keep other work off those processors, forbid deep sleep states, or enlarge the ring",
     ),
-    WhyRule(
+    LoadRule(
         "bus",
-        lambda seen: seen.has_time() and seen.bus and seen.bus[0] >= 0.75,
-        lambda seen: f"{seen.time_left()}: {seen.bus_words()}",
+        lambda seen: seen.time_left and seen.bus[0] >= 0.75,
         LIKELY,
+        lambda seen: f"{seen.time_left}: {seen.bus[1]}",
         "put the card into a wider or faster slot",
     ),
-    WhyRule(
+    LoadRule(
         "card or bus",
-        lambda seen: seen.has_time(),
-        lambda seen: f"{seen.time_left()}: its card or bus takes no more: {seen.bus_words()}",
+        lambda seen: seen.time_left,
         LIKELY,
+        lambda seen: f"{seen.time_left}: its card or bus takes no more: {seen.bus[1]}",
         "more cores will not help; look for the card's published limit, its slot, another driver, or its firmware",
     ),
 )
 """The rules in order: what is nearer the exit comes first, whatever is lost before it."""
 
 
-@dataclass(frozen=True)
 class Evidence:
-    """All that is known of one failed sentence, as the rules look at it."""
+    """All that is known of one failed sentence, as the rules look at it.
 
-    tried: TriedLoad
-    ledger: Ledger
-    facts: RouterFacts
-    load: UnderLoad
+    ``lost``: frames that did not come back, of which more in one direction make up for none of another; ``loss_ratio``:
+    the share of the offered ones. ``left``: those dropped on leaving, after they were taken in, of all that were
+    ``handed`` to the sending interfaces. ``vanished``: received, not sent, and counted nowhere. ``filtered``: dropped
+    by filters of ``tc``. ``ingress``: the router's interfaces that frames enter by; ``losing``: of these, where a tenth
+    of the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
+    None of another system. ``steering``: processors that software steers packets to, as ``CPU 1`` or ``CPU 0,1``.
+    ``serving``: who serves the receive queues; ``placed``: those of ``ingress``, by worker. ``cpus``: by name.
+    ``forwarding``: the workers that forward; ``workers``: the share of each that is busy; ``idle``: those with time
+    left; ``busy``: those that packets leave none.
+    """
+
+    def __init__(self, tried: TriedLoad, ledger: Ledger, facts: RouterFacts, load: UnderLoad) -> None:
+        self.tried: TriedLoad = tried
+        self.ledger: Ledger = ledger
+        self.facts: RouterFacts = facts
+        self.load: UnderLoad = load
+        rows = ledger.directions
+        self.lost: int = sum(max(0, row.lost) for row in rows)
+        # without a ledger the trial itself says whether all frames came back
+        self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
+        self.loss_ratio: float = 1 - tried.forwarded_pps / tried.offered_pps if tried.offered_pps else 0.0
+        self.left: int = sum(drop.frames for drop in ledger.drops if drop.stage is Stage.LEAVING)
+        self.handed: int = self.left + sum(row.forwarded for row in rows)
+        self.vanished: int = ledger.unexplained_rx_to_tx or 0
+        self.filtered: Drop = self._most(FILTER_DROPS)
+        self.ingress: tuple[str, ...] = tuple(row.ingress for row in rows if row.offered)
+        self.losing: frozenset[str] = frozenset(
+            row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost
+        )
+        self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
+        release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
+        self.freebsd: int | None = int(release[1]) if release else None
+        steered = [nic.steered_to.values() for nic in facts.nics if nic.interface in self.ingress]
+        self.steering: frozenset[str] = frozenset(f"CPU {cpus}" for own in steered for cpus in own)
+        reported = [Placement(row.interface, row.queue, row.worker_or_cpu) for row in load.queues if row.worker_or_cpu]
+        self.serving: Sequence[Placement] = facts.placement or reported
+        self.placed: dict[str, list[Placement]] = {}
+        for place in self.serving:
+            if place.interface in self.ingress:
+                self.placed.setdefault(place.worker, []).append(place)
+        self.cpus: Mapping[str, CpuLoad] = {f"CPU {cpu.cpu}": cpu for cpu in load.cpus}
+        self.forwarding: tuple[WorkerLoad, ...] = self._forwarding()
+        self.workers: Mapping[str, float] = {row.thread: row.busy or 0.0 for row in self.forwarding}
+        self.idle: list[str] = [name for name, share in self.workers.items() if share < IDLE]
+        full = [name for name, share in self.workers.items() if share >= BUSY]
+        self.busy: list[str] = [name for name in full if name not in self.elsewhere]
 
     def figures(self) -> dict[str, float]:
         """Return the figures that most rules look at; those that were not read are missing."""
@@ -245,24 +293,10 @@ class Evidence:
 
     # -- where the frames were lost
 
-    @cached_property
-    def lost(self) -> int:
-        """Frames that did not come back. More frames of one direction make up for none of another."""
-        return sum(max(0, row.lost) for row in self.ledger.directions)
-
-    def none_was_lost(self) -> bool:
-        """Return whether all frames came back; without a ledger the trial itself says it."""
-        came_back = self.tried.offered_pps <= self.tried.forwarded_pps
-        return not self.lost if self.ledger.directions else came_back
-
-    def loss_ratio(self) -> float:
-        """Return the share of the offered frames that was lost."""
-        return 1 - self.tried.forwarded_pps / self.tried.offered_pps if self.tried.offered_pps else 0.0
-
     def of_lost(self, frames: int) -> str:
         """Say how many of the lost frames; a system may drop its own as well."""
-        more = f"{frames:,} frames (lost were {self.lost:,})"
-        return more if frames > self.lost else f"{frames:,} of {self.lost:,} lost frames"
+        of = f"{frames:,} of {self.lost:,} lost frames"
+        return f"{frames:,} frames (lost were {self.lost:,})" if frames > self.lost else of
 
     def are_lost_ones(self, frames: int, counted: bool = True) -> Confidence | None:
         """Return how sure it is that *frames* dropped at one place are lost ones; None: other drops explain these.
@@ -283,18 +317,9 @@ class Evidence:
         """Return the largest drops whose name begins with *name*."""
         return next((drop for drop in self.ledger.drops if drop.name.startswith(name)), Drop(Stage.PASSING, "", "", 0))
 
-    @cached_property
-    def left(self) -> int:
-        """Frames that were dropped on leaving: they were taken in and handled."""
-        return sum(drop.frames for drop in self.ledger.drops if drop.stage is Stage.LEAVING)
-
-    def handed(self) -> int:
-        """Return how many frames were handed to the sending interfaces."""
-        return self.left + sum(row.forwarded for row in self.ledger.directions)
-
     def limits_sending(self, frames: int) -> bool:
         """Return whether *frames* dropped on leaving are enough to limit, and are lost ones."""
-        return 0 < frames >= 0.01 * self.handed() and self.are_lost_ones(frames) is not None
+        return 0 < frames >= 0.01 * self.handed and self.are_lost_ones(frames) is not None
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
@@ -302,24 +327,22 @@ class Evidence:
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
-        # the offered frames took so many seconds; a port without a link has a rate of 0
-        offered = sum(row.offered for row in self.ledger.directions)
-        places = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
-        most = self.tried.link_bps * offered / self.tried.offered_pps if self.tried.offered_pps else 0.0
-        share = l1_bits(self.tried.frame_bytes) / most if most > 0 else 0.0
-        lines: dict[str, tuple[str, float, float]] = {}
+        dropping = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
+        carried, got = Counter[str](), Counter[str]()
         for row in self.ledger.directions:
-            if places & {row.egress, ""}:
-                dropped = max(0, min(row.lost, sum(drop.frames for drop in row.drops_at(Stage.LEAVING))))
-                _, carries, gets = lines.get(row.egress, ("", 0.0, 0.0))
-                gets += share * (row.forwarded + dropped)
-                lines[row.egress] = (row.egress, carries + share * row.forwarded, gets)
-        return max(lines.values(), key=lambda line: line[1], default=("", 0.0, 0.0))
-
-    def line_is_full(self) -> bool:
-        """Return whether a line carries all that it can, and gets more."""
-        _, carries, gets = self.line
-        return carries >= LINE_FULL and gets > LINE_EXCEEDED
+            if dropping & {row.egress, ""}:
+                carried[row.egress] += row.forwarded
+                dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING))
+                got[row.egress] += row.forwarded + max(0, min(row.lost, dropped))
+        # bits that a line carries while the offered frames are sent; a port without a link has a rate of 0
+        offered, tried = sum(row.offered for row in self.ledger.directions), self.tried
+        bits = tried.link_bps * offered / tried.offered_pps if tried.offered_pps else 0.0
+        share = l1_bits(tried.frame_bytes) / bits if bits > 0 else 0.0
+        return max(
+            ((name, share * frames, share * got[name]) for name, frames in carried.items()),
+            key=lambda line: line[1],
+            default=("", 0.0, 0.0),
+        )
 
     @cached_property
     def discipline(self) -> Drop:
@@ -339,12 +362,8 @@ class Evidence:
         full = sum(reason.frames for reason in self.ledger.reasons if reason.name == BACKLOG_FULL)
         # what is sent to a veth waits for a processor at its other end
         veths = {nic.interface for nic in self.facts.nics if nic.driver == "veth"}
-        waited = [
-            drop.frames
-            for drop in self.ledger.drops
-            if drop.name == "rx_dropped" or (drop.name == "tx_dropped" and drop.interface in veths)
-        ]
-        return min(full, sum(waited))
+        places = {"rx_dropped"}, {"rx_dropped", "tx_dropped"}
+        return min(full, sum(drop.frames for drop in self.ledger.drops if drop.name in places[drop.interface in veths]))
 
     def full_backlog(self) -> str:
         """Say which processors' backlog was full, and how busy these were."""
@@ -353,24 +372,6 @@ class Evidence:
         whose = " and ".join(cpus) if 0 < len(cpus) <= 3 else "a processor"
         busy = f"; {self.busy_words()}" if self.busy else ""
         return f"the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog){busy}"
-
-    @cached_property
-    def filtered(self) -> Drop:
-        """Frames that filters of ``tc`` dropped."""
-        return self._most(FILTER_DROPS)
-
-    @property
-    def vanished(self) -> int:
-        """Frames that the router received and did not send, and counted nowhere."""
-        return self.ledger.unexplained_rx_to_tx or 0
-
-    def has_firewall(self) -> bool:
-        """Return whether a firewall is on."""
-        return re.match(r"on\b", self.facts.firewall or "") is not None
-
-    def beside_firewall(self) -> str:
-        """Say that a firewall costs time, where one is on."""
-        return f"; a firewall looks at each packet ({self.facts.firewall})" if self.has_firewall() else ""
 
     def arrived(self, uncounted_too: bool = False) -> bool:
         """Return whether most of the lost frames were lost, undamaged, before the router worked on them."""
@@ -382,30 +383,19 @@ class Evidence:
         uncounted = max(0, self.ledger.unexplained_before_rx or 0) if blind or uncounted_too else 0
         return 0 < self.lost / 2 < dropped + uncounted + self.backlogged()
 
-    @cached_property
-    def ingress(self) -> tuple[str, ...]:
-        """The router's interfaces that frames enter by."""
-        return tuple(row.ingress for row in self.ledger.directions if row.offered)
-
-    def losing(self) -> frozenset[str]:
-        """Return the interfaces by which the directions enter that lost a tenth of all or more."""
-        return frozenset(row.ingress for row in self.ledger.directions if row.lost > 0 and row.lost >= 0.1 * self.lost)
-
     # -- who was busy
 
     @cached_property
     def is_read_at_this_load(self) -> bool:
         """Return whether the load was read while as much was sent as in the trial, and frames were lost again."""
         load, tried, least = self.load, self.tried, 0.9
-        if not least * tried.intended_pps <= load.load_pps <= tried.intended_pps / least:
-            return False
-        if not load.offered_pps >= least * tried.offered_pps > 0:
+        asked = least * tried.intended_pps <= load.load_pps <= tried.intended_pps / least
+        if not (asked and load.offered_pps >= least * tried.offered_pps > 0):
             return False
         again = 1 - load.forwarded_pps / load.offered_pps
-        return self.loss_ratio() < SMALL_LOSS or again >= self.loss_ratio() / 2
+        return self.loss_ratio < SMALL_LOSS or again >= self.loss_ratio / 2
 
-    @cached_property
-    def forwarding(self) -> tuple[WorkerLoad, ...]:
+    def _forwarding(self) -> tuple[WorkerLoad, ...]:
         """Workers that forward, of a kernel without any the processors; () where these were not read at this load."""
         if not self.is_read_at_this_load:
             return ()
@@ -421,32 +411,9 @@ class Evidence:
 
     def _kernel_forwards(self) -> bool:
         """Return whether processors serve the queues, not threads that poll and so keep a processor always busy."""
-        servers = [row.worker for row in self.facts.placement]
-        servers += [row.worker_or_cpu for row in self.load.queues if row.worker_or_cpu]
-        if servers:
-            return all(name.startswith("CPU ") for name in servers)
         # interfaces without interrupts of their own: the kernel counts what it handles
-        return sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
-
-    @cached_property
-    def workers(self) -> Mapping[str, float]:
-        """Busy share of each worker that forwards, by thread."""
-        return {row.thread: row.busy or 0.0 for row in self.forwarding}
-
-    @cached_property
-    def cpus(self) -> Mapping[str, CpuLoad]:
-        """The router's processors, by name."""
-        return {f"CPU {cpu.cpu}": cpu for cpu in self.load.cpus}
-
-    @cached_property
-    def busy(self) -> tuple[str, ...]:
-        """Workers that packets leave no time."""
-        return tuple(name for name, share in self.workers.items() if share >= BUSY and name not in self.elsewhere)
-
-    @cached_property
-    def idle(self) -> tuple[str, ...]:
-        """The workers with time left."""
-        return tuple(name for name, share in self.workers.items() if share < IDLE)
+        counts = sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
+        return all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts
 
     def busy_words(self) -> str:
         """Say which workers are busy."""
@@ -455,8 +422,8 @@ class Evidence:
 
     def no_time(self) -> bool:
         """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
-        served = {interface for name in self.busy for interface, _ in self.placed.get(name, ())}
-        serve = not self.placed or self.steering() or not self.losing().isdisjoint(served)
+        served = {place.interface for name in self.busy for place in self.placed.get(name, ())}
+        serve = not self.placed or self.steering or not self.losing.isdisjoint(served)
         return bool(self.busy and self.arrived() and serve)
 
     @cached_property
@@ -464,35 +431,35 @@ class Evidence:
         """How unevenly workers are busy, in words; "" where none is full, or no other one has time."""
         if not (self.no_time() and self.idle):
             return ""
-        most = max(self.workers[name] for name in self.idle)
-        return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers at most {most:.0%}"
+        most = f"{max(self.workers[name] for name in self.idle):.0%}"
+        rest = "idle" if most == "0%" else f"at most {most}"
+        return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers {rest}"
 
-    def has_time(self) -> bool:
-        """Return whether frames are lost on arrival while every worker has time left."""
-        return self.arrived() and 0 < len(self.workers) == len(self.idle)
-
+    @cached_property
     def time_left(self) -> str:
-        """Say how busy workers are that have time left."""
+        """How busy workers are while frames are lost on arrival, in words; "" where one may have no time left."""
+        if not (self.arrived() and 0 < len(self.workers) == len(self.idle)):
+            return ""
         return f"frames are lost on arrival while the busiest worker is {max(self.workers.values()):.0%} busy"
 
     # -- processors with other work
 
     @cached_property
     def elsewhere(self) -> Mapping[str, float]:
-        """Busy processors that spend much time on other things than packets, with the share that they do.
+        """Busy processors that spend over 15 % of their time on other things than packets, with that share.
 
         What they could do for packets without programs, or a hypervisor that withholds time, is not known.
         """
-        cpus = self.cpus if self.workers and not self.load.workers else {}
-        shares = {name: self._beside_packets(cpu) for name, cpu in cpus.items() if self.workers[name] >= IDLE}
-        return {name: share for name, share in shares.items() if share > ELSEWHERE}
+        late = [] if self.load.workers else [name for name, share in self.workers.items() if share >= IDLE]
+        shares = {name: self._beside_packets(self.cpus[name]) for name in late}
+        return {name: share for name, share in shares.items() if share > 0.15}
 
     def _beside_packets(self, cpu: CpuLoad) -> float:
         """Return the share of a processor's time that is not packets': programs, and steal.
 
         Linux handles packets in interrupts, FreeBSD in threads of its kernel too, as ``kernel{if_io_tqg_3}``.
         """
-        if self._freebsd() is None:
+        if self.freebsd is None:
             return 0.0 if cpu.on_packets is None else max(0.0, (cpu.busy or 0.0) - cpu.on_packets)
         kernel = re.compile(r"\[?(?:kernel|intr)\b")
         # top shows the threads of one second only, or was not read
@@ -500,64 +467,45 @@ class Evidence:
 
     def crowded(self) -> str:
         """Name the processor without time left that handles packets and has least for them; "": none."""
-        rates = {name: cpu.packets_per_s for name, cpu in self.cpus.items()}
-        most = sum(rate or 0.0 for rate in rates.values())
-        # of a processor whose rate was not read it is not known
-        handling = {name for name, rate in rates.items() if rate is None or rate > 0.1 * most}
-        late = [name for name in self.elsewhere if name in handling and self.workers[name] >= BUSY]
-        name = max(late, key=lambda name: self.elsewhere[name], default="")
-        if not name or not self.arrived():
-            return ""
-        return f"other work (programs, steal) takes {self.elsewhere[name]:.0%} of the time of {name}"
+        few = 0.1 * sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus)
+
+        def is_late(name: str) -> bool:
+            rate = self.cpus[name].packets_per_s  # where it was not read it is not known
+            return self.workers[name] >= BUSY and (rate is None or rate > few)
+
+        name = max(filter(is_late, self.elsewhere), key=self.elsewhere.__getitem__, default="")
+        share = self.elsewhere.get(name, 0.0)
+        return (
+            f"other work (programs, steal) takes {share:.0%} of the time of {name}" if name and self.arrived() else ""
+        )
 
     def may_be_stolen(self) -> bool:
         """Return whether a hypervisor withheld time, or may have where that is not read."""
         steal = [cpu.steal for cpu in self.load.cpus if cpu.steal is not None]
         return max(steal) >= 0.01 if steal else bool(self.facts.other.get("hypervisor"))
 
-    def _freebsd(self) -> int | None:
-        """Return FreeBSD's major release; None of any other system."""
-        release = re.search(r"FreeBSD (\d+)\.\d+", f"{self.facts.os} {self.facts.kernel}")
-        return int(release[1]) if release else None
-
-    def locks(self) -> str:
+    def lock(self) -> str:
         """Name the lock that busy cores may wait for: such cores are as busy as those that work. "": none is known."""
-        release, other, cores = self._freebsd(), self.facts.other, len(self.busy) if self.arrived() else 0
-        if release is None or release >= 13:
+        other, cores = self.facts.other, len(self.busy) if self.arrived() else 0
+        if self.freebsd is None or self.freebsd >= 13:
             return ""
         if BRIDGE in other and cores > 1:
             return "the bridge's lock"
         # a kernel with patches has a configuration of its own
-        is_plain = other.get(KERNEL_IDENT, "GENERIC") == "GENERIC"
-        return "the locks of routing and neighbour tables" if release < 12 and is_plain and cores >= 6 else ""
+        is_plain = self.freebsd < 12 and other.get(KERNEL_IDENT, "GENERIC") == "GENERIC"
+        return "the locks of routing and neighbour tables" if is_plain and cores >= 6 else ""
 
     # -- who serves which queue
 
-    @cached_property
-    def placed(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
-        """Per worker the (interface, queue) pairs of the interfaces that frames enter by."""
-        rows = [(row.interface, row.queue, row.worker) for row in self.facts.placement]
-        rows = rows or [(row.interface, row.queue, row.worker_or_cpu) for row in self.load.queues if row.worker_or_cpu]
-        found: dict[str, tuple[tuple[str, int], ...]] = {}
-        for interface, queue, worker in rows:
-            if interface in self.ingress:
-                found[worker] = (*found.get(worker, ()), (interface, queue))
-        return found
-
-    def steering(self) -> frozenset[str]:
-        """Return the processors that software steers the packets of the queues to, as ``CPU 1`` or ``CPU 0,1``."""
-        entries = [nic for nic in self.facts.nics if nic.interface in self.ingress]
-        return frozenset(f"CPU {cpus}" for nic in entries for cpus in nic.steered_to.values())
-
     def spread(self) -> str:
         """Say why idle workers get no packets: by RPS, or by where the queues are; "": it is not known."""
-        if cpus := self.steering():
-            return f"all packets are steered to {names(self.busy)} (RPS)" if cpus == set(self.busy) else ""
-        if shared := self.shared():
-            return shared
-        if not self.placed or not set(self.placed) <= set(self.busy):
-            return ""
-        return f"no other serves a receive queue of {names(sorted(set(self.ingress)))}"
+        if self.steering:
+            steered = self.steering == set(self.busy)
+            return f"all packets are steered to {names(self.busy)} (RPS)" if steered else ""
+        alone = self.placed and set(self.placed) <= set(self.busy)
+        return self.shared() or (
+            f"no other serves a receive queue of {names(sorted(set(self.ingress)))}" if alone else ""
+        )
 
     def shared(self) -> str:
         """Name the queues of several interfaces that a busy worker serves, though idle ones serve fewer; "": none."""
@@ -568,22 +516,19 @@ class Evidence:
             return ""
         fewest = min((len(self.placed.get(name, ())) for name in self.idle), default=math.inf)
         for queues in (self.placed.get(name, ()) for name in self.busy):
-            if len({interface for interface, _ in queues}) > 1 and len(queues) > fewest:
-                return " and ".join(f"queue {queue} of {name}" for name, queue in queues) + " are on one worker"
+            if len({place.interface for place in queues}) > 1 and len(queues) > fewest:
+                shared = " and ".join(f"queue {place.queue} of {place.interface}" for place in queues)
+                return f"{shared} are on one worker"
         return ""
 
     # -- buses and buffers
 
     @cached_property
-    def bus(self) -> tuple[float, str] | None:
-        """The fullest bus of the cards by which lost frames enter: its share, in words too. None: one was not read."""
-        buses = [self._bus_of(nic) for nic in self.facts.nics if nic.interface in self.losing()]
+    def bus(self) -> tuple[float, str]:
+        """The fullest bus of the cards by which lost frames enter: its share, and in words; 0: one was not read."""
+        buses = [self._bus_of(nic) for nic in self.facts.nics if nic.interface in self.losing]
         known = [bus for bus in buses if bus is not None]
-        return max(known) if known and len(known) == len(self.losing()) else None
-
-    def bus_words(self) -> str:
-        """Say how full the bus is."""
-        return self.bus[1] if self.bus else "the bus was not read"
+        return max(known) if 0 < len(known) == len(self.losing) else (0.0, "the bus was not read")
 
     def _bus_of(self, nic: NicFacts) -> tuple[float, str] | None:
         """Return the least share of the PCIe link of one card that frames take, in words too; None: not read."""
@@ -608,9 +553,9 @@ class Evidence:
     def lacks_buffers(self) -> str:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""
         failed = sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name))
-        read = self.load.condition if self.is_read_at_this_load else {}
+        pools = self.load.condition if self.is_read_at_this_load else {}
         # but those in threads' caches
-        empty = [name for name, free in read.items() if name.startswith(FREE_BUFFERS) and free.startswith("0 of ")]
+        empty = [name for name, free in pools.items() if name.startswith(FREE_BUFFERS) and free.startswith("0 of ")]
         # a read of a queue takes up to 256 frames
         if not self.arrived(uncounted_too=True) or (failed * 256 < self.lost and not empty):
             return ""

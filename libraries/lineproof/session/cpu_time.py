@@ -28,7 +28,7 @@ from ..system.cpu_clock import (
     steal_percent,
     with_children,
 )
-from .explaining import read_under_load
+from .explaining import ALL, read_under_load
 from .session import Session
 
 WINDOWS = 10
@@ -162,7 +162,7 @@ def _by_the_router(session: Session, requirement: Requirement, load: Load) -> Cp
         found = read_under_load(session, requirement, load)
         shares = [cpu.softirq for cpu in found.cpus if cpu.softirq is not None]
         if not shares or not found.forwarded_pps:
-            why = found.unread.get("all") or "it does not report them; of VPP measure 'cycles'"
+            why = found.unread.get(ALL) or "it does not report them; of VPP measure 'cycles'"
             return CpuTime(reason=f"the router's shares of soft interrupts were not read: {why}")
         values.append(1e9 * sum(shares) / found.forwarded_pps)
     return CpuTime(tuple(values), "", {"least_ns_per_packet": min(values), "most_ns_per_packet": max(values)})

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeVar
 
 from ..core.explanation import Why
 from ..core.quantity import Requirement
+from ..core.registry import SAMPLERS, extensions
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.trial import DURING_READING, Load, Outcome, Trial
-from ..core.under_load import SampledStacks, UnderLoad
+from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
-from ..errors import TestbedError
 from ..routers.why import GENERATOR, TriedLoad, explanation
 from .session import Session
 
@@ -52,16 +52,14 @@ def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
 SECONDS = 1.0
 """Seconds of the testbed's clock between the two readings of the router."""
 
+ALL = "all"
+"""Key of ``unread`` of a reading that was not of traffic alone."""
+
 RAMP = 0.2
 """Seconds of traffic before the first reading."""
 
 SPARE_LEAST, SPARE_FACTOR = 0.5, 2.0
 """Seconds more that are sent at least, and times as long as the readings took without traffic."""
-
-FLAME_GRAPH = "flame graph"
-STACKS_SECONDS, TRIED_SECONDS = 2.0, 0.5
-"""Real seconds that stacks are sampled, and without traffic before, which shows whether that works and takes how long.
-"""
 
 
 def read_under_load(session: Session, requirement: Requirement, load: Load) -> UnderLoad:
@@ -71,15 +69,15 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
     """
     router = session.router.driver
     session.traffic.put_for(requirement)
-    _, spare = _timed(session, lambda: router.under_load(lambda: None))
+    _, spare = timed(session, lambda: router.under_load(lambda: None))
 
     def read(wait: Callable[[float], None]) -> UnderLoad:
         return router.under_load(lambda: wait(SECONDS))
 
-    found, outcome, problem = _read_meanwhile(session, load, SECONDS + spare, read)
+    found, outcome, problem = read_meanwhile(session, load, SECONDS + spare, read)
     if found and problem:  # the router answered late: once more, and long enough for that
         took = outcome.readings.get(DURING_READING, 0.0)
-        found, outcome, problem = _read_meanwhile(session, load, SPARE_FACTOR * took, read)
+        found, outcome, problem = read_meanwhile(session, load, SPARE_FACTOR * took, read)
     seconds = max(outcome.duration, outcome.elapsed)
     offered, forwarded = (
         sum(getattr(direction, name) for direction in outcome.directions) / seconds for name in ("offered", "forwarded")
@@ -88,14 +86,11 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
     if found is None or problem:
         # without figures, because they are not of traffic alone
         found = found or traffic
-        return replace(traffic, raw=found.raw, unread={**found.unread, "all": problem})
-    found = replace(found, load_pps=traffic.load_pps, offered_pps=offered, forwarded_pps=forwarded)
-    sampled = _stacks_under_load(session, load)
-    unread = {**found.unread, FLAME_GRAPH: sampled.why} if sampled.why else found.unread
-    return replace(found, sampled=sampled, unread=unread)
+        return replace(traffic, raw=found.raw, unread={**found.unread, ALL: problem})
+    return replace(found, load_pps=traffic.load_pps, offered_pps=offered, forwarded_pps=forwarded)
 
 
-def _timed(session: Session, read: Callable[[], T]) -> tuple[T, float]:
+def timed(session: Session, read: Callable[[], T]) -> tuple[T, float]:
     """Return what *read* gives without traffic, and the seconds of the testbed's clock to allow for it with traffic."""
     began = time.monotonic()
     found = read()
@@ -103,7 +98,7 @@ def _timed(session: Session, read: Callable[[], T]) -> tuple[T, float]:
     return found, SPARE_LEAST + SPARE_FACTOR * took
 
 
-def _read_meanwhile(
+def read_meanwhile(
     session: Session, load: Load, seconds: float, read: Callable[[Callable[[float], None]], T]
 ) -> tuple[T | None, Outcome, str]:
     """Send *load* for RAMP and *seconds*, and *read* after RAMP; returns also why that is not of traffic alone."""
@@ -122,18 +117,26 @@ def _read_meanwhile(
     return found[0], outcome, late if took >= outcome.duration else ""
 
 
-def _stacks_under_load(session: Session, load: Load) -> SampledStacks:
-    """Sample the router's stacks while *load* is sent once more: the other readings are not disturbed."""
-    router, speed = session.router.driver, session.testbed.facts.clock_speed
-    tried, spare = _timed(session, lambda: router.sample_stacks(TRIED_SECONDS))
-    if tried.why:
-        return tried
-    try:
-        found, _, problem = _read_meanwhile(
-            session, load, STACKS_SECONDS * speed + spare, lambda wait: router.sample_stacks(STACKS_SECONDS)
-        )
-    except TestbedError as error:  # the readings stay
-        return SampledStacks(STACKS_SECONDS, why=str(error))
-    if found is None or (problem and not found.why):
-        return SampledStacks(STACKS_SECONDS, why=problem)
-    return found
+@dataclass(frozen=True, slots=True)
+class SampledLoad:
+    """More of a router under load: ``texts`` for its telemetry, a ``picture`` (SVG), or ``why`` there is none."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    picture: str = ""
+    why: str = ""
+
+
+class Sampler:
+    """Reads more of a router, while a load is sent once more. Extensions, by entry point, have each its ``name``."""
+
+    name: ClassVar[str]
+
+    def sample(self, session: Session, load: Load, found: UnderLoad, title: str) -> SampledLoad:
+        """Return a sample at *load*, whose other readings were *found*. Never raises TestbedError."""
+        raise NotImplementedError
+
+
+def samples(session: Session, load: Load, found: UnderLoad, title: str) -> dict[str, SampledLoad]:
+    """Return a sample of each sampler by its name; none where *found* is not of traffic alone. *title*: of pictures."""
+    samplers = [] if ALL in found.unread else extensions(SAMPLERS, Sampler)
+    return {sampler.name: sampler.sample(session, load, found, title) for sampler in samplers}

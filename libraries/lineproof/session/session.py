@@ -32,6 +32,7 @@ from .power import PoweredTrials
 from .router import RouterConnection
 from .router_watch import RouterRestarted
 from .traffic import Traffic
+from .worker_watch import WorkerWatch
 
 
 class Session:
@@ -211,7 +212,7 @@ class _Instruments:
 
     def __init__(self, session: Session, hear: Listener) -> None:
         self._session, self._hear = session, hear
-        self.measure = session.traffic.measure
+        self.measure = WorkerWatch(session.router.driver.work, session.traffic.measure).measure
         self.clear_runtime = session.router.driver.clear
         self.read_runtime = session.router.watch.read
         self.powered = session.power.of_sentence

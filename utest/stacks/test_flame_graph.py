@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
-from lineproof.robot.under_load import MOST_ROWS, flame_graph
+from lineproof.stacks.flame_graph import MOST_ROWS, flame_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}
-FOUND = UnderLoad(3e6, 3e6, 2e6, cpus=(CpuLoad(0), CpuLoad(1)), sampled=SampledStacks(2.0, STACKS, 1))
 
 
-def _sampled(stacks: dict[str, int]) -> UnderLoad:
-    return replace(FOUND, sampled=SampledStacks(2.0, stacks, 1))
+def drawn(stacks: Mapping[str, int], title: str = "title", cpus: int | None = 2, simulated: bool = False) -> str:
+    return flame_graph(stacks, 2.0, cpus, 3e6, title, simulated)
 
 
 def _boxes(svg: str) -> dict[str, tuple[float, float, float]]:
@@ -32,7 +30,7 @@ def _boxes(svg: str) -> dict[str, tuple[float, float, float]]:
 
 
 def test_a_box_is_as_wide_as_its_share_upon_its_caller() -> None:
-    boxes = _boxes(flame_graph(FOUND, "title"))
+    boxes = _boxes(drawn(STACKS))
     assert list(map(str, sorted(boxes))) == [
         "a: 80 samples, 80.0 %",
         "all: 100 samples, 100.0 %",
@@ -47,18 +45,15 @@ def test_a_box_is_as_wide_as_its_share_upon_its_caller() -> None:
 
 
 def test_the_caption_says_what_was_sampled() -> None:
-    svg = flame_graph(FOUND, "The router under load: 64b ≥ 3 Mpps", simulated=True)
+    svg = drawn(STACKS, "The router under load: 64b ≥ 3 Mpps", simulated=True)
     assert "2 s, 100 samples, 2 CPUs, load 3 Mpps" in svg
     assert "The router under load: 64b ≥ 3 Mpps" in svg and "SIMULATED" in svg
-    unmarked = flame_graph(replace(FOUND, cpus=()), "t")
-    assert "2 s, 100 samples, 1 CPU, load" in unmarked
-    assert "SIMULATED" not in unmarked
-    assert flame_graph(replace(FOUND, sampled=None), "t") == ""
-    assert flame_graph(replace(FOUND, sampled=SampledStacks(2.0, why="no perf")), "t") == ""
+    unmarked = drawn(STACKS, cpus=None)
+    assert "2 s, 100 samples, load" in unmarked and "SIMULATED" not in unmarked
 
 
 def test_a_recursion_is_cut_at_a_height() -> None:
-    boxes = _boxes(flame_graph(_sampled({";".join(f"f{depth}" for depth in range(500)): 3}), "t"))
+    boxes = _boxes(drawn({";".join(f"f{depth}" for depth in range(500)): 3}))
     assert len(boxes) == MOST_ROWS
 
 
@@ -69,5 +64,5 @@ def test_a_recursion_is_cut_at_a_height() -> None:
     st.text(max_size=200),
 )
 def test_every_mapping_is_one_picture(stacks: dict[str, int], words: str) -> None:
-    boxes = _boxes(flame_graph(_sampled(stacks), words, simulated=True))
+    boxes = _boxes(drawn(stacks, words, simulated=True))
     assert all(left >= 10 and left + width <= 1191 and width >= 0 for left, _, width in boxes.values())

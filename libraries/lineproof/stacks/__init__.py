@@ -1,0 +1,170 @@
+"""Where a router's processors spend their time: the stacks of all of them, sampled by ``perf`` or ``pmcstat``.
+
+An extension that reads more of a router under load (:class:`~lineproof.session.explaining.Sampler`). All goes through
+pipes, so that no file is on the router whatever ends, and the sampling ends itself. No module is loaded and no setting
+changed for it: what is not there is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..core.trial import Load
+from ..core.under_load import UnderLoad
+from ..errors import TestbedError
+from ..routers.shell_commands import ShellCommands
+from ..routers.shell_output import first_line, plain_text
+from ..session.explaining import SampledLoad, Sampler, read_meanwhile, timed
+from ..session.session import Session
+from ..visible import shortened
+from .flame_graph import flame_graph
+
+SECONDS, TRIED_SECONDS = 2.0, 0.5
+"""Real seconds that stacks are sampled, and before without traffic, which shows if that works and how long it takes."""
+
+HERTZ = 99
+"""Samples per second and processor: not in step with timers of 100 or 1000 Hz."""
+
+EVENT = "unhalted-cycles"
+"""pmc(3): an alias that each processor has."""
+
+MOST_BYTES = 8_000_000
+"""Bytes of the stacks' text; what is longer is cut."""
+
+DEEPEST, LONGEST_NAME = 127, 120
+"""Frames of a stack, as perf's own limit; characters of a frame's name."""
+
+UNKNOWN = "[unknown]"
+_FRAME = re.compile(r"\s{1,32}[0-9a-f]{1,16} (.+)")
+_SAMPLE = re.compile(r"\s{0,16}(\S.{0,15}?) {1,16}\[(\d{1,5})\] {0,16}(?:[0-9a-f]{1,16} (.+))?")
+_NODE = re.compile(r"( {0,127})\d{1,3}\.\d{1,2}% {1,2}\[(\d{1,12})\] +(\S[^@]*)(?: @ .*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class SampledStacks:
+    """Stacks of the router's processors: names with ``;`` between them, the outermost first -> samples.
+
+    ``cpus``: processors that had samples, None if not read. ``why``: the reason if there are no stacks.
+    """
+
+    stacks: Mapping[str, int] = field(default_factory=dict)
+    cpus: int | None = None
+    why: str = ""
+
+
+class FlameGraph(Sampler):
+    """The stacks while a load is sent once more, as a picture: the other readings are not disturbed."""
+
+    name = "flame graph"
+
+    def sample(self, session: Session, load: Load, found: UnderLoad, title: str) -> SampledLoad:
+        """Send *load*, if stacks can be sampled. Never raises TestbedError."""
+        sampled = self._sampled(session, load)
+        if sampled.why:
+            return SampledLoad(why=sampled.why)
+        cpus = len(found.cpus) or sampled.cpus
+        folded = "".join(f"{stack} {samples}\n" for stack, samples in sorted(sampled.stacks.items()))
+        picture = flame_graph(sampled.stacks, SECONDS, cpus, found.load_pps, title, session.simulated)
+        return SampledLoad({"folded stacks": folded}, picture)
+
+    def _sampled(self, session: Session, load: Load) -> SampledStacks:
+        if session.plan.command_file is not None:
+            return SampledStacks(why="it is not known how to sample stacks there")
+        facts = session.testbed.facts
+        commands = ShellCommands(session.router.shell, sudo=facts.router.sudo)
+        tried, spare = timed(session, lambda: sampled_stacks(commands, TRIED_SECONDS))
+        if tried.why:
+            return tried
+        seconds = SECONDS * facts.clock_speed + spare
+        try:
+            sampled, _, late = read_meanwhile(session, load, seconds, lambda wait: sampled_stacks(commands, SECONDS))
+        except TestbedError as error:
+            return SampledStacks(why=str(error))
+        return SampledStacks(why=late) if sampled is None or (late and not sampled.why) else sampled
+
+
+STACKS = FlameGraph()
+
+
+def sampled_stacks(commands: ShellCommands, seconds: float) -> SampledStacks:
+    """Return the stacks of *seconds* of a router, by the first tool that is there. Never raises TestbedError."""
+    record = ("perf", "record", "-o", "-", "-a", "-g", "-F", str(HERTZ), "--", "sleep", f"{seconds:g}")
+    script = ("perf", "script", "-i", "-", "-F", "comm,cpu,ip,sym")
+    record_freebsd = ("pmcstat", "-S", EVENT, "-O", "-", "sleep", f"{seconds:g}")
+    graph = ("pmcstat", "-R", "-", "-z", str(DEEPEST), "-G", "-")
+    tools: Mapping[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...], Fold]] = {
+        ("perf", "--version"): (record, script, fold_perf),
+        ("kldstat", "-q", "-m", "hwpmc"): (record_freebsd, graph, fold_callgraph),
+    }
+    try:
+        status = [status for _, status in commands.try_all(*tools).values()]
+        if 0 not in status:
+            return SampledStacks(why="neither 'perf --version' nor 'kldstat -q -m hwpmc' succeeds there")
+        first, second, fold = list(tools.values())[status.index(0)]
+        result = commands.pipe(first, second, ("head", "-c", str(MOST_BYTES)), seconds=seconds)
+    except TestbedError as error:
+        return SampledStacks(why=first_line(str(error)))
+    text = plain_text(result.stdout)
+    if len(result.stdout.encode()) >= MOST_BYTES:  # the last sample is not whole
+        text = text[: text.rfind("\n\n") + 1]
+    stacks, cpus = fold(text)
+    if not stacks:
+        said = shortened(" ".join(result.stderr.split())) or "no output"
+        return SampledStacks(why=f"'{' '.join(first[:2])}' gave no sample: {said}")
+    return SampledStacks(stacks, cpus)
+
+
+Fold = Callable[[str], tuple[Mapping[str, int], int | None]]
+"""Output of a tool -> samples by stack, and the processors that had any, where it shows them."""
+
+
+def fold_perf(text: str) -> tuple[Mapping[str, int], int]:
+    """``perf script -F comm,cpu,ip,sym``: samples by stack, below the name of the thread; processors that had any.
+
+    Unknown frames one after the other are one: a program without frame pointers has hundreds, of no meaning.
+    """
+    samples: list[list[str]] = []
+    cpus = set()
+    for line in text.splitlines():
+        if sample := _SAMPLE.fullmatch(line):
+            cpus.add(int(sample[2]))
+            samples.append([sample[1], *filter(None, [sample[3]])])
+        elif (frame := _FRAME.fullmatch(line)) and samples and len(samples[-1]) <= DEEPEST:
+            samples[-1] += [] if frame[1] == samples[-1][-1] == UNKNOWN else [frame[1]]
+    return Counter(_folded([thread, *reversed(frames)]) for thread, *frames in samples), len(cpus)
+
+
+def fold_callgraph(text: str) -> tuple[Mapping[str, int], None]:
+    """``pmcstat -G``: samples by stack. It prints trees from the function that ran to its callers.
+
+    The samples of a node that none of its callers has are of stacks that begin there.
+    """
+    stacks: Counter[str] = Counter()
+    path: list[str] = []
+    left: list[int] = []
+
+    def close(depth: int) -> None:
+        while len(path) > depth:
+            if left[-1] > 0:
+                stacks[_folded(path[::-1])] += left[-1]
+            path.pop()
+            left.pop()
+
+    for line in text.splitlines():
+        node = _NODE.fullmatch(line)
+        if node and len(node[1]) <= len(path):
+            close(len(node[1]))
+            if left:
+                left[-1] -= int(node[2])
+            path.append(node[3])
+            left.append(int(node[2]))
+    close(0)
+    return stacks, None
+
+
+def _folded(frames: list[str]) -> str:
+    """*frames*, the outermost first, with ``;`` between them."""
+    return ";".join(frame.strip().replace(";", ":")[:LONGEST_NAME] for frame in frames)
