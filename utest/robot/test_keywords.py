@@ -92,6 +92,7 @@ def test_a_test_passes_with_the_verdict_that_it_expects_in_narrow_lines(
         said.append(str(raised))
     (message,) = said
     assert re.sub(r"\n {4,}", " ", message).startswith(says.format(long))
+    assert message.endswith("the promise is kept: remove expect=FAIL") is ((ruling, expected) == (Ruling.PASS, "FAIL"))
     assert all(len(line) <= 79 for line in message.splitlines())
 
 
