@@ -87,6 +87,12 @@ def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none(
     assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
 
 
+def test_where_nothing_may_be_lost_and_nothing_was_there_is_no_difference():
+    words, none = LOSES.replace("2 %", "0 %"), (0.0,) * 7
+    assert state(row(words, none), row(words, none)) is Proven.NOTHING_PROVEN
+    assert state(row(words, none), row(words, (*none, 1e-5))) is Proven.NOT_COMPARED
+
+
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
     """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
     chance = random.Random(20261122)

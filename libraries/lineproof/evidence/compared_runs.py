@@ -302,6 +302,9 @@ def compare_sentences(sentences: Iterable[ComparedSentence], rule: ComparisonRul
         test, threshold = compare(before.sample, after.sample, rule.confidence), after.record.requirement.threshold
         # a share of next to nothing is no measure
         scale = threshold.number if threshold.unit is Unit.PERCENT or not test.reference.mean else 0
+        if not scale and not test.reference.mean:  # nothing was lost in both
+            sentence.change = CandidateChange(0.0, 0.0, 0.0, rule.confidence)
+            continue
         tests.append((sentence, test.relative_to(scale or None, rule.allowed), "the threshold" if scale else BASELINE))
     levels = holm_levels([change.p for _, change, _ in tests], 1 - rule.confidence)
     for (sentence, change, of), level in zip(tests, levels, strict=True):
@@ -348,7 +351,7 @@ def _why_not(sentence: ComparedSentence) -> str:
     counts = len(before.sample), len(after.sample)
     if min(counts) < 2:
         return f"{counts[0]} and {counts[1]} figures, too few to compare: expected 2 in each run"
-    if not old.requirement.threshold.number and not math.fsum(before.sample):
+    if not old.requirement.threshold.number and not math.fsum(before.sample) and math.fsum(after.sample):
         return "both the baseline and the threshold are 0: there is nothing to relate a change to"
     return ""
 
