@@ -56,10 +56,13 @@ def test_a_sentence_is_six_steps_that_pass_nothing_on_and_ends_with_its_picture(
         assert picture.message.startswith("<img ") and "<table" in table.message
 
 
+OBJECTS = r"\b[A-Z]\w+\(\w+=|<[\w.]+ object at|<lineproof|(?:Decimal|PosixPath|namespace)\(|: \[\]|\['"
+
+
 def test_nothing_that_people_read_has_a_python_object(netgate: robot_run.RobotRun, left: Path) -> None:
     read = [netgate.folder / "out" / "output.xml", *(left / "allure").iterdir()]  # log.html is made of output.xml
     text = html.unescape("".join([netgate.console, *(path.read_text(encoding="utf-8") for path in read)]))
-    assert re.findall(r"\b[A-Z]\w+\(\w+=|<[\w.]+ object at|PosixPath|: \[\]|\['", text) == []
+    assert re.findall(OBJECTS, text) == []
 
 
 def test_the_console_says_each_result_once_in_80_columns(netgate: robot_run.RobotRun) -> None:
@@ -190,6 +193,7 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert any("runtime" in command for item in said if item["moment"] == "under load" for command in item["texts"])
     log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
     assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log
+    assert re.findall(OBJECTS, html.unescape(log)) == []
     # no trial of a verdict
     trials = (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()
     of_fail = [trial for trial in map(json.loads, trials) if trial["requirement"] == 2]
