@@ -153,14 +153,10 @@ def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFix
     before.rename(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=f"names {before}, which was moved"):
         main(["gate", str(after), "--baseline", "release"])
-
-
-@pytest.mark.parametrize("content", ["", "x\n", f"{'0' * 64}  ../manifest.json\n"])
-def test_a_damaged_tag_is_one_sentence(tmp_path: Path, content: str):
-    (tmp_path / "baselines").mkdir()
-    (tmp_path / "baselines" / "release").write_text(content)
-    with pytest.raises(ConfigError, match="is no line of a tag"):
-        main(["gate", str(made_run(tmp_path, ID, *GOOD)), "--baseline", "release"])
+    for damaged in ("", "x\n", f"{'0' * 64}  ../manifest.json\n"):
+        (tmp_path / "baselines" / "release").write_text(damaged)
+        with pytest.raises(ConfigError, match="is no line of a tag"):
+            main(["gate", str(after), "--baseline", "release"])
 
 
 @pytest.mark.parametrize("name", ["../x", "", ".hidden", "a b", ID, "x" * 101])
@@ -288,12 +284,9 @@ def commands(path: Path) -> list[str]:
         (GITLAB, ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
     ],
 )
-def test_an_example_fits_the_schema_of_its_server(path: Path, arguments: list[str], tmp_path: Path):
+def test_an_example_fits_the_schema_of_its_server(path: Path, arguments: list[str]):
     result = CliRunner().invoke(check_jsonschema, [*arguments, str(path)])
     assert result.exit_code == 0, result.output
-    wrong = tmp_path / path.name
-    wrong.write_text(path.read_text(encoding="utf-8").replace("timeout", "tmeout"), encoding="utf-8")
-    assert CliRunner().invoke(check_jsonschema, [*arguments, str(wrong)]).exit_code == 1
 
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB])

@@ -145,10 +145,7 @@ def verdict_cell(verdict: str) -> Cell:
 
 
 def as_text(document: Document, width: int = 0) -> str:
-    """Return *document* for a terminal of *width* columns; 0: this one's, and 100 where there is none.
-
-    Only what is copied, and one word, may be longer.
-    """
+    """Return *document* in *width* columns (0: the terminal's, or 100). What is copied, and one word, may be longer."""
     width = width or shutil.get_terminal_size((100, 24)).columns
     lines = list(filter(None, [*_wrapped(document.title, width), SIMULATED * document.simulated]))
     for section in document.sections:

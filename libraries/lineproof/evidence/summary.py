@@ -206,10 +206,7 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
 
 
 def next_command(runs: Sequence[RunSummary]) -> str:
-    """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is.
-
-    Where a sentence was kept against what its test expects, more trials help nobody.
-    """
+    """Return how to go on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
         name, records = run.run.path.name, [row.record for row in run.rows]
         if run.incomplete or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):

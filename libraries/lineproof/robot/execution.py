@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,4 +93,4 @@ def closing_words(execution: Path, alone: bool) -> str:
         for section in document.sections
     ]
     document = replace(document, sections=sections)
-    return f"\n{as_text(document, shutil.get_terminal_size().columns)}"
+    return f"\n{as_text(document)}"
