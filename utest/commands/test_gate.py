@@ -72,6 +72,7 @@ def test_what_cannot_be_compared_or_is_not_whole_is_not_decided(
 
 
 KNOWN = Sentence(FORWARDS, around(4.4e6, 1), "FAIL", expected="FAIL")
+OF_ONE_TRIAL = Sentence("64b unidirectional ≥ 9 Mpps", [8e6], "FAIL", expected="FAIL")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,8 @@ KNOWN = Sentence(FORWARDS, around(4.4e6, 1), "FAIL", expected="FAIL")
     [
         (KNOWN, replace(KNOWN, figures=around(4.39e6, 2)), 0, "not proven to be more"),
         (KNOWN, replace(KNOWN, figures=around(4e6, 2)), 1, "FAIL, as expected | **proven worse"),
-        (KNOWN, replace(KNOWN, figures=[4e6]), 0, "too few to compare"),
+        (OF_ONE_TRIAL, replace(OF_ONE_TRIAL, figures=[7.8e6]), 0, "too few to compare"),
+        (OF_ONE_TRIAL, replace(OF_ONE_TRIAL, figures=[7e6]), 1, "proven worse by more than 1 %: -12.5 %, without any"),
         (GOOD[1], KNOWN, 1, "FAIL, as expected | **worse: PASS → FAIL** | **FAIL**"),
         (KNOWN, replace(GOOD[1], expected="FAIL"), 2, "- the promise is kept: remove expect=FAIL"),
         (KNOWN, replace(KNOWN, expected="INCONCLUSIVE"), 2, "INCONCLUSIVE was expected"),

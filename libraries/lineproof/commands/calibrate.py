@@ -226,6 +226,5 @@ def _line(found: CeilingEntry) -> str:
 
 
 def _print(part: str | Part) -> None:
-    """Print a line of what is measured now, or *part*."""
     shown = Items([part]) if isinstance(part, str) else part
     print(as_text(Document("", [Section("", [shown])])), end="", flush=True)

@@ -68,7 +68,7 @@ def answer_to(sentence: ComparedSentence) -> Answer:
         return own
     if sentence.state is Proven.WORSE:
         return Answer.FAIL
-    # an expected FAIL is mostly decided by one trial, which has no spread to compare
+    # an expected FAIL that one trial decided may have nothing to compare
     is_unsure = record.verdict == "PASS" and sentence.state in (Proven.UNSURE, Proven.NOT_COMPARED)
     return Answer.INCONCLUSIVE if is_unsure else own
 
