@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -37,17 +38,17 @@ def measured(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return lineproof(folder, "calibrate", "--goal", "quick", *arguments, cwd=robot_run.ROOT)
 
 
-def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):
+def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
     folder = tmp_path / "calibrations"
     words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
     done = measured(tmp_path, *words, "--calibrations", str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "SIMULATED" in done.stdout
-    assert "64b bidirectional: " in done.stdout
-    assert "(97 % line rate)" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "SIMULATED" in said and "(97 % line rate)" in said and "takes 40 s of traffic" in said
     # 1 / risk trials of the goal, and it says so first
-    assert done.stdout.index("2 ceilings. Watching it for 20 s each") < done.stdout.index("64b bidirectional: ")
-    assert "takes 40 s of traffic" in done.stdout
+    assert said.index("2 ceilings. Watching it for 20 s each") < said.index("64b bidirectional: ")
+    assert re.findall("^(?!kept in ).{81,}", done.stdout, re.MULTILINE) == []
     known = read_calibration(folder, "simulated", "netgate6100")
     assert known is not None
     assert [(item.traffic, item.bidirectional) for item in known.ceilings] == [("64b", True), ("1514b", True)]

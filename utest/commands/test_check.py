@@ -96,14 +96,19 @@ One
   ~~~ robot
   Two
       imix unidirectional ≥ 5 parsecs
+  Three
+      Serch Throughput Of    64b unidirectional
   ~~~
 """
-    wrong, unread = tmp_path / "wrong.md", tmp_path / "unread.md"
+    wrong, unread, unset = (tmp_path / f"{name}.md" for name in ("wrong", "unread", "unset"))
+    unset.write_text(blocks.format(resource=f"{resource}\nSuite Setup    Opn Testbed For    x"), encoding="utf-8")
     wrong.write_text(blocks.format(resource=resource), encoding="utf-8")
     unread.write_text(blocks.format(resource=missing), encoding="utf-8")
-    problems = json.loads(check(tmp_path, "--json", "wrong.md", "unread.md").stdout)["problems"]
+    problems = json.loads(check(tmp_path, "--json", "wrong.md", "unread.md", "unset.md").stdout)["problems"]
     assert problems[0] == f"{unread}:5: Resource file '{missing}' does not exist."
-    assert [problem.partition(": ")[0] for problem in problems[1:]] == [str(wrong), f"{wrong}:13"]
+    others = [str(wrong), f"{wrong}:13", f"{wrong}:14", f"{unset}"]
+    assert [problem.partition(": ")[0] for problem in problems[1:]] == others
+    assert problems[-2].endswith("Did you mean: Lineproof.Search Throughput Of")
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,11 @@ def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, n
 
 
 def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
-    (found,) = compared((row(LOSES, (0.0,) * 7), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
+    none, to_nothing = (0.0,) * 7, LOSES.replace("2 %", "0 %")
+    (found,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
     assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+    assert state(row(to_nothing, none), row(to_nothing, none)) is Proven.NOTHING_PROVEN
+    assert state(row(to_nothing, none), row(to_nothing, (*none, 1e-5))) is Proven.NOT_COMPARED
 
 
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():

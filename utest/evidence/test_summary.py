@@ -29,6 +29,7 @@ from lineproof.evidence.summary import (
     summary_of,
 )
 from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial_record
+from support.made_runs import LOAD, Sentence, made_run
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
 
@@ -80,6 +81,8 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
     found = summarise(left(tmp_path / "b", interrupted="64b ≥ 1 Mpps"))
     assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
     assert next_command([found]).startswith(f"robot -v RESUME:{RUN}")
+    kept = made_run(tmp_path, "kept", Sentence(LOAD, expected="FAIL"))
+    assert next_command([summarise(kept)]) == "remove 'expect=' from T: the promise is kept"
 
 
 @pytest.mark.parametrize("judged_again", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,6 @@ def test_a_suite_without_an_open_testbed_fails_with_the_missing_lines(tmp_path: 
     found = robot_run.run(tmp_path, suite)
     assert found.status == 1, found.console
     assert found.message.startswith(f"{suite}: no testbed is open; ")
-    assert "Suite Setup    Open Testbed For    <platform>" in found.message
-    assert "FAIL:" not in found.message and "INCONCLUSIVE" not in found.message
-    assert "Traceback" not in found.console
 
 
 @pytest.mark.slow
@@ -79,7 +77,8 @@ def test_a_wrong_sentence_fails_its_own_test_alone_before_any_traffic_and_is_sai
     assert found.console.count("unit 'furlong'") == 1
     alone = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-t", "Wrong")
     assert alone.message == found.tests["Wrong"][1] and alone.console.count("unit 'furlong'") == 1
-    assert "Nothing was measured" in alone.console
+    assert "Nothing was measured: " in alone.console and re.findall("Evidence:|Next:", alone.console) == []
+    assert len(list(tmp_path.glob("results/*/allure/allurerc.json"))) == 2
 
 
 class Stuck:

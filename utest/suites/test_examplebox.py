@@ -59,6 +59,7 @@ def test_the_walk_through_shows_the_files_of_the_tree() -> None:
 
 
 def test_the_sentences_at_the_top_of_the_readme(tmp_path: Path):
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 500
     top = next(fence.text for fence in fences(ROOT / "README.md") if fence.language == "robotframework")
     (tmp_path / "top.robot").write_text(top, encoding="utf-8")
     plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "standard")

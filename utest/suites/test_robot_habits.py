@@ -74,15 +74,6 @@ def test_the_console_ends_with_counts_the_folder_and_the_page_and_verdicts_are_t
     assert statistics == {"verdict:fail": 1, "verdict:inconclusive": 1}
 
 
-def test_a_run_without_a_testbed_leaves_results_for_allure(tmp_path: Path) -> None:
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
-    found = robot_run.run(tmp_path, suite)
-    assert "Evidence:" not in found.console
-    assert "Nothing was measured: " in found.console and "Next: " not in found.console
-    (config,) = tmp_path.glob("results/*/allure/allurerc.json")
-    assert list(config.parent.glob("*-result.json"))
-
-
 def test_failed_tests_run_again_and_merged_name_the_evidence_of_both_runs(failed: tuple[Path, str]) -> None:
     folder, _ = failed
     words = ["--rerunfailed", "out/output.xml", "--output", "again.xml", "--log", "NONE", "--report", "NONE"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import get_args
 
@@ -53,10 +56,13 @@ def test_a_sentence_is_six_steps_that_pass_nothing_on_and_ends_with_its_picture(
         assert picture.message.startswith("<img ") and "<table" in table.message
 
 
+OBJECTS = r"\b[A-Z]\w+\(\w+=|<[\w.]+ object at|<lineproof|(?:Decimal|PosixPath|namespace)\(|: \[\]|\['"
+
+
 def test_nothing_that_people_read_has_a_python_object(netgate: robot_run.RobotRun, left: Path) -> None:
     read = [netgate.folder / "out" / "output.xml", *(left / "allure").iterdir()]  # log.html is made of output.xml
     text = html.unescape("".join([netgate.console, *(path.read_text(encoding="utf-8") for path in read)]))
-    assert re.findall(r"\b[A-Z]\w+\(\w+=|<[\w.]+ object at|PosixPath|: \[\]|\['", text) == []
+    assert re.findall(OBJECTS, text) == []
 
 
 def test_the_console_says_each_result_once_in_80_columns(netgate: robot_run.RobotRun) -> None:
@@ -81,6 +87,39 @@ def test_allure_has_few_small_files_of_a_test(left: Path) -> None:
             (step,) = test["steps"]
             assert {item["name"]: item["value"] for item in test["parameters"]}["promised"] == step["name"]
             assert [item["type"] for item in test["attachments"]] == ["image/svg+xml", "text/html"]
+
+
+CLICKS = """<script>
+const attached = () => [...document.querySelectorAll("button")].filter(one => /Trials|rate$/.test(one.innerText));
+setTimeout(() => attached().forEach(one => one.click()), 4000);
+setTimeout(() => {
+  const tables = [...document.querySelectorAll("iframe")].map(one => one.contentDocument.body.innerText);
+  const pictures = [...document.images].map(one => `a picture of ${one.naturalWidth} x ${one.naturalHeight}`);
+  document.body.innerText += [...tables, ...pictures].join(" ");
+}, 8000);
+</script></body>"""
+"""Opens what is attached to a test, as a reader does, and adds what its frame and picture show to the page's text."""
+
+
+def test_the_page_that_allure_makes_shows_a_test_with_what_is_attached(left: Path, tmp_path: Path) -> None:
+    allure, there = ["npx", "--offline", "--yes"], all(map(shutil.which, ("npx", "chromium")))
+    if not there or subprocess.run([*allure, "allure@3", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine has no 'chromium', no 'npx', or no Allure for it (npx --yes allure@3 --version)")
+    (documented,) = re.findall("^npx (.* generate .*)", (robot_run.ROOT / "docs" / "evidence.md").read_text(), re.M)
+    generate = shlex.split(documented.replace("results/<run id>", str(left)))
+    subprocess.run([*allure, *generate], cwd=tmp_path, capture_output=True, check=True)
+    index = tmp_path / "allure-report" / "index.html"
+    index.write_text(index.read_text(encoding="utf-8").replace("</body>", CLICKS), encoding="utf-8")
+    test = next(index.parent.glob("data/test-results/*.json"))
+    # the page asks for a script from elsewhere
+    options = ["--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files", f"--user-data-dir={tmp_path}"]
+    options += ["--headless", "--no-sandbox", "--virtual-time-budget=20000", "--dump-dom"]
+    command = ["chromium", *options, f"{index.as_uri()}#{test.stem}"]
+    page = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    text = re.sub(r"\s+", " ", html.unescape(re.sub("<(script|style).*?</\\1>|<.*?>", " ", page, flags=re.DOTALL)))
+    sentence = re.escape(json.loads(test.read_text(encoding="utf-8"))["parameters"][0]["value"])
+    assert re.search(f"Parameters .*promised {sentence} .*Test body .*{sentence} ", text)
+    assert re.search(rf"PASS: {sentence} .* trial ports intended .* 1 0 → 1 [\d,]{{6}}.* a picture of 900 x 412", text)
 
 
 def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
@@ -151,6 +190,7 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert any("runtime" in command for item in said if item["moment"] == "under load" for command in item["texts"])
     log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
     assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log
+    assert re.findall(OBJECTS, html.unescape(log)) == []
     # no trial of a verdict
     trials = (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()
     of_fail = [trial for trial in map(json.loads, trials) if trial["requirement"] == 2]

@@ -39,6 +39,7 @@ class Sentence:
     margin: tuple[float, float | None] | None = None
     finished: bool = True
     test: str = "T"
+    expected: str = "PASS"
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
@@ -85,7 +86,8 @@ def made_run(
             folder.add(record)
         times = {"started": known.started, "ended": known.started + 5.5}
         trials = tuple(range(1, len(sentence.figures) + 1))
-        changes = {"number": number, "verdict": sentence.verdict, "goal": goal, "trials": trials, **times, **common}
+        verdict = {"verdict": sentence.verdict, "expected": sentence.expected}
+        changes = {"number": number, **verdict, "goal": goal, "trials": trials, **times, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
         folder.add(requirement_record(**changes))

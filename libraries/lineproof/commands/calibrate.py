@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from .. import __version__
@@ -17,6 +16,7 @@ from ..core.goal import Goal
 from ..core.traffic.profiles import PAIRS, Profile
 from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError
+from ..evidence.document import Code, Document, Items, Note, Part, Section, as_text
 from ..files import check_writable
 from ..generators.base import Probe
 from ..methods.budget import duration_text
@@ -43,9 +43,6 @@ BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
 
 LATENCY_LOAD_RATIO = 0.5
 """Load for latency as a ratio of the lossless ceiling: no queue builds up."""
-
-
-_print = partial(print, flush=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         trex = plan.testbed.trex
         used = (trex.ports if trex else tuple(range(plan.testbed.generator.port_count)))[: 2 * arguments.pairs]
         for first, second in zip(used[::2], used[1::2], strict=True):
-            _print(f"A cable must go from the generator's port {first} to its port {second}, past the router.")
+            _print(Note(f"A cable must go from the generator's port {first} to its port {second}, past the router."))
     count = plan.testbed.pair_count
     if arguments.pairs > count:
         raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
@@ -109,18 +106,18 @@ def calibrate(
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
     count = len(profiles) * len(directions)
     words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
-    _print(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic.")
+    _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic."))
     session = Session.start(plan, bypass=True, say=say)
     try:
         session.generator.connect()
         if session.simulated:
-            _print(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator.")
+            _print(Note(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator."))
         _check_bypassed(session, pairs)
         try:
             for profile in profiles:
                 for bidirectional in directions:
                     ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
-                    _print(_line(ceilings[-1]))
+                    _print(Note(_line(ceilings[-1])))
         finally:
             if ceilings:
                 content = Calibration(
@@ -133,7 +130,7 @@ def calibrate(
                     versions=dict(session.generator.versions),
                     ceilings=tuple(ceilings),
                 )
-                _print(f"kept in {write_calibration(calibrations, content)}")
+                _print(Code(f"kept in {write_calibration(calibrations, content)}"))
     finally:
         session.close()
 
@@ -162,7 +159,7 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
         traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
         latency = own_latency(traffic.measure(load, duration))
     except LineproofError as error:  # these frames, or its card, have no probes
-        _print(f"  latency of {profile.name} is not known: {error}")
+        _print(f"latency is not known: {error}")
     steal = steal_percent(before, cpu_times())
     names = ("line", "offered", "lossless", "received")
     return CeilingEntry(
@@ -189,14 +186,14 @@ def _watch(session: Session, pps: float, terms: CharacterisationTerms) -> Watch:
     """Watch how often the generator loses frames itself at *pps*, and how many in the worst trial."""
     goal, series = session.plan.goal, TrialSeries(session.traffic.measure, terms)
     trials, seconds = watch_trials(goal), goal.final_trial_duration
-    _print(f"  watching it for {_watch_text(goal)} at {si(pps, 'pps')}")
+    _print(f"watching it for {_watch_text(goal)} at {si(pps, 'pps')}")
     try:
         done = [series.run(Load(pps), seconds, is_measured) for _ in range(trials)]
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be watched: {error}") from error
     lost = [max(row.lost for row in trial.outcome.directions) for trial in done]
     lossy, most = sum(frames > 0 for frames in lost), max(lost)
-    _print(f"  it lost frames itself in {lossy} of {trials} trials{f', {most} frames in the worst' if most else ''}")
+    _print(f"it lost frames itself in {lossy} of {trials} trials{f', {most} frames in the worst' if most else ''}")
     return Watch(
         goal=goal.goal,
         load_pps=round(pps, 3),
@@ -215,7 +212,7 @@ def _print_trial(trial: Trial) -> None:
     own = (Fault.UNDER_OFFERED, Fault.UNTIMED)
     problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault not in own)
     load, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
-    _print(f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}")
+    _print(f"trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}")
 
 
 def _line(found: CeilingEntry) -> str:
@@ -226,3 +223,8 @@ def _line(found: CeilingEntry) -> str:
         f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
         f" {steal_text(found.steal_percent)}"
     )
+
+
+def _print(part: str | Part) -> None:
+    shown = Items([part]) if isinstance(part, str) else part
+    print(as_text(Document("", [Section("", [shown])])), end="", flush=True)

@@ -34,7 +34,9 @@ from .arguments import add_json, add_variables, print_lines
 _NAMES_A_FILE = re.compile(r"/.*?: ")
 
 _ROBOTS_ERROR = re.compile(r"Error in file '(?P<file>.*)' on line (?P<line>\d+): (?P<text>.*)", re.DOTALL)
-_HEADINGS = ("Parent suite setup failed:", "Setup failed:", "Several failures occurred:")
+_SUITE_SETUP = "Parent suite setup failed:"
+_HEADINGS = (_SUITE_SETUP, "Setup failed:", "Several failures occurred:")
+_MEANT = "\n    "  # in Robot's messages before each name that is like a wrong one
 _NO_KEYWORD = re.compile(r"(?:\d+\) )?No keyword with name '.*' found\.")
 
 _IGNORED = "is not read; a file's name must end in .yaml"
@@ -223,18 +225,22 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
     broken = set[str]()
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
-            text = message.text or ""
+            text = (message.text or "").replace(_MEANT, " ")
             if named := _ROBOTS_ERROR.fullmatch(text):
                 broken.add(named["file"])
                 text = f"{place(named['file'], int(named['line']))}: {named['text']}"
             yield text
     for suite in tree.iter("suite"):
+        source = suite.get("source") or ""
         for test in suite.findall("test"):
-            status, source = test.find("status"), suite.get("source") or ""
+            status = test.find("status")
             if status is None or status.get("status") != "FAIL":
                 continue
             where = f"{place(source, int(test.get('line') or 0))}: test '{test.get('name')}': "
-            lines = [line for line in (status.text or "").splitlines() if line.strip() and line not in _HEADINGS]
+            text = (status.text or "").replace(_MEANT, " ")
+            if text.startswith(_SUITE_SETUP):  # it fails every test of the suite
+                where = f"{source}: suite setup: "
+            lines = [line for line in text.splitlines() if line.strip() and line not in _HEADINGS]
             # a keyword is not there because its resource could not be read
             lines = [line for line in lines if source not in broken or not _NO_KEYWORD.match(line)]
             yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)

@@ -42,12 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
         shown = Section("ministat", [Code(_ministat(compared))])
         document = replace(document, sections=[*document.sections, shown])
     print_document(document, arguments)
-    return 2 if compared.problems else int(compared.count(Proven.WORSE) > 0)
+    return 2 if compared.problems else int(bool(document.data["worse"]))
 
 
 def comparison(compared: RunComparison) -> Document:
     """Return each sentence of runs beside the same of earlier ones."""
-    worse, unsure, left = map(compared.count, (Proven.WORSE, Proven.UNSURE, Proven.NOT_COMPARED))
+    states = [sentence.state for sentence in compared.sentences]
+    worse, unsure, left = map(states.count, (Proven.WORSE, Proven.UNSURE, Proven.NOT_COMPARED))
     more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
     more += f"; {left} not compared" if left else ""
     sentences = sorted(compared.sentences, key=lambda sentence: list(Proven).index(sentence.state))

@@ -208,10 +208,6 @@ class RunComparison:
         """Return whether any run has one."""
         return any(pair.before for pair in self.pairs)
 
-    def count(self, state: Proven) -> int:
-        """Return how many sentences are in *state*."""
-        return sum(sentence.state is state for sentence in self.sentences)
-
     def document(
         self,
         title: str,
@@ -299,9 +295,16 @@ def compare_sentences(sentences: Iterable[ComparedSentence], rule: ComparisonRul
         if before.search is not None and after.search is not None and (before.is_carried or after.is_carried):
             _compare_margins(sentence, before.search, after.search)
             continue
+        if min(len(before.sample), len(after.sample)) < 2:  # one trial decided, so there is no spread
+            ratio = after.sample[-1] / before.sample[-1] - 1
+            sentence.change = CandidateChange(ratio, ratio, ratio, rule.confidence)
+            continue
         test, threshold = compare(before.sample, after.sample, rule.confidence), after.record.requirement.threshold
         # a share of next to nothing is no measure
         scale = threshold.number if threshold.unit is Unit.PERCENT or not test.reference.mean else 0
+        if not scale and not test.reference.mean:  # nothing was lost in both
+            sentence.change = CandidateChange(0.0, 0.0, 0.0, rule.confidence)
+            continue
         tests.append((sentence, test.relative_to(scale or None, rule.allowed), "the threshold" if scale else BASELINE))
     levels = holm_levels([change.p for _, change, _ in tests], 1 - rule.confidence)
     for (sentence, change, of), level in zip(tests, levels, strict=True):
@@ -320,6 +323,15 @@ def _compare_margins(sentence: ComparedSentence, old: MarginRecord, new: MarginR
     ]
     if unfinished and sentence.state is not Proven.WORSE and (low is None or low < -sentence.rule.allowed):
         sentence.change, sentence.why_not = None, "; ".join(unfinished)
+
+
+def _is_beyond_repair(before: SentenceRow, after: SentenceRow) -> bool:
+    """Return whether a throughput failed in both, and lost so much more that the rest of a budget could not undo it."""
+    record, verdicts = after.record, {before.record.verdict, after.record.verdict}
+    if before.lost is None or after.lost is None or not record.requirement.quantity.threshold_is_load:
+        return False
+    forgiven = float(record.goal_terms["budget"] * record.goal_terms["forgiven"])
+    return verdicts == {"FAIL"} and after.lost - before.lost > forgiven
 
 
 def _why_not(sentence: ComparedSentence) -> str:
@@ -346,9 +358,9 @@ def _why_not(sentence: ComparedSentence) -> str:
         if endless := sum(not math.isfinite(value) for value in row.sample):
             return f"{endless} of {len(row.sample)} trials of {name} have no upper bound"
     counts = len(before.sample), len(after.sample)
-    if min(counts) < 2:
+    if min(counts) < 2 and not _is_beyond_repair(before, after):
         return f"{counts[0]} and {counts[1]} figures, too few to compare: expected 2 in each run"
-    if not old.requirement.threshold.number and not math.fsum(before.sample):
+    if not old.requirement.threshold.number and not math.fsum(before.sample) and math.fsum(after.sample):
         return "both the baseline and the threshold are 0: there is nothing to relate a change to"
     return ""
 

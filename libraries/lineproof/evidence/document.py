@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,8 +144,9 @@ def verdict_cell(verdict: str) -> Cell:
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def as_text(document: Document, width: int = 100) -> str:
-    """Return *document* for a terminal of *width* columns. Only what is copied, and one word, may be longer."""
+def as_text(document: Document, width: int = 0) -> str:
+    """Return *document* in *width* columns (0: the terminal's, or 100). What is copied, and one word, may be longer."""
+    width = width or shutil.get_terminal_size((100, 24)).columns
     lines = list(filter(None, [*_wrapped(document.title, width), SIMULATED * document.simulated]))
     for section in document.sections:
         lines += ["", *filter(None, _wrapped(section.title, width)), *_text_of_parts(section.parts, width)]

@@ -61,14 +61,16 @@ def answer_of(compared: RunComparison) -> Answer:
 
 
 def answer_to(sentence: ComparedSentence) -> Answer:
-    """Return the answer to a sentence: its own verdict, and where that is PASS what its baseline proves."""
+    """Return the answer to a sentence: as its own verdict counts, and where that is a PASS what its baseline proves."""
     record = sentence.after.record
     own = Answer[record.counts_as]
-    if {own.name, record.verdict} != {"PASS"} or sentence.before is None or not sentence.comparable:
+    if own is not Answer.PASS or sentence.before is None or not sentence.comparable:
         return own
     if sentence.state is Proven.WORSE:
         return Answer.FAIL
-    return Answer.INCONCLUSIVE if sentence.state in (Proven.UNSURE, Proven.NOT_COMPARED) else own
+    # an expected FAIL that one trial decided may have nothing to compare
+    is_unsure = record.verdict == "PASS" and sentence.state in (Proven.UNSURE, Proven.NOT_COMPARED)
+    return Answer.INCONCLUSIVE if is_unsure else own
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -94,9 +96,10 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     for own, sentence in answered:
         record = sentence.after.record
         cells = sentence.cells(heading) if compared.has_baseline else sentence.after.cells(heading)
-        # people see it where it is not the verdict: a PASS that is proven worse than its baseline
-        rows.append(cells | {Column("answer", left=True): verdict_cell("" if own.name == record.verdict else own.name)})
-        messages += [Folded.of(record.message)] if record.counts_as != "PASS" else []
+        # people see it where it is not the verdict, as of a PASS that is proven worse than its baseline
+        counts_as = verdict_cell("" if own.name == sentence.after.verdict.text else own.name)
+        rows.append(cells | {Column("counts as", left=True): counts_as})
+        messages += [Folded.of(record.outcome)] if record.counts_as != "PASS" else []
     data: dict[str, object] = {
         "answer": answer.name,
         "exit_status": answer.value,
@@ -127,7 +130,7 @@ def junit(compared: RunComparison) -> bytes:
             ElementTree.SubElement(properties, "property", name=name, value=visible(value))
         for sentence in pair.sentences:
             record = sentence.after.record
-            why = sentence.proven if record.verdict == "PASS" else record.message
+            why = sentence.proven if record.counts_as == "PASS" else record.outcome
             name, seconds = f"{record.test}: {record.sentence}", record.ended - record.started
             _case(suite, name, answer_to(sentence), why, f"{sentence.figures}\n{sentence.proven}".strip(), seconds)
     if compared.problems:

@@ -209,6 +209,12 @@ class RequirementRecord(RunRecord):
         return self.verdict if self.expected == "PASS" else "INCONCLUSIVE"
 
     @property
+    def outcome(self) -> str:
+        """The message, of a sentence whose test expects another verdict that of the test."""
+        is_wanted = self.expected in ("PASS", self.verdict)
+        return self.message if is_wanted else unexpected(self.sentence, self.message, self.expected)
+
+    @property
     def tries(self) -> tuple[Try, ...]:
         """Verdicts of other runs on the same sentence, goal and router, in order, and its own last."""
         odds = self.evidence[0] if self.evidence else 1.0
@@ -407,6 +413,13 @@ class Manifest(Record):
     files: Mapping[str, Digest]
     derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
+
+
+def unexpected(sentence: str, message: str, expected: str) -> str:
+    """Return the message of a test that expects another verdict than its sentence has, and what to do about it."""
+    first = message.partition("\n")[0]
+    remedy = f"\n  the promise is kept: remove expect={expected}" if first.startswith("PASS") else ""
+    return f"INCONCLUSIVE: {sentence}: {expected} was expected\n  {first}{remedy}"
 
 
 def measured(promise: Promise, trial: Trial) -> float | None:

@@ -210,13 +210,15 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
 
 
 def next_command(runs: Sequence[RunSummary]) -> str:
-    """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
+    """Return how to go on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
-        name = run.run.path.name
-        if run.incomplete or any(row.record.counts_as == Ruling.INCONCLUSIVE.value for row in run.rows):
+        name, records = run.run.path.name, [row.record for row in run.rows]
+        if run.incomplete or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
             if run.tables:
                 return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
             return f"robot -v RESUME:{name}, the options of that run, and the suite {run.suite or 'that it was'}"
+        if kept := [record.test for record in records if record.verdict == "PASS" != record.counts_as]:
+            return f"remove 'expect=' from {', '.join(kept)}: the promise is kept"
     return ""
 
 

@@ -27,7 +27,7 @@ from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
-from ..evidence.records import RequirementRecord, TrialRecord
+from ..evidence.records import RequirementRecord, TrialRecord, unexpected
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summary, summary_of
@@ -279,8 +279,7 @@ class AcceptanceKeywords(Component):
             logger.info(message)
             add_to_test_message(narrow("\n  ".join([self._line(), *judged.more])))
         elif judged.expected != Ruling.PASS.value:
-            first, _, _ = verdict.message.partition("\n")
-            raise Inconclusive(narrow(f"INCONCLUSIVE: {sentence}: {judged.expected} was expected\n  {first}"))
+            raise Inconclusive(narrow(unexpected(sentence, verdict.message, judged.expected)))
         else:
             raise (SlaFailure if ruling is Ruling.FAIL else Inconclusive)(message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -96,4 +95,4 @@ def closing_words(execution: Path, alone: bool, closed: Mapping[Path, RunSummary
         for section in document.sections
     ]
     document = replace(document, sections=sections)
-    return f"\n{as_text(document, shutil.get_terminal_size().columns)}"
+    return f"\n{as_text(document)}"

@@ -99,17 +99,11 @@ def check_values(values: Mapping[str, Any]) -> None:
         raise _wrong("RESUME", run, "expected the name of a run's folder in the results")
     if calibrations := values.get("CALIBRATIONS"):
         require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
-    results = values.get("RESULTS")
-    if results and (there := _nearest(Path(str(results)).absolute())) is not None and not is_folder(there):
-        raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
-
-
-def _nearest(path: Path) -> Path | None:
-    """*path*, or the nearest above it that exists."""
-    try:
-        return next((each for each in (path, *path.parents) if each.exists()), None)
-    except OSError:
-        return path
+    if results := values.get("RESULTS"):
+        path = Path(str(results)).absolute()
+        there = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not is_folder(there):
+            raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
 
 
 def _wrong(name: str, value: object, expected: str) -> ConfigError:

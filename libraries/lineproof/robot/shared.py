@@ -115,10 +115,7 @@ class Shared:
     def session(self) -> Session:
         """The open session. Raises ConfigError with the lines that the suite lacks."""
         if not self.opened:
-            raise ConfigError(
-                NO_TESTBED,
-                BuiltIn().get_variable_value("${SUITE SOURCE}"),
-            )
+            raise ConfigError(NO_TESTBED, BuiltIn().get_variable_value("${SUITE SOURCE}"))
         return self.opened[-1][1]
 
     @property
