@@ -56,7 +56,7 @@ def explanation(
     for rule in RULES:
         if rule.needs(seen):
             sure = rule.sure if isinstance(rule.sure, Confidence) else rule.sure(seen)
-            return Explanation(rule.name, rule.sentence(seen), seen.figures(), sure, rule.remedy)
+            return Explanation(rule.name, rule.sentence(seen), sure, rule.remedy)
     return None
 
 
@@ -235,13 +235,6 @@ class Evidence:
     ledger: Ledger
     facts: RouterFacts
     load: UnderLoad
-
-    def figures(self) -> dict[str, float]:
-        """Return the figures that most rules look at; those that were not read are missing."""
-        counts = {"lost": self.lost, "dropped_on_leaving": self.left, "backlog_full": self.backlogged()}
-        if self.workers:
-            counts |= {"workers": len(self.workers), "busy_workers": len(self.busy), "idle_workers": len(self.idle)}
-        return {name: float(count) for name, count in counts.items()}
 
     # -- where the frames were lost
 
@@ -465,7 +458,8 @@ class Evidence:
         if not (self.no_time() and self.idle):
             return ""
         most = max(self.workers[name] for name in self.idle)
-        return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers at most {most:.0%}"
+        idle = "idle" if most < 0.005 else f"at most {most:.0%} busy"
+        return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers {idle}"
 
     def has_time(self) -> bool:
         """Return whether frames are lost on arrival while every worker has time left."""
