@@ -51,7 +51,7 @@ class Value:
 
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
-            return f"{self.number:g}{self.unit.value}"
+            return f"{self.number:.9g}{self.unit.value}"
         if self.unit in RATE_UNITS:
-            return si(self.number, self.unit.value, 6)
-        return f"{self.number:g} {self.unit.value}"
+            return si(self.number, self.unit.value, 9)
+        return f"{self.number:.9g} {self.unit.value}"
