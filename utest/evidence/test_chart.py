@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds
 from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled
-from lineproof.robot.under_load import COLOURS
+from lineproof.robot.flame_graph import COLOURS
 from support.pictures import words
 
 EVIL = "</text><script>alert('$x$ & \"y\"')</script>]]>\x1b[31m"

@@ -50,7 +50,7 @@ from lineproof.evidence.document import (
     as_text,
     verdict_cell,
 )
-from lineproof.evidence.forms import ledgers_document, machine_document, trials_document
+from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
 from lineproof.evidence.gate import gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
@@ -66,7 +66,6 @@ from lineproof.generators.base import GeneratorPort
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.methods.search import CapacityBounds, SearchResult
 from lineproof.robot import procedures
-from lineproof.robot.under_load import under_load_document
 from lineproof.studies.forms import document as study_document
 from lineproof.studies.page import drawn
 from lineproof.studies.results import results_of

@@ -1,4 +1,4 @@
-"""Rates show counts with their units, and a run keeps the stacks of its router."""
+"""A run keeps the stacks of its router."""
 
 from __future__ import annotations
 
@@ -8,32 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
-
 from lineproof.core.quantity import Requirement
 from lineproof.core.under_load import SampledStacks, UnderLoad
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.rates import direction_rows, percent
-from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, UnderLoadRecord
-from support.evidence_builders import LINK, trial
-
-SMALL = sent_profile("64b", 64.0)
-
-
-def test_rates_of_a_late_trial_are_over_the_elapsed_time():
-    (row,) = direction_rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL.mean_size, LINK)
-    assert row.offered.pps == pytest.approx(250_000)
-    assert row.intended.pps == pytest.approx(1e6)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "words"), [(0, "0 %"), (0.142, "14.20 %"), (1, "100.00 %"), (1e-5, "0.001 %"), (1e-9, "1.0e-07 %")]
-)
-def test_small_losses_keep_their_digits(ratio, words):
-    assert percent(ratio) == words
-
 
 FOUND = UnderLoad(
     3e6, 3e6, 2e6, unread={"x": "why"}, sampled=SampledStacks(2.0, {"main;a;b": 30, "main;a": 50, "main;c": 20}, 1)

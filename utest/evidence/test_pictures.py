@@ -15,6 +15,7 @@ from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence.chart import AREAS
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from support.evidence_builders import requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
@@ -72,7 +73,7 @@ def test_rates_are_labelled() -> None:
         "forwarded 0 → 1 | forwarded 1 → 0 | lost",
         "never sent by the generator",
         "≥ 0.9 Mpps in total",
-        "−2.50 %",
+        "−2.5 %",
         "rate [Mpps]",
         "line rate of one direction: 14.88 Mpps",
     ):
@@ -99,6 +100,15 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked
     scale = re.compile(r'<text x="73.00"[^>]*>([^<]*)</text>')
     assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good)) != []
     assert f"{HATCHED}hatch-45-" in picture(sentence, *good, wild)
+
+
+@pytest.mark.parametrize("asked", ["≥ 1 Mpps", "forwards ≥ 1 Mpps at 1 Mpps", "latency p99 ≤ 50 µs at 1 Mpps"])
+def test_of_what_was_not_decided_both_ends_are_drawn_and_no_bar(asked: str) -> None:
+    record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE")
+    svg = sentence_plot(record, [measured(1, FLAP)], "a title")
+    assert "between both ends" in words(svg) and not {area.colour for area in AREAS} & {
+        box[1] for box in BOX.findall(svg)
+    }
 
 
 # -- latency and recovery ----------------------------------------------------------------------------------------------

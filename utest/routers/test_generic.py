@@ -14,8 +14,8 @@ from lineproof.config import validate_config
 from lineproof.core.causes import Role, Stage
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.document import as_text
+from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
-from lineproof.robot.under_load import under_load_document
 from lineproof.routers import make_router
 from lineproof.routers.base import Side
 from lineproof.routers.command_file import SIDE_WORDS, CommandFile, read_command_file

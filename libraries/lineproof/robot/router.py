@@ -15,12 +15,12 @@ from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
 from ..evidence.document import as_html
-from ..evidence.forms import machine_document
+from ..evidence.forms import machine_document, under_load_document
 from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
+from .flame_graph import flame_graph
 from .shared import Component, show_document
-from .under_load import flame_graph, under_load_document
 
 
 class RouterKeywords(Component):

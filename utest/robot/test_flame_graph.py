@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
-from lineproof.robot.under_load import MOST_ROWS, flame_graph
+from lineproof.robot.flame_graph import MOST_ROWS, flame_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}
