@@ -16,7 +16,6 @@ from ..core.under_load import UnderLoad
 from ..core.verdict import where_lost
 from ..units import Rate, counted, si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
-from .rates import trial_name
 from .records import RequirementRecord
 
 # -- trials ------------------------------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def _state(row: _Direction, notes: Mapping[str, str]) -> Cell:
 
 
 _TRIALS: Mapping[Column, Callable[[_Direction], Cell | str]] = {
-    Column("trial"): lambda row: trial_name(row.trial),
+    Column("trial"): lambda row: str(row.trial.number or "warm-up"),
     Column("ports"): lambda row: f"{row.counts.tx_port} → {row.counts.rx_port}",
     Column("intended", "frames"): lambda row: f"{row.counts.intended:,}",
     Column("offered", "frames"): lambda row: f"{row.counts.offered:,}",
@@ -168,8 +167,6 @@ def _frames_row(name: str, numbers: Sequence[int | None], note: str = "", mark: 
 
 # -- a router under load ----------------------------------------------------------------------------------------------
 
-_MOST_NODES, _MOST_THREADS = 6, 4
-
 
 def under_load_document(load: UnderLoad, title: str, simulated: bool = False) -> Document:
     """Return the router's readings around some seconds of traffic."""
@@ -183,8 +180,7 @@ def under_load_document(load: UnderLoad, title: str, simulated: bool = False) ->
             Column("vectors/call"): _read(worker.vectors_per_call, ".4g"),
             Column("cycles/packet"): _read(worker.cycles_per_packet, ".4g"),
             Column("nodes by share of the core", left=True): ", ".join(
-                f"{node.name} {_share(node.share)} ({_read(node.clocks, '.4g')} clocks)"
-                for node in worker.nodes[:_MOST_NODES]
+                f"{node.name} {_share(node.share)} ({_read(node.clocks, '.4g')} clocks)" for node in worker.nodes[:6]
             ),
         }
         for worker in load.workers
@@ -197,7 +193,7 @@ def under_load_document(load: UnderLoad, title: str, simulated: bool = False) ->
             Column("steal"): _share(cpu.steal),
             Column("frames/s"): _read(cpu.packets_per_s, ",.0f"),
             Column("threads", left=True): ", ".join(
-                f"{name} {_share(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS]
+                f"{name} {_share(share)}" for name, share in list(cpu.threads.items())[:4]
             ),
         }
         for cpu in load.cpus

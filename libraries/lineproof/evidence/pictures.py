@@ -19,7 +19,6 @@ from ..core.units import RATE_UNITS
 from ..units import line_rate_pps, si
 from . import chart
 from .chart import AREAS, SIGNS, Chart, Part, columns, scaled, valued
-from .rates import is_set_aside, trial_name
 from .records import RequirementRecord
 
 
@@ -43,7 +42,7 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     """Return the figures of each trial, as far as they are known, beside the promise; both ends, if it is open."""
     promise, limit, is_open = record.promise, record.requirement.threshold.number, record.verdict == "INCONCLUSIVE"
     unknown = {promise.quantity.title or promise.quantity.name: UNKNOWN} if is_open else {}
-    aside = [is_set_aside(trial) and not is_open for trial in trials]
+    aside = [trial.is_set_aside and not is_open for trial in trials]
     known = [promise.quantity.charted(promise, trial) or unknown for trial in trials]
     charted = [{} if spoilt else figures for figures, spoilt in zip(known, aside, strict=True)]
     signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
@@ -74,7 +73,7 @@ _SET_ASIDE = Part(math.inf, "set aside: spoilt by the testbed", chart.ASIDE)
 
 
 def _of_trials(trials: Sequence[Trial], more: str = "") -> chart.Axis:
-    return columns(f"trial{more}", list(map(trial_name, trials)))
+    return columns(f"trial{more}", [str(trial.number) for trial in trials])
 
 
 def _promised(record: RequirementRecord) -> str:
@@ -98,7 +97,7 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
         own = list(enumerate(trial.outcome.directions))
         groups = [own] if record.promise.in_total else [[row] for row in own]
         drawn = [_rate_bar(trial, group, needed) for group in groups]
-        drawn = [([_SET_ASIDE], 0.0, "")] if is_set_aside(trial) else drawn
+        drawn = [([_SET_ASIDE], 0.0, "")] if trial.is_set_aside else drawn
         bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
     line_rate = line_rate_pps(link_bps, record.mean_size)
     most = max([promised, *filter(math.isfinite, (_end(bar[3]) for bar in bars))])
@@ -147,7 +146,7 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
 
     What is later than the limit, which is the end of a column, is hatched. The last column: what was lost.
     """
-    shown, statistic = [trial for trial in trials if not is_set_aside(trial)], record.promise.statistic
+    shown, statistic = [trial for trial in trials if not trial.is_set_aside], record.promise.statistic
     counts: dict[str, Counter[float]] = {}
     for count in (count for trial in shown for count in trial.outcome.latency):
         if spread := count.spread():

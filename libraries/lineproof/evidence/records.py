@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ..core.bounds import UNKNOWN
 from ..core.doubts import OwnPart
 from ..core.explanation import Why
 from ..core.frame_sizes import FrameSizes
@@ -35,7 +34,6 @@ from ..json_text import parse_json
 from ..session.bench import Reading
 from ..units import apart
 from ..visible import shortened
-from .rates import is_set_aside
 from .recorded_sentence import recorded_requirement
 
 Id = Annotated[str, Field(min_length=1)]
@@ -409,16 +407,3 @@ class Manifest(Record):
     files: Mapping[str, Digest]
     derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
-
-
-def measured(promise: Promise, trial: Trial) -> float | None:
-    """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known.
-
-    Infinite where it has no end.
-    """
-    if not trial.outcome.directions or is_set_aside(trial):
-        return None
-    bounds = promise.quantity.shown(promise, [trial])
-    if bounds == UNKNOWN:
-        return None
-    return bounds.low if promise.quantity.at_least else bounds.high

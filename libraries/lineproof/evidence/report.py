@@ -171,8 +171,8 @@ def _bar(row: SentenceRow, scale: float) -> str:
     picture, middle, thick = SvgPicture(wide, high, row.margin_text), wide / 2, high - 2 * top
     ends = [max(-1.0, min(1.0, end / scale)) for end in row.margin]
     sure = 0.0 if row.ends or ends[0] < 0 < ends[1] else min(ends, key=abs)
-    known, unsure = ("#1f7a3f", "#a8d5b7") if ends[0] >= 0 else ("#b3261e", "#ecb4b0")
-    known, unsure = ("#8a6d1a", "#e8d9a8") if row.ends else (known, unsure)
+    known, unsure = ("#1f7a3f", "#93c9a5") if ends[0] >= 0 else ("#b3261e", "#e29a95")
+    known, unsure = ("#8a6d1a", "#dcc272") if row.ends else (known, unsure)
     picture.rectangle(0, top, wide, thick, "#eef1f4")
     start = ends[0] if row.ends else 0.0
     for begin, end, colour in ((start, ends[0], unsure), (start, ends[1], unsure), (0.0, sure, known)):

@@ -15,14 +15,14 @@ from functools import cached_property
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.phrases import difference, percent
+from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
-from .rates import is_set_aside
 from .recorder import ABOUT
-from .records import MarginRecord, RequirementRecord, measured
+from .records import MarginRecord, RequirementRecord
 from .run import RecordedRun
 
 NOTHING, NOT_SEARCHED = "–", "not searched"
@@ -181,13 +181,21 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
     for record in run.requirements:
         trials = tuple(record.known_of(one.trial) for one in run.trials_by_number.get(record.number, ()))
         judged = [trial for trial in trials if trial.number]
-        counted = [trial for trial in judged if not is_set_aside(trial)]
+        counted = [trial for trial in judged if not trial.is_set_aside]
         figures = (measured(record.promise, trial) for trial in counted)
         sample = tuple(figure for figure in figures if figure is not None)
         lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
         aside = len(judged) - len(counted)
         made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), trials))
     return tuple(made)
+
+
+def measured(promise: Promise, trial: Trial) -> float | None:
+    """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known."""
+    bounds = promise.quantity.shown(promise, [trial]) if trial.outcome.directions else UNKNOWN
+    if bounds == UNKNOWN:
+        return None
+    return bounds.low if promise.quantity.at_least else bounds.high
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
