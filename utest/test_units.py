@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.units import Layer, Rate, apart, bits, l1_bits, l2_bits, line_rate_pps, parse_link_speed, si
+from lineproof.units import Layer, Rate, apart, bits, line_rate_pps, parse_link_speed, si
 
 
 @pytest.mark.parametrize(
@@ -15,14 +15,7 @@ def test_line_rates_match_the_published_ones(link: float, size: float, pps: floa
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [
-        (14_880_952, "14.88 Mpps"),
-        (999_999, "1 Mpps"),
-        (999.9, "999.9 pps"),
-        (5e6, "5 Mpps"),
-        (622_980, "623 kpps"),
-        (0, "0 pps"),
-    ],
+    [(14_880_952, "14.88 Mpps"), (999_999, "1 Mpps"), (999.9, "999.9 pps"), (622_980, "623 kpps"), (0, "0 pps")],
 )
 def test_si_prefixes_and_digits(value: float, text: str):
     assert si(value, "pps") == text
@@ -48,11 +41,7 @@ def test_line_rate_is_100_per_cent_and_20_bytes_more_on_l1(size: float, link: fl
     rate = Rate(line_rate_pps(link, size), size, link)
     assert rate.percent == pytest.approx(100)
     assert rate.l2_bps < rate.l1_bps == pytest.approx(link)
-    assert (
-        bits(size, Layer.L1) - bits(size, Layer.L2)
-        == pytest.approx(l1_bits(size) - l2_bits(size))
-        == pytest.approx(160)
-    )
+    assert bits(size, Layer.L1) - bits(size, Layer.L2) == pytest.approx(160)
 
 
 @pytest.mark.parametrize(("text", "bps"), [("10 Gbps", 1e10), ("2.5 Gbit/s", 2.5e9), ("100Mbps", 1e8)])

@@ -74,7 +74,6 @@ def test_rates_are_labelled() -> None:
         "never sent by the generator",
         "≥ 0.9 Mpps in total",
         "−2.5 %",
-        "rate [Mpps]",
         "line rate of one direction: 14.88 Mpps",
     ):
         assert expected in shown, shown

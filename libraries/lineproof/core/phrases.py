@@ -15,7 +15,8 @@ from .trial import DirectionCount, Trial
 
 def percent(ratio: float, limit: float = 0.0) -> str:
     """Return a ratio as per cent with three digits; a small loss is never shown as 0, nor one beyond *limit* as it."""
-    return f"{_digits(100 * ratio, 100 * limit)} %"
+    short = f"{apart(100 * ratio, 100 * limit, 3):.9g}"
+    return f"{f'{float(short):.14f}'.rstrip('0') if 'e-' in short else short} %"
 
 
 def difference(ratio: float, rounded: Callable[[float], int] = round, digits: int = 3) -> str:
@@ -56,12 +57,6 @@ def proven(bounds: Bounds, ruling: Ruling, limit: Limit, text: Callable[[float],
 def median_words(trials: Sequence[Trial]) -> str:
     """Return the words that follow a figure that is the median of several *trials*."""
     return f" (median of {len(trials)} trials)" if len(trials) > 1 else ""
-
-
-def _digits(number: float, other: float = 0.0) -> str:
-    """Return three digits of *number*, or so many that it is not shown as *other*, without an exponent."""
-    short = f"{apart(number, other, 3):.9g}"
-    return f"{float(short):.14f}".rstrip("0") if "e-" in short else short
 
 
 def rate_words(pps: float, promise: Promise) -> str:

@@ -48,9 +48,10 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
     ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high)]
     low, high = (chosen([limit, *filter(math.isfinite, ends)]) for chosen in (min, max))
+    across = columns("trial", [str(trial.number) for trial in trials])
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
     name, start = promise.quantity.title or promise.quantity.name, low - room if low < 0 else max(0.0, low - room)
-    plot = Chart(title, _of_trials(trials), scaled(name, promise.unit.value, high + room, start), simulated)
+    plot = Chart(title, across, scaled(name, promise.unit.value, high + room, start), simulated)
     worse = -math.inf if record.requirement.at_least else math.inf
     plot.area((-math.inf, math.inf), (limit, worse), chart.WORSE, "breaks the promise")
     plot.limit(limit, _promised(record))
@@ -70,10 +71,6 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
 
 
 _SET_ASIDE = Part(math.inf, "set aside: spoilt by the testbed", chart.ASIDE)
-
-
-def _of_trials(trials: Sequence[Trial], more: str = "") -> chart.Axis:
-    return columns(f"trial{more}", [str(trial.number) for trial in trials])
 
 
 def _promised(record: RequirementRecord) -> str:
@@ -100,8 +97,10 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
         drawn = [([_SET_ASIDE], 0.0, "")] if trial.is_set_aside else drawn
         bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
     line_rate = line_rate_pps(link_bps, record.mean_size)
-    most = max([promised, *filter(math.isfinite, (_end(bar[3]) for bar in bars))])
-    across = _of_trials(trials, f" (line rate of one direction: {si(line_rate, 'pps')})")
+    most = max([promised, *filter(math.isfinite, (sum(part.size for part in bar[3]) for bar in bars))])
+    across = columns(
+        f"trial (line rate of one direction: {si(line_rate, 'pps')})", [str(trial.number) for trial in trials]
+    )
     plot = Chart(title, across, scaled("rate", "pps", 1.12 * most or line_rate), simulated)
     for column, number, of, parts, *_ in bars:
         plot.bar(plot.beside(column, number, of), parts, of)
@@ -110,10 +109,6 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
     for column, number, of, _, end, came in bars:
         plot.label(plot.beside(column, number, of), end, came, of)
     return plot.svg()
-
-
-def _end(parts: Sequence[Part]) -> float:
-    return math.fsum(part.size for part in parts)
 
 
 def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: float) -> tuple[list[Part], float, str]:
@@ -127,7 +122,7 @@ def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: 
         parts.append(Part(forwarded, f"forwarded {row.tx_port} → {row.rx_port}", AREAS[number % len(AREAS)]))
         lost += row.offered / seconds - forwarded
         unsent += max(0.0, row.intended / trial.outcome.duration - row.offered / seconds)
-    forwarded = _end(parts)
+    forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
     parts += [Part(missing, "lost", chart.LOST)] if missing else []
     parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []

@@ -26,7 +26,7 @@ from .pictures import sentence_plot
 from .records import RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
-from .sentence_rows import NOTHING, SentenceRow, figure_heading
+from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
 
@@ -100,8 +100,7 @@ def _tried(run: RecordedRun, row: SentenceRow) -> list[Part]:
     for trial in (one.trial for one in searched if one.trial.number):
         loads[si(trial.outcome.directions[0].intended / trial.outcome.duration, "pps")].append(trial)
     tried = (
-        f"{load} in {counted(len(trials), 'trial')}, lost"
-        f" {percent(sum(trial.lost for trial in trials) / max(1, sum(trial.offered for trial in trials)))}"
+        f"{load} in {counted(len(trials), 'trial')}, lost {percent(loss_ratio(trials, in_total=True))}"
         for load, trials in loads.items()
     )
     return [Note(f"Tried for the margin, into each port: {'; '.join(tried)}")] if loads else []

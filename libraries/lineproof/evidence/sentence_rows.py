@@ -184,7 +184,7 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
         counted = [trial for trial in judged if not trial.is_set_aside]
         figures = (measured(record.promise, trial) for trial in counted)
         sample = tuple(figure for figure in figures if figure is not None)
-        lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
+        lost = loss_ratio(counted, record.requirement.in_total) if counted else None
         aside = len(judged) - len(counted)
         made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), trials))
     return tuple(made)
@@ -218,7 +218,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     return begun
 
 
-def _loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
+def loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
     """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
     columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
     groups = [[row for column in columns for row in column]] if in_total else columns
