@@ -86,7 +86,7 @@ def apart(number: float, other: float, digits: int = 4, rounded: Callable[[float
     """Return *number* rounded to *digits*, or to as many more, up to 9, as show on which side of *other* it lies."""
     shown = number
     for most in range(digits, 10) if number and math.isfinite(number) else ():
-        places = most - 1 - math.floor(math.log10(abs(number)))
+        places = min(300, most - 1 - math.floor(math.log10(abs(number))))
         shown = float(f"{rounded(round(number * 10.0**places, 6)) / 10.0**places:.9g}")
         if (shown > other, shown < other) == (number > other, number < other):
             break

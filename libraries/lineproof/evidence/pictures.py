@@ -161,7 +161,7 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
     below = f"latency [µs], from each figure up to the next{aside if len(shown) < len(trials) else ''}"
     most = max((number for frames in counts.values() for number in frames.values()), default=1)
     powers = [10.0**power for power in range(1 + len(str(most)))]
-    plot = Chart(title, columns(below, names), valued("probe frames [number, logarithmic]", powers, True), simulated)
+    plot = Chart(title, columns(below, names), valued("probe frames [log. scale]", powers, True), simulated)
     for number, (direction, frames) in enumerate(counts.items()):
         in_columns = Counter[int]()
         for latency, seen in frames.items():
