@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.robot.flame_graph import MOST_ROWS, flame_graph
@@ -92,4 +91,3 @@ def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
     assert all(record.report == replace(FOUND, raw={}, sampled=None) for record in records)
     first, *_ = (json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines())
     assert first["texts"]["folded stacks"] == "main;a 50\nmain;a;b 30\nmain;c 20\n"
-    assert not check_integrity(folder).altered

@@ -159,14 +159,15 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
         edges, names = [*edges, math.inf], [*names, "late, lost"]
     aside = f" ({len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed)"
     below = f"latency [µs], from each figure up to the next{aside if len(shown) < len(trials) else ''}"
-    most = max((number for frames in counts.values() for number in frames.values()), default=1)
+    in_columns = {direction: Counter[int]() for direction in counts}
+    for direction, frames in counts.items():
+        for latency, seen in frames.items():
+            in_columns[direction][bisect_left(edges, latency)] += seen
+    most = max((seen for own in in_columns.values() for seen in own.values()), default=1)
     powers = [10.0**power for power in range(1 + len(str(most)))]
     plot = Chart(title, columns(below, names), valued("probe frames [log. scale]", powers, True), simulated)
-    for number, (direction, frames) in enumerate(counts.items()):
-        in_columns = Counter[int]()
-        for latency, seen in frames.items():
-            in_columns[bisect_left(edges, latency)] += seen
-        for column, seen in in_columns.items():
+    for number, (direction, own) in enumerate(in_columns.items()):
+        for column, seen in own.items():
             is_kept = edges[column] <= limit
             words = f"probe frames {direction}" if is_kept else "later than the limit, or lost"
             part = Part(seen, words, AREAS[number % len(AREAS)] if is_kept else chart.LOST)
