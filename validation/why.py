@@ -61,7 +61,7 @@ class ExplainedRow:
             return frozenset()
         if self.explanation.rule in _NAMED:
             return frozenset(_NAMED[self.explanation.rule])
-        return frozenset({Limit.ONE_WORKER if self.explanation.figures["busy_workers"] == 1 else Limit.WORKERS})
+        return frozenset({Limit.WORKERS if " are " in self.explanation.words else Limit.ONE_WORKER})
 
     @property
     def outcome(self) -> str:

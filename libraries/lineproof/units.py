@@ -11,7 +11,9 @@ Conventions:
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -80,6 +82,17 @@ def si(value: float, unit: str, digits: int = 4) -> str:
     return f"{_plain_digits(value, digits)} {unit}"
 
 
+def apart(number: float, other: float, digits: int = 4, rounded: Callable[[float], int] = round) -> float:
+    """Return *number* rounded to *digits*, or to as many more, up to 9, as show on which side of *other* it lies."""
+    shown = number
+    for most in range(digits, 10) if number and math.isfinite(number) else ():
+        places = min(300, most - 1 - math.floor(math.log10(abs(number))))
+        shown = float(f"{rounded(round(number * 10.0**places, 6)) / 10.0**places:.9g}")
+        if (shown > other, shown < other) == (number > other, number < other):
+            break
+    return shown
+
+
 def counted(count: int, noun: str) -> str:
     """``"1 suite"``, ``"3 suites"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
@@ -123,9 +136,3 @@ class Rate:
     def percent(self) -> float:
         """Per cent of one direction's line rate."""
         return 100 * self.l1_bps / self.link_bps
-
-    def __str__(self) -> str:
-        return (
-            f"{si(self.pps, 'pps')} ({si(self.l1_bps, 'bit/s')} L1, {si(self.l2_bps, 'bit/s')} L2,"
-            f" {self.percent:.2f} % of line rate)"
-        )

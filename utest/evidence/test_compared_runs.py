@@ -22,9 +22,9 @@ from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.compared_runs import ComparedSentence, ComparisonRule, Proven, compare_runs, compare_sentences
-from lineproof.evidence.records import MarginRecord, RequirementRecord, measured
+from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.run import RunFolder, read_run
-from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
+from lineproof.evidence.sentence_rows import SentenceRow, measured, sentence_rows
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import ENVIRONMENT, RUN, promised, requirement_record, trial_record
 from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run

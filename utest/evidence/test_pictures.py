@@ -15,6 +15,7 @@ from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence.chart import AREAS
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from lineproof.evidence.worker_picture import workers_plot
 from support.evidence_builders import requirement_record, trial
@@ -24,6 +25,7 @@ from support.pictures import words
 FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
 SECOND = Bounds(1.0, 1.0)
 HATCHED = 'fill="url(#'
+BARS = (0, 14, {9: 7, 10: 7}), (1, 9, {60: 9})
 BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
 
 
@@ -83,8 +85,7 @@ def test_rates_are_labelled() -> None:
         "forwarded 0 → 1 | forwarded 1 → 0 | lost",
         "never sent by the generator",
         "≥ 0.9 Mpps in total",
-        "−2.50 %",
-        "rate [Mpps]",
+        "−2.5 %",
         "line rate of one direction: 14.88 Mpps",
     ):
         assert expected in shown, shown
@@ -112,6 +113,15 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked
     assert f"{HATCHED}hatch-45-" in picture(sentence, *good, wild)
 
 
+@pytest.mark.parametrize("asked", ["≥ 1 Mpps", "forwards ≥ 1 Mpps at 1 Mpps", "latency p99 ≤ 50 µs at 1 Mpps"])
+def test_of_what_was_not_decided_both_ends_are_drawn_and_no_bar(asked: str) -> None:
+    record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE")
+    svg = sentence_plot(record, [measured(1, FLAP)], "a title")
+    assert "between both ends" in words(svg) and not {area.colour for area in AREAS} & {
+        box[1] for box in BOX.findall(svg)
+    }
+
+
 # -- latency and recovery ----------------------------------------------------------------------------------------------
 
 
@@ -126,10 +136,11 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
 
 
 def test_a_direction_without_late_frames_has_no_bar_for_them() -> None:
-    probe = [LatencyCount(tx, 1 - tx, 9, 9, 20.0, 90.0, histogram=bars) for tx, bars in ((0, {10: 9}), (1, {60: 9}))]
+    probe = [LatencyCount(tx, 1 - tx, n, n, 20.0, 90.0, histogram=bars) for tx, n, bars in BARS]
     counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6),)
     both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, latency=tuple(probe)), (), SECOND)
-    assert words(picture("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both)).count(" 9 |") == 2
+    shown = words(picture("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both))
+    assert shown.count(" 14 |") == shown.count(" 9 |") == 1 and "| 100 |" in shown  # the axis is longer than the bars
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
+from lineproof.core.explanation import Confidence, Explanation, Why
 from lineproof.core.goal import read_goal
+from lineproof.core.trial import Fault, Problem
+from lineproof.core.under_load import UnderLoad, WorkerLoad
 from lineproof.errors import ConfigError
 from lineproof.evidence.document import Table, as_text
 from lineproof.evidence.recorder import Recorder
@@ -28,7 +31,7 @@ from lineproof.evidence.summary import (
     summary,
     summary_of,
 )
-from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial, trial_record
 from support.made_runs import LOAD, Sentence, made_run
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
@@ -39,6 +42,7 @@ def summarise(folder: Path) -> RunSummary:
 
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
+WORKER = WorkerLoad("w0", 0.97)
 
 
 def environment(ended: float | None = 9.0, interrupted: str = "") -> EnvironmentRecord:
@@ -141,17 +145,28 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
     passed = SentenceRow(requirement_record(), (5e6, 5.1e6), 0.0, method=lambda *_: pytest.fail("an interval"))
     assert (passed.carries, passed.margin_text) == ("≥ 5 Mpps", "not searched")
     search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, "", 12.0)
-    searched, open_ended = (
-        replace(passed, search=search),
-        replace(passed, search=replace(search, high=None, limit="the generator's limit")),
-    )
+    open_end = replace(search, high=None, limit="the generator's limit")
+    searched, open_ended = replace(passed, search=search), replace(passed, search=open_end)
     assert (searched.carries, searched.margin_text) == ("5.4 to 5.45 Mpps", "+8 % to +9 %")
     coarse = replace(passed, search=replace(search, low=1.08199, high=1.08201))
     assert coarse.carries == "5.409 to 5.411 Mpps"  # no more than was found
     assert (open_ended.carries, open_ended.margin_text) == ("≥ 5.4 Mpps (the generator's limit)", "at least +8 %")
+    near = replace(passed, search=replace(search, low=1.00002, high=1.00003))
+    assert (near.carries, near.margin_text) == ("5.0001 to 5.001 Mpps", "+0.002 % to +0.003 %")
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 of 2 trials", "–")
+
+
+def test_of_what_was_not_decided_both_ends_are_shown_if_they_are_known() -> None:
+    spoilt = trial(pps=5e6, problems=(Problem(Fault.COUNTERS, "port 1"),))
+    for asked, carries, margin in (
+        ("forwards ≥ 5 Mpps", "between 0 pps and 5 Mpps", "-100 % to +0 %"),
+        ("latency max ≤ 50 µs at 5 Mpps", "–", "–"),
+    ):
+        record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE", load_pps=5e6)
+        row = SentenceRow(record, (), None, trials=(spoilt,))
+        assert (row.carries, row.margin_text) == (carries, margin)
 
 
 def test_no_interval_goes_below_zero() -> None:
@@ -196,6 +211,24 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     assert min(map(float, re.findall(r"font(?:-size)?: ([\d.]+)px", screen))) >= 13
     found = Elements(page)
     assert found.addresses == {"#r0-1", "#r0-2", "#r0-3"} and not found.found & {"script", "link", "img", "iframe"}
+
+
+def test_a_section_has_what_its_figures_rest_on(tmp_path: Path) -> None:
+    """The loads that were tried for the margin; the router's load beside a cause; a caveat of many trials once."""
+    run = RunFolder.create(tmp_path, RUN)
+    caveat = (Problem(Fault.CEILING, "the generator carries little"),)
+    for requirement, numbers in ((1, (1, 2)), (2, (0, 1, 2))):
+        for number in numbers:
+            one = trial_record(number=number, pps=6e6, losses=(60_000,), problems=caveat)
+            run.add(replace(one, run=RUN, requirement=requirement))
+    cause = Explanation("one flow", "w0 is busy", Confidence.CERTAIN, "a faster core", "the counts")
+    why = Why(cause, UnderLoad(workers=(WORKER,)))
+    run.add(requirement_record(why=why))
+    run.add(MarginRecord(RUN, True, 1, "T", "s", 1.0, 1.2, "", 2.0, number=2))
+    run.close(environment())
+    page = report(ExecutionSummary((summarise(run.path),)))
+    assert "Tried for the margin, into each port: 6 Mpps in 2 trials, lost 1 %" in page
+    assert "busy: w0 97%" in page and page.count("the generator carries little") == 1
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:

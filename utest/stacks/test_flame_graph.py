@@ -1,15 +1,24 @@
-"""A flame graph shows the share of each function upon its callers, and says what was sampled."""
+"""A flame graph shows the share of each function upon its callers, and a run keeps what was sampled."""
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.under_load import UnderLoad
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import UnderLoadRecord
 from lineproof.stacks.flame_graph import MOST_ROWS, flame_graph
+from support.evidence_builders import ENVIRONMENT, RUN
 
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}
@@ -66,3 +75,14 @@ def test_a_recursion_is_cut_at_a_height() -> None:
 def test_every_mapping_is_one_picture(stacks: dict[str, int], words: str) -> None:
     boxes = _boxes(drawn(stacks, words, simulated=True))
     assert all(left >= 10 and left + width <= 1191 and width >= 0 for left, _, width in boxes.values())
+
+
+def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, RUN, ENVIRONMENT)
+    requirement: Any = SimpleNamespace(sentence="64b ≥ 3 Mpps")
+    found = UnderLoad(3e6, 3e6, 2e6, raw={"show runtime": "…"}, unread={"x": "why"})
+    recorder.keep_under_load("under load", requirement, found, {"folded stacks": "main;a 50\n"})
+    recorder.close()
+    folder = recorder.folder.path
+    assert UnderLoadRecord.from_json((folder / "results.jsonl").read_bytes()).report == replace(found, raw={})
+    assert json.loads((folder / "telemetry.jsonl").read_text())["texts"]["folded stacks"] == "main;a 50\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .json_types import NamedEnum
@@ -22,11 +21,10 @@ class Confidence(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One cause. ``rule``: its name in docs/methodology/why.md; it rests on ``figures`` of the ``grounds``."""
+    """One cause. ``rule``: its name in docs/methodology/why.md; it rests on the ``grounds``."""
 
     rule: str
     words: str
-    figures: Mapping[str, float]
     confidence: Confidence
     remedy: str
     grounds: str

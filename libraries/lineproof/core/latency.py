@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -90,15 +90,15 @@ class Statistic:
         return f"packet delay variation {self.name}" if self.variation else self.name
 
 
-def time_words(bounds: Bounds) -> str:
-    """Return bounds of a time in µs in words; infinite: later than any limit."""
+def time_words(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return bounds of a time in µs in words, each end as *text* writes it; infinite: later than any limit."""
     if math.isinf(bounds.low):
         return "beyond any limit, because of lost frames"
     if math.isinf(bounds.high):
-        return f"at least {bounds.low:.4g} µs, with no upper bound"
+        return f"at least {text(bounds.low)} µs, with no upper bound"
     if bounds.high - bounds.low <= 1e-6 * max(1.0, bounds.high):
-        return f"{bounds.high:.4g} µs"
-    return f"{bounds.low:.4g} to {bounds.high:.4g} µs"
+        return f"{text(bounds.high)} µs"
+    return f"{text(bounds.low)} to {text(bounds.high)} µs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,28 +6,31 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from ..units import Rate, si
+from ..units import Rate, apart, si
 from .bounds import Bounds, Limit
 from .quantity import Promise
 from .rule import Ruling
 from .trial import DirectionCount, Trial
 
 
-def percent(ratio: float) -> str:
-    """Return a ratio as per cent with three digits; a small loss is never shown as 0."""
-    return f"{_digits(100 * ratio)} %"
+def percent(ratio: float, limit: float = 0.0) -> str:
+    """Return a ratio as per cent with three digits; a small loss is never shown as 0, nor one beyond *limit* as it."""
+    short = f"{apart(100 * ratio, 100 * limit, 3):.9g}"
+    return f"{f'{float(short):.14f}'.rstrip('0') if 'e-' in short else short} %"
+
+
+def difference(ratio: float, rounded: Callable[[float], int] = round, digits: int = 3) -> str:
+    """Return a difference as per cent with its sign, as ``+2.11 %``; a small one is never shown as 0."""
+    value = 100 * ratio
+    power = math.floor(math.log10(abs(value))) if abs(value) > 1e-7 else 0
+    decimals = max(0, -power, digits - 1 - max(0, power))
+    shown = f"{rounded(round(value * 10**decimals, 6)) / 10**decimals:+,.{decimals}f}"
+    return f"{shown.rstrip('0').rstrip('.') if decimals else shown} %"
 
 
 def part(ratio: float) -> str:
     """Return a part of a whole as per cent with three digits, or with so many that it is not shown as all of it."""
-    text = f"{100 * ratio:.3g}"
-    return f"{100 - float(_digits(100 - 100 * ratio)):.14g} %" if text == "100" and ratio < 1 else f"{text} %"
-
-
-def percent_bounds(bounds: Bounds) -> str:
-    """Return bounds of a ratio in words."""
-    low, high = percent(bounds.low), percent(bounds.high)
-    return low if low == high else f"{_digits(100 * bounds.low)} to {high}"
+    return f"{apart(100 * ratio, 100, 3):.9g} %"
 
 
 def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> str:
@@ -40,18 +43,12 @@ def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> s
     return f"{low} to {high}" if bounds.low else f"at most {high}"
 
 
-def proven(
-    bounds: Bounds,
-    ruling: Ruling,
-    limit: Limit,
-    text: Callable[[float], str],
-    both: Callable[[Bounds], str] | None = None,
-) -> str:
-    """Return the end of *bounds* that *ruling* rests on in words, ``at most 0.1 %``; *both* ends if it is open."""
+def proven(bounds: Bounds, ruling: Ruling, limit: Limit, text: Callable[[float], str]) -> str:
+    """Return the end of *bounds* that *ruling* rests on in words, ``at most 0.1 %``; both ends if it is open."""
     if bounds.is_exact:
         return text(bounds.low)
     if ruling is Ruling.INCONCLUSIVE:
-        return between(bounds, text) if both is None else both(bounds)
+        return between(bounds, text)
     if limit.at_least is (ruling is Ruling.PASS):
         return f"at least {text(bounds.low)}"
     return f"at most {text(bounds.high)}"
@@ -62,19 +59,12 @@ def median_words(trials: Sequence[Trial]) -> str:
     return f" (median of {len(trials)} trials)" if len(trials) > 1 else ""
 
 
-def _digits(number: float) -> str:
-    """Return three digits of *number*, without an exponent."""
-    short = f"{number:.3g}"
-    return f"{float(short):.14f}".rstrip("0") if "e-" in short else short
-
-
 def rate_words(pps: float, promise: Promise) -> str:
     """Return a rate in every unit, each saying whether its bits are L1 or L2."""
     rate = Rate(pps, promise.mean_size, promise.link_bps)
-    return (
-        f"{si(pps, 'pps')} = {si(rate.l1_bps, 'bit/s')} L1 = {si(rate.l2_bps, 'bit/s')} L2"
-        f" = {rate.percent:.4g} % line rate"
-    )
+    frames = si(apart(pps, promise.limit.value), "pps", 9)
+    bits = f"{si(rate.l1_bps, 'bit/s')} L1 = {si(rate.l2_bps, 'bit/s')} L2"
+    return f"{frames} = {bits} = {rate.percent:.4g} % line rate"
 
 
 def of_directions(values: Sequence[float], in_total: bool) -> float:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 
 from .binomial import highest_share
 from .bounds import UNKNOWN, Bounds, Limit
 from .doubts import AT_THE_EXACT_LOAD, foreign_frames
 from .goal import Goal
 from .latency import LatencyCount
-from .phrases import percent, percent_bounds, proven
+from .phrases import percent, proven
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Ruling
 from .trial import DirectionCount, Trial
@@ -87,7 +88,7 @@ class ShareOfProbes(Quantity):
         """Return the share, and the probe frames that show it."""
         counts = [count for trial in trials for count in trial.outcome.latency]
         seen, sent = sum(map(self.count, counts)), sum(count.sent for count in counts)
-        share = proven(promise.worst(trials), ruling, promise.limit, percent, percent_bounds)
+        share = proven(promise.worst(trials), ruling, promise.limit, partial(percent, limit=promise.limit.value))
         return Reason(f"{share} {self.happened}: {seen} of {sent} probe frames")
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:

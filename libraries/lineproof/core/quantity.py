@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, Literal, Protocol
 
 from ..errors import SentenceError
-from ..units import si
+from ..units import apart, si
 from .bounds import UNKNOWN, Bounds, Limit
 from .doubts import Conditions, Doubt, OwnPart, sent_less
 from .goal import Goal
@@ -111,6 +111,10 @@ class Promise:
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""
         return self.quantity.figures(self, trials, perfect)
+
+    def digits(self, figure: float, least: int = 4) -> str:
+        """Return *figure* with *least* digits, or with so many more that it is not shown as the limit."""
+        return f"{apart(figure, self.limit.value, least):.9g}"
 
     def worst(self, trials: Sequence[Trial]) -> Bounds:
         """Return the figure of the worst direction."""
@@ -220,9 +224,13 @@ class Quantity(ABC):
         worst = promise.worst(trials)
         return Bounds(self.scale * worst.low, self.scale * worst.high)
 
+    def ends(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
+        """Return the ends between which what is promised lies, in the promise's unit, whatever was offered."""
+        return self.shown(promise, trials)
+
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
         """Return what a chart shows of *trial*, in the promise's unit, by the name of the series."""
-        bounds = self.shown(promise, [trial])
+        bounds = self.ends(promise, [trial])
         return {} if bounds == UNKNOWN else {self.title or self.name: bounds}
 
     def forgiven(self, promise: Promise) -> Limit:
@@ -324,9 +332,10 @@ class Requirement(TrafficWords):
             return self
         return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS), cores=cores)
 
-    def text(self, number: float | None = None) -> str:
-        """Return *number* (None: the threshold) with the threshold's unit, as ``5 Mpps``."""
-        return str(self.threshold if number is None else Value(float(f"{number:.4g}"), self.threshold.unit))
+    def text(self, number: float | None = None, rounded: Callable[[float], int] = round) -> str:
+        """Return *number* (None: the threshold) with the threshold's unit, as ``5 Mpps``; see :func:`..units.apart`."""
+        threshold = self.threshold
+        return str(threshold if number is None else Value(apart(number, threshold.number, 4, rounded), threshold.unit))
 
     @property
     def relation(self) -> str:

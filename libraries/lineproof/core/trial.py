@@ -278,6 +278,12 @@ class Trial:
         """Return whether it was counted; False: the run was ended in it (:func:`unended`)."""
         return all(problem.fault is not Fault.UNENDED for problem in self.problems)
 
+    @property
+    def is_set_aside(self) -> bool:
+        """Return whether the testbed may have cost or hidden any number of its frames: no mean has such a trial."""
+        doubts = (problem.fault for problem in self.problems if problem.frames is None)
+        return bool(self.number) and any(fault.may_cost or fault.may_hide for fault in doubts)
+
     def cost(self, direction: DirectionCount) -> float:
         """Return the most missing frames of *direction* that the testbed may have cost; infinite: any number."""
         return math.fsum(item.most_frames for item in self.problems if item.fault.may_cost and item.concerns(direction))

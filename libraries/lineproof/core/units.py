@@ -50,8 +50,6 @@ class Value:
         raise ValueError(f"{self.unit.value} is not a rate")
 
     def __str__(self) -> str:
-        if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
-            return f"{self.number:g}{self.unit.value}"
-        if self.unit in RATE_UNITS:
-            return si(self.number, self.unit.value, 6)
-        return f"{self.number:g} {self.unit.value}"
+        if self.unit in RATE_UNITS and self.unit is not Unit.PERCENT_LINE:
+            return si(self.number, self.unit.value, 9)
+        return f"{self.number:.9g}{'' if self.unit.value.startswith('%') else ' '}{self.unit.value}"

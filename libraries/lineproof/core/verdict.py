@@ -143,7 +143,7 @@ class Verdict:
         text = f"try {len(self.tries) + 1} of this sentence, after {named} of {day.day} {day:%B}"
         runs = [*self.runs, *(run for item in self.tries for run in (item.run, *item.runs))]
         # trials that two of them share must not count twice
-        return f"{text}; evidence over {together} {odds_text(odds)}" if len(set(runs)) == len(runs) else text
+        return f"{text}; evidence over {together}: {odds_text(odds)}" if len(set(runs)) == len(runs) else text
 
     @property
     def rests_on_host_counts(self) -> bool:

@@ -196,7 +196,9 @@ class Chart:
         """Draw the promise, a figure of the axis *up*, or where it *is_upright* of the one *across*."""
         ends = [(value, -math.inf), (value, math.inf)] if is_upright else [(-math.inf, value), (math.inf, value)]
         self._picture.path([self._at(*end) for end in ends], LIMIT_COLOUR, 2.4, "9 4")
-        self.words(ends[1], f"promised {words}", LIMIT_COLOUR, font_weight="bold", **_HALO)
+        # above all that is drawn: at its line it would lie upon the labels of what just keeps it, or just misses it
+        top = (value, math.inf) if is_upright or self._is_level else (math.inf, math.inf)
+        self.words(top, f"promised {words}", LIMIT_COLOUR, font_weight="bold", **_HALO)
 
     def svg(self) -> str:
         """Return the picture with its labels and its legend."""

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from ..core.causes import Stage
 from ..core.ledger import Ledger, sum_if_known
+from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
-from ..core.trial import Fault, Trial
+from ..core.trial import DirectionCount, Fault, Trial
 from ..core.verdict import where_lost
+from ..units import Rate, counted
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
-from .rates import DirectionRow, direction_rows, percent, trial_name
 from .records import RequirementRecord
 
 # -- trials ------------------------------------------------------------------------------------------------------------
+
+
+class _Direction(NamedTuple):
+    """One direction of a trial, with the rate of the frames that it forwarded."""
+
+    trial: Trial
+    counts: DirectionCount
+    forwarded: Rate
 
 
 def trials_document(
@@ -21,53 +33,62 @@ def trials_document(
 ) -> Document:
     """Return the *trials* of a sentence with a row for each direction."""
     size, link_bps = record.mean_size, record.link_bps
-    directions = direction_rows(trials, size, link_bps)
+    directions = [
+        _Direction(trial, count, Rate(count.forwarded / (trial.seconds.high or 1e-9), size, link_bps))
+        for trial in trials
+        for count in trial.outcome.directions
+    ]
     caption = (
         f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
-    lines = [Row([cell(row) for cell in _TRIALS.values()], _trial_mark(row.trial)) for row in directions]
-    return Document(title, [Section("", [Note(caption), Table(list(_TRIALS), lines)])], simulated)
+    texts = Counter(text for trial in trials for text in _problems(trial))
+    notes = {text: f"note {number}" for number, text in enumerate([text for text in texts if texts[text] > 1], 1)}
+    shown: Mapping[Column, Callable[[_Direction], Cell | str]]
+    shown = {**_TRIALS, Column("trial is", left=True): partial(_state, notes=notes)}
+    lines = [Row([cell(row) for cell in shown.values()], _trial_mark(row.trial)) for row in directions]
+    below = [Note(f"{name}, in {counted(texts[text], 'trial')}: {text}") for text, name in notes.items()]
+    return Document(title, [Section("", [Note(caption), Table(list(shown), lines), *below])], simulated)
 
 
 def _trial_mark(trial: Trial) -> Mark:
     return "unsure" if not trial.is_clean else "" if trial.number else "faint"
 
 
-def _figure(value: float, decimals: int = 4) -> str:
-    # two more decimals for small values
-    return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
+def _lost(row: _Direction, text: str) -> Cell:
+    return Cell(text, mark="bad" if row.counts.lost else "")
 
 
-def _lost(row: DirectionRow, text: str) -> Cell:
-    return Cell(text, mark="bad" if row.count.lost else "")
+def _problems(trial: Trial) -> list[str]:
+    """Return what is wrong with *trial*; that nobody watched the generator matters only where frames are missing."""
+    problems = (problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED)
+    return list(dict.fromkeys(map(str, problems)))
 
 
-def _state(row: DirectionRow) -> Cell:
-    """Return ``clean``, ``warm-up``, or what is wrong with the trial: once, with its first direction."""
-    trial = row.trial
-    # that nobody watched the generator is the same in each trial, and matters only where frames are missing
-    problems = [problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED]
-    if not problems:
-        return Cell("clean", "good") if trial.number else Cell("warm-up")
-    is_first = row.count is trial.outcome.directions[0]
-    return Cell("; ".join(dict.fromkeys(map(str, problems))) if is_first else "as above")
+def _state(row: _Direction, notes: Mapping[str, str]) -> Cell:
+    """Return ``clean``, ``warm-up``, or what is wrong with the trial: once, with its first direction.
+
+    *notes*: what is said below the table -> its name.
+    """
+    if not (problems := _problems(row.trial)):
+        return Cell("clean", "good") if row.trial.number else Cell("warm-up")
+    is_first = row.counts is row.trial.outcome.directions[0]
+    return Cell("; ".join(notes.get(text, text) for text in problems) if is_first else "as above")
 
 
-_TRIALS: Mapping[Column, Callable[[DirectionRow], Cell | str]] = {
-    Column("trial"): lambda row: trial_name(row.trial),
-    Column("ports"): lambda row: row.direction,
-    Column("intended", "frames"): lambda row: f"{row.count.intended:,}",
-    Column("offered", "frames"): lambda row: f"{row.count.offered:,}",
-    Column("unsent", "frames"): lambda row: f"{row.count.unsent:,}",
-    Column("forwarded", "frames"): lambda row: f"{row.count.forwarded:,}",
-    Column("lost", "frames"): lambda row: _lost(row, f"{row.count.lost:,}"),
-    Column("loss ratio"): lambda row: _lost(row, percent(row.count.loss_ratio)),
-    Column("forwarded", "Mpps"): lambda row: _figure(row.forwarded.pps / 1e6),
-    Column("forwarded", "Gbit/s L1"): lambda row: _figure(row.forwarded.l1_bps / 1e9),
-    Column("forwarded", "% of line"): lambda row: _figure(row.forwarded.percent, 2),
+_TRIALS: Mapping[Column, Callable[[_Direction], Cell | str]] = {
+    Column("trial"): lambda row: str(row.trial.number or "warm-up"),
+    Column("ports"): lambda row: f"{row.counts.tx_port} → {row.counts.rx_port}",
+    Column("intended", "frames"): lambda row: f"{row.counts.intended:,}",
+    Column("offered", "frames"): lambda row: f"{row.counts.offered:,}",
+    Column("unsent", "frames"): lambda row: f"{row.counts.unsent:,}",
+    Column("forwarded", "frames"): lambda row: f"{row.counts.forwarded:,}",
+    Column("lost", "frames"): lambda row: _lost(row, f"{row.counts.lost:,}"),
+    Column("loss ratio"): lambda row: _lost(row, percent(row.counts.loss_ratio)),
+    Column("forwarded", "Mpps"): lambda row: f"{row.forwarded.pps / 1e6:.5g}",
+    Column("forwarded", "Gbit/s L1"): lambda row: f"{row.forwarded.l1_bps / 1e9:.5g}",
+    Column("forwarded", "% of line"): lambda row: f"{row.forwarded.percent:.4g}",
     Column("elapsed", "s"): lambda row: f"{row.trial.outcome.elapsed:.3f}",
-    Column("trial is", left=True): _state,
 }
 
 

@@ -10,14 +10,15 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
+from ..core.bounds import UNKNOWN, Bounds
 from ..core.latency import LOST as LOST_PROBE
+from ..core.phrases import percent
 from ..core.quantity import Requirement
-from ..core.trial import Trial
+from ..core.trial import DirectionCount, Trial
 from ..core.units import RATE_UNITS
 from ..units import line_rate_pps, si
 from . import chart
 from .chart import AREAS, SIGNS, Chart, Part, columns, scaled, valued
-from .rates import DirectionRow, direction_rows, is_set_aside, percent, trial_name
 from .records import RequirementRecord
 
 
@@ -31,40 +32,45 @@ def plot_name(requirement: Requirement) -> str:
 def sentence_plot(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
     """Return the picture of the sentence of *record* as SVG."""
     judged, kind = [trial for trial in trials if trial.number], record.promise.quantity.chart
+    # bars would show what was not proven
+    kind = "range" if record.verdict == "INCONCLUSIVE" and judged else kind
     plot = _rates if kind == "rates" or not judged else _latencies if kind == "histogram" else _ranges
     return plot(record, judged, title, simulated)
 
 
 def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
-    """Return the figures of each trial, as far as they are known, beside the promise."""
-    promise, limit = record.promise, record.requirement.threshold.number
-    charted = [{} if is_set_aside(trial) else promise.quantity.charted(promise, trial) for trial in trials]
+    """Return the figures of each trial, as far as they are known, beside the promise; both ends, if it is open."""
+    promise, limit, is_open = record.promise, record.requirement.threshold.number, record.verdict == "INCONCLUSIVE"
+    unknown = {promise.quantity.title or promise.quantity.name: UNKNOWN} if is_open else {}
+    aside = [trial.is_set_aside and not is_open for trial in trials]
+    known = [promise.quantity.charted(promise, trial) or unknown for trial in trials]
+    charted = [{} if spoilt else figures for figures, spoilt in zip(known, aside, strict=True)]
     signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
     ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high)]
     low, high = (chosen([limit, *filter(math.isfinite, ends)]) for chosen in (min, max))
+    across = columns("trial", [str(trial.number) for trial in trials])
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
     name, start = promise.quantity.title or promise.quantity.name, low - room if low < 0 else max(0.0, low - room)
-    plot = Chart(title, _of_trials(trials), scaled(name, promise.unit.value, high + room, start), simulated)
+    plot = Chart(title, across, scaled(name, promise.unit.value, high + room, start), simulated)
     worse = -math.inf if record.requirement.at_least else math.inf
     plot.area((-math.inf, math.inf), (limit, worse), chart.WORSE, "breaks the promise")
     plot.limit(limit, _promised(record))
-    for column, (trial, figures) in enumerate(zip(trials, charted, strict=True)):
-        plot.bar(column, [_SET_ASIDE] * is_set_aside(trial))
+    for column, figures in enumerate(charted):
+        plot.bar(column, [_SET_ASIDE] * aside[column])
         for number, (name, sign) in enumerate(signs.items()):
             if one := figures.get(name):
                 place = plot.beside(column, number, len(signs))
-                plot.range(place, one, sign, name)
-                if math.isfinite(one.high):
+                legend = f"{name}: between both ends" if is_open else name
+                plot.range(place, one, sign, legend, one.low if is_open else None)
+                if is_open:
+                    plot.range(place, Bounds(one.high, one.high), sign)
+                elif math.isfinite(one.high):
                     came = one.low if record.requirement.at_least else one.high
                     plot.label(place, one.high, record.requirement.text(float(f"{came:.4g}")), len(signs))
     return plot.svg()
 
 
 _SET_ASIDE = Part(math.inf, "set aside: spoilt by the testbed", chart.ASIDE)
-
-
-def _of_trials(trials: Sequence[Trial], more: str = "") -> chart.Axis:
-    return columns(f"trial{more}", list(map(trial_name, trials)))
 
 
 def _promised(record: RequirementRecord) -> str:
@@ -85,13 +91,16 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
     needed = math.inf if record.promise.quantity.judges_loss else promised
     bars: list[tuple[int, int, int, list[Part], float, str]] = []
     for column, trial in enumerate(trials):
-        own = list(enumerate(direction_rows([trial], record.mean_size, link_bps)))
+        own = list(enumerate(trial.outcome.directions))
         groups = [own] if record.promise.in_total else [[row] for row in own]
-        drawn = [([_SET_ASIDE], 0.0, "")] if is_set_aside(trial) else [_rate_bar(group, needed) for group in groups]
+        drawn = [_rate_bar(trial, group, needed) for group in groups]
+        drawn = [([_SET_ASIDE], 0.0, "")] if trial.is_set_aside else drawn
         bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
     line_rate = line_rate_pps(link_bps, record.mean_size)
-    most = max([promised, *filter(math.isfinite, (_end(bar[3]) for bar in bars))])
-    across = _of_trials(trials, f" (line rate of one direction: {si(line_rate, 'pps')})")
+    most = max([promised, *filter(math.isfinite, (sum(part.size for part in bar[3]) for bar in bars))])
+    across = columns(
+        f"trial (line rate of one direction: {si(line_rate, 'pps')})", [str(trial.number) for trial in trials]
+    )
     plot = Chart(title, across, scaled("rate", "pps", 1.12 * most or line_rate), simulated)
     for column, number, of, parts, *_ in bars:
         plot.bar(plot.beside(column, number, of), parts, of)
@@ -102,28 +111,24 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
     return plot.svg()
 
 
-def _end(parts: Sequence[Part]) -> float:
-    return math.fsum(part.size for part in parts)
-
-
-def _rate_bar(rows: Sequence[tuple[int, DirectionRow]], needed: float) -> tuple[list[Part], float, str]:
+def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: float) -> tuple[list[Part], float, str]:
     """Return a bar, the end of the rate that is *needed* within it, and the rate that came in words, if it is less.
 
     Losses below the rate that is *needed* are red, and those beyond it are allowed.
     """
-    parts, lost, unsent = [], 0.0, 0.0
+    parts, lost, unsent, seconds = [], 0.0, 0.0, trial.seconds.high or 1e-9
     for number, row in rows:
-        forwarded = min(row.forwarded.pps, row.offered.pps)
-        parts.append(Part(forwarded, f"forwarded {row.direction}", AREAS[number % len(AREAS)]))
-        lost += row.offered.pps - forwarded
-        unsent += max(0.0, row.intended.pps - row.offered.pps)
-    forwarded = _end(parts)
+        forwarded = min(row.forwarded, row.offered) / seconds
+        parts.append(Part(forwarded, f"forwarded {row.tx_port} → {row.rx_port}", AREAS[number % len(AREAS)]))
+        lost += row.offered / seconds - forwarded
+        unsent += max(0.0, row.intended / trial.outcome.duration - row.offered / seconds)
+    forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
     parts += [Part(missing, "lost", chart.LOST)] if missing else []
     parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
-    ratio = sum(row.count.lost for _, row in rows) / max(1, sum(row.count.offered for _, row in rows))
+    ratio = sum(row.lost for _, row in rows) / max(1, sum(row.offered for _, row in rows))
     came = f"{si(forwarded, 'pps')}{f' (−{percent(ratio)})' if missing == lost else ''}"
     return parts, forwarded + missing, came if missing else ""
 
@@ -136,7 +141,7 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
 
     What is later than the limit, which is the end of a column, is hatched. The last column: what was lost.
     """
-    shown, statistic = [trial for trial in trials if not is_set_aside(trial)], record.promise.statistic
+    shown, statistic = [trial for trial in trials if not trial.is_set_aside], record.promise.statistic
     counts: dict[str, Counter[float]] = {}
     for count in (count for trial in shown for count in trial.outcome.latency):
         if spread := count.spread():
@@ -154,14 +159,15 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
         edges, names = [*edges, math.inf], [*names, "late, lost"]
     aside = f" ({len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed)"
     below = f"latency [µs], from each figure up to the next{aside if len(shown) < len(trials) else ''}"
-    most = max((number for frames in counts.values() for number in frames.values()), default=1)
-    powers = [10.0**power for power in range(1 + len(str(most)))]
-    plot = Chart(title, columns(below, names), valued("probe frames", powers, True), simulated)
-    for number, (direction, frames) in enumerate(counts.items()):
-        in_columns = Counter[int]()
+    in_columns = {direction: Counter[int]() for direction in counts}
+    for direction, frames in counts.items():
         for latency, seen in frames.items():
-            in_columns[bisect_left(edges, latency)] += seen
-        for column, seen in in_columns.items():
+            in_columns[direction][bisect_left(edges, latency)] += seen
+    most = max((seen for own in in_columns.values() for seen in own.values()), default=1)
+    powers = [10.0**power for power in range(1 + len(str(most)))]
+    plot = Chart(title, columns(below, names), valued("probe frames [log. scale]", powers, True), simulated)
+    for number, (direction, own) in enumerate(in_columns.items()):
+        for column, seen in own.items():
             is_kept = edges[column] <= limit
             words = f"probe frames {direction}" if is_kept else "later than the limit, or lost"
             part = Part(seen, words, AREAS[number % len(AREAS)] if is_kept else chart.LOST)

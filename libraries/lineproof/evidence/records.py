@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ..core.bounds import UNKNOWN
 from ..core.doubts import OwnPart
 from ..core.explanation import Why
 from ..core.frame_sizes import FrameSizes
@@ -33,8 +32,8 @@ from ..errors import ConfigError, SentenceError
 from ..generators.base import GeneratorPort
 from ..json_text import parse_json
 from ..session.bench import Reading
+from ..units import apart
 from ..visible import shortened
-from .rates import is_set_aside
 from .recorded_sentence import recorded_requirement
 
 Id = Annotated[str, Field(min_length=1)]
@@ -201,6 +200,11 @@ class RequirementRecord(RunRecord):
         except (ValidationError, ValueError) as error:
             raise ConfigError(f"the record of '{self.sentence}' has no terms of a goal: {error}") from None
 
+    def known_of(self, trial: Trial) -> Trial:
+        """Return *trial* with the problems that were known only after the last of its sentence."""
+        known = (problem for part in self.known_afterwards if trial.number in part.trials for problem in part.problems)
+        return replace(trial, problems=(*trial.problems, *known))
+
     @property
     def counts_as(self) -> str:
         """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
@@ -288,16 +292,12 @@ class MarginRecord(RunRecord):
 
     def __str__(self) -> str:
         """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
-        low = _percent(self.low, math.floor)
+        low = f"{apart(100 * self.low, 100, 4, math.floor):.9g} %"
         unfinished = f"; the search is unfinished: {self.reason}" if self.reason else ""
         if self.high is None:
             return f"carries ≥ {low} of it{f' ({self.limit})' if self.limit else ''}{unfinished}"
-        high = _percent(self.high, math.ceil)
+        high = f"{apart(100 * self.high, 100, 4, math.ceil):.9g} %"
         return f"carries {low}{'' if high == low else f' to {high}'} of it{unfinished}"
-
-
-def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
-    return f"{rounded(round(1000 * ratio, 6)) / 10:g} %"
 
 
 @dataclass(frozen=True)
@@ -420,16 +420,3 @@ def unexpected(sentence: str, message: str, expected: str) -> str:
     first = message.partition("\n")[0]
     remedy = f"\n  the promise is kept: remove expect={expected}" if first.startswith("PASS") else ""
     return f"INCONCLUSIVE: {sentence}: {expected} was expected\n  {first}{remedy}"
-
-
-def measured(promise: Promise, trial: Trial) -> float | None:
-    """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known.
-
-    Infinite where it has no end.
-    """
-    if not trial.outcome.directions or is_set_aside(trial):
-        return None
-    bounds = promise.quantity.shown(promise, [trial])
-    if bounds == UNKNOWN:
-        return None
-    return bounds.low if promise.quantity.at_least else bounds.high

@@ -6,22 +6,27 @@ folder of the execution's first run.
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from ..core.phrases import percent
 from ..core.rule import Ruling
-from ..core.verdict import where_lost
+from ..core.trial import Trial
+from ..core.verdict import where_lost, widened_by
 from ..files import write_whole
+from ..units import counted, si
 from ..visible import one_line, shortened
-from .document import Document, Figure, Folded, Items, Note, Section, body, page
+from .document import Document, Figure, Folded, Items, Note, Part, Section, body, page
 from .forms import ledgers_document, trials_document
 from .pictures import sentence_plot
 from .records import RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
-from .sentence_rows import NOTHING, SentenceRow, figure_heading
+from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
 from .under_load import under_load_document
@@ -66,24 +71,47 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
     """Return all about a sentence: why, where its frames went, its picture and its trials."""
     record = row.record
-    trials = [one.trial for one in run.trials_by_number.get(record.number, ())]
     title = f"{record.verdict}: {record.sentence}"
     margin = "" if row.margin is None else f", margin {row.margin_text}"
     outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
-    ledgers = ledgers_document(record.ledgers, "").sections
-    sections = [Section(title, [Note(outcome, strong=True), Items(details)]), *ledgers]
-    if trials:
-        picture = Figure(sentence_plot(record, trials, title, simulated), title)
-        table = trials_document(record, trials, "").sections[0].parts
-        work = workers_plot(trials, WORKERS, simulated)
+    first, *others = ledgers_document(record.ledgers, "").sections or [Section("", [])]
+    why = [Note(outcome, strong=True), Items(details), *_load_read(record), *first.parts]
+    # the trials that follow lose frames at the same places
+    folded = [Folded(note.text, more) for note, *more in (other.parts for other in others) if isinstance(note, Note)]
+    sections = [Section(title, [*why, *folded, *_tried(run, row)])]
+    if row.trials:
+        picture = Figure(sentence_plot(record, row.trials, title, simulated), title)
+        table = trials_document(record, row.trials, "").sections[0].parts
+        work = workers_plot(row.trials, WORKERS, simulated)
         workers = [Figure(work, WORKERS)] if work else []
-        shown, folded = ([], workers) if record.verdict == Ruling.PASS.value else (workers, [])
-        sections.append(Section("", [picture, *shown, Folded("Its trials, frame by frame", [*folded, *table])]))
-    if record.why and record.why.load:
-        read = under_load_document(record.why.load, "").sections[0].parts
-        sections.append(Section("", [Folded("The router's workers, processors and queues at this load", read)]))
+        shown, hidden = ([], workers) if record.verdict == Ruling.PASS.value else (workers, [])
+        sections.append(Section("", [picture, *shown, Folded("Its trials, frame by frame", [*hidden, *table])]))
     return Document("", sections)
+
+
+def _load_read(record: RequirementRecord) -> list[Part]:
+    """Return how busy the router was at the load of which a cause of loss was found."""
+    load = record.why.load if record.why else None
+    if load is None:
+        return []
+    busy = [(row.thread, row.busy) for row in load.workers] or [(f"CPU {cpu.cpu}", cpu.busy) for cpu in load.cpus]
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in busy if share is not None)
+    title = f"The router while {si(load.offered_pps, 'pps')} were offered once more, busy: {shares or 'not read'}"
+    return [Folded(title, [part for section in under_load_document(load, "").sections for part in section.parts])]
+
+
+def _tried(run: RecordedRun, row: SentenceRow) -> list[Part]:
+    """Return the loads at which the margin was searched for, in their order, and what was lost there."""
+    number, loads = row.search.number if row.search else row.record.number, defaultdict[str, list[Trial]](list)
+    searched = run.trials_by_number.get(number, ()) if number != row.record.number else ()
+    for trial in (one.trial for one in searched if one.trial.number):
+        loads[si(trial.outcome.directions[0].intended / trial.outcome.duration, "pps")].append(trial)
+    tried = (
+        f"{load} in {counted(len(trials), 'trial')}, lost {percent(loss_ratio(trials, in_total=True))}"
+        for load, trials in loads.items()
+    )
+    return [Note(f"Tried for the margin, into each port: {'; '.join(tried)}")] if loads else []
 
 
 # -- the table of promises ---------------------------------------------------------------------------------------------
@@ -94,9 +122,9 @@ def _promises(rows: Sequence[SentenceRow], name: str) -> str:
     scale = _scale(rows)
     columns = {
         "promised": [_promised(row, name) for row in rows],
-        figure_heading(rows): [escape(row.carries.replace(NOTHING, "")) for row in rows],
+        figure_heading(rows): [escape(row.carries.replace(NOTHING, "not known")) for row in rows],
         "published": [escape(row.published) for row in rows],
-        f"margin<small>+ is better, pale: not known, edge: ±{100 * scale:g} %</small>": [
+        f"margin<small>+ is better, pale: not known, arrow: beyond {100 * scale:g} %</small>": [
             _bar(row, scale) for row in rows
         ],
         "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
@@ -112,17 +140,21 @@ def _promises(rows: Sequence[SentenceRow], name: str) -> str:
 
 def _promised(row: SentenceRow, name: str) -> str:
     record = row.record
-    texts = (shortened(one_line(text), 300) for text in (record.test, *_causes(record)))
+    texts = (shortened(one_line(text), 300) for text in (record.test, *_causes(row)))
     below = "".join(f"<small>{escape(text)}</small>" for text in texts)
     return f'<a href="#{name}-{record.number}">{escape(one_line(record.sentence))}</a>{below}'
 
 
-def _causes(record: RequirementRecord) -> list[str]:
+def _causes(row: SentenceRow) -> list[str]:
     """Return why a sentence is no PASS: why frames were lost, or where; or why nothing is proven."""
+    record = row.record
     if record.verdict == Ruling.PASS.value:
         return []
     if record.verdict == Ruling.INCONCLUSIVE.value:
-        return [record.breakdown] if record.breakdown else record.message.splitlines()[1:3]
+        judged = [trial for trial in row.trials if trial.number]
+        doubts = widened_by(record.promise, judged, Ruling.INCONCLUSIVE)[:1]
+        unknown = [f"not known: {doubt.partition(': ')[0]}" for doubt in doubts] or record.message.splitlines()[2:3]
+        return [record.breakdown] if record.breakdown else [*record.message.splitlines()[1:2], *unknown]
     if record.why and record.why.explanation:
         return [record.why.explanation.words]
     return [where_lost(ledger) for ledger in record.ledgers if ledger.lost][-1:]
@@ -130,22 +162,34 @@ def _causes(record: RequirementRecord) -> list[str]:
 
 def _scale(rows: Sequence[SentenceRow]) -> float:
     """Return the margin at the edge of all bars, as a ratio: one that half of them fit into, to show a near miss."""
-    sizes = [max(abs(end) for end in row.margin if end is not None) for row in rows if row.margin]
+    sizes = [max(filter(math.isfinite, map(abs, row.margin))) for row in rows if row.margin and not row.ends]
     middle = statistics.median_low(sizes) if sizes else 0.0
     return next((scale for scale in (0.05, 0.1, 0.25) if middle <= scale), 0.5)
 
 
 def _bar(row: SentenceRow, scale: float) -> str:
-    """Return the margin as a bar from the mark of the promise; what is not known of it is paler."""
+    """Return the margin as a bar from the mark of the promise; what is not known of it is paler.
+
+    Of a sentence that is not decided only the two ends are drawn. An arrow is where there is more than can be shown.
+    """
     if row.margin is None:
         return ""
     wide, high, top = 180.0, 20.0, 3.0
     picture, middle, thick = SvgPicture(wide, high, row.margin_text), wide / 2, high - 2 * top
-    ends = [max(-1.0, min(1.0, (scale if end is None else end) / scale)) for end in row.margin]
-    sure = 0.0 if ends[0] < 0 < ends[1] else min(ends, key=abs)
-    known, unsure = ("#1f7a3f", "#a8d5b7") if ends[0] >= 0 else ("#b3261e", "#ecb4b0")
+    ends = [max(-1.0, min(1.0, end / scale)) for end in row.margin]
+    sure = 0.0 if row.ends or ends[0] < 0 < ends[1] else min(ends, key=abs)
+    known, unsure = ("#1f7a3f", "#93c9a5") if ends[0] >= 0 else ("#b3261e", "#e29a95")
+    known, unsure = ("#8a6d1a", "#dcc272") if row.ends else (known, unsure)
     picture.rectangle(0, top, wide, thick, "#eef1f4")
-    for end, colour in ((ends[0], unsure), (ends[1], unsure), (sure, known)):
-        picture.rectangle(middle * min(1, 1 + end), top, middle * abs(end), thick, colour)
+    start = ends[0] if row.ends else 0.0
+    for begin, end, colour in ((start, ends[0], unsure), (start, ends[1], unsure), (0.0, sure, known)):
+        picture.rectangle(middle * (1 + min(begin, end)), top, middle * abs(end - begin), thick, colour)
     picture.path([(middle, 0), (middle, high)], "#1d2733", 2)
+    for end, place in zip(row.margin, ends, strict=True):
+        x, back = middle * (1 + place), math.copysign(4, place)
+        if abs(end) > scale:
+            arrow = [(x - 2 * back, top + 2), (x - back, high / 2), (x - 2 * back, high - top - 2)]
+            picture.path(arrow, "#ffffff" if abs(sure) == 1 else known, 2)
+        elif row.ends:
+            picture.path([(x, top), (x, high - top)], known, 2)
     return picture.svg()

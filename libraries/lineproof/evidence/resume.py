@@ -85,11 +85,11 @@ class EarlierRun:
 
 def _weighed(one: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:
     """Return a trial of the run with all that was known of it in the end."""
-    trial, known = one.trial, record.known_afterwards if record else ()
-    problems = [problem for part in known if trial.number in part.trials for problem in part.problems]
-    if not trial.run and (record is None or record.breakdown is not None):
-        problems = [UNREAD]
-    return replace(one, trial=replace(trial, run=trial.run or run_id, problems=(*trial.problems, *problems)))
+    if not one.trial.run and (record is None or record.breakdown is not None):
+        trial = replace(one.trial, problems=(*one.trial.problems, UNREAD))
+    else:
+        trial = record.known_of(one.trial) if record else one.trial
+    return replace(one, trial=replace(trial, run=trial.run or run_id))
 
 
 def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..core.bounds import UNKNOWN, Bounds
+from ..core.phrases import difference, percent
+from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
-from .rates import is_set_aside, percent
 from .recorder import ABOUT
-from .records import MarginRecord, RequirementRecord, measured
+from .records import MarginRecord, RequirementRecord
 from .run import RecordedRun
 
 NOTHING, NOT_SEARCHED = "–", "not searched"
@@ -32,7 +34,7 @@ class SentenceRow:
 
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
-    ``search``: the search for its margin; None: there was none.
+    ``search``: the search for its margin; None: there was none. ``trials``: all of it, with the warm-up.
     ``set_aside``: how many trials do not count. ``method``: of the interval, at a confidence between 0 and 1.
     """
 
@@ -41,6 +43,7 @@ class SentenceRow:
     lost: float | None
     set_aside: int = 0
     search: MarginRecord | None = None
+    trials: tuple[Trial, ...] = ()
     method: Callable[[Sequence[float], float], Interval] = interval
 
     @property
@@ -59,19 +62,33 @@ class SentenceRow:
         mean = self.method(values, 1 - float(self.record.goal_terms.get("risk", 0.05))) if values else None
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
+    @cached_property
+    def ends(self) -> Bounds | None:
+        """The ends between which the figure of an INCONCLUSIVE sentence lies; None: they are not known."""
+        judged, promise = [trial for trial in self.trials if trial.number], self.record.promise
+        if self.record.verdict != "INCONCLUSIVE" or not judged or not judged[0].outcome.directions:
+            return None
+        ends = promise.quantity.ends(promise, judged)
+        return None if ends == UNKNOWN or ends.is_exact else ends
+
     @property
-    def margin(self) -> tuple[float, float | None] | None:
-        """The ratio of the threshold by which the sentence is kept, at least and at most (None: not known).
+    def margin(self) -> tuple[float, float] | None:
+        """The ratio of the threshold by which the sentence is kept, at least and at most (infinite: not known).
 
         Below 0 it is not kept. None where nobody looked: a throughput that passed says only that it is kept.
         """
         if self.search is not None:
-            return self.search.low - 1, None if self.search.high is None else self.search.high - 1
+            return self.search.low - 1, math.inf if self.search.high is None else self.search.high - 1
         demanded, mean = self.record.requirement, None if self.is_carried else self.measured
         threshold = demanded.threshold.number
-        if mean is None or not threshold or not all(map(math.isfinite, self.sample)):
+        if self.ends is not None:
+            ends = self.ends.low, self.ends.high
+        elif mean is None or not all(map(math.isfinite, self.sample)):
             return None
-        ends = (mean.estimate, mean.estimate) if mean.low is None or mean.high is None else (mean.low, mean.high)
+        else:
+            ends = (mean.estimate, mean.estimate) if mean.low is None or mean.high is None else (mean.low, mean.high)
+        if not threshold:
+            return None
         low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
         return min(low, high), max(low, high)
 
@@ -89,10 +106,15 @@ class SentenceRow:
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
         if self.search is not None:
             threshold, limit = demanded.threshold.number, f" ({self.search.limit})" if self.search.limit else ""
-            low = demanded.text(four_digits(self.search.low * threshold, math.floor))
+            low = demanded.text(self.search.low * threshold, math.floor)
             if self.search.high is None:
                 return f"≥ {low}{limit}"
-            return range_text(low, demanded.text(four_digits(self.search.high * threshold, math.ceil)))
+            return range_text(low, demanded.text(self.search.high * threshold, math.ceil))
+        if self.ends is not None:
+            low = demanded.text(self.ends.low, math.floor)
+            if math.isinf(self.ends.high):
+                return f"≥ {low}, no upper end"
+            return f"between {range_text(low, demanded.text(self.ends.high, math.ceil), 'and')}"
         if endless:
             return f"beyond any limit in {endless} of {len(self.sample)} trials"
         if self.is_carried and self.sample:
@@ -108,10 +130,11 @@ class SentenceRow:
         if self.margin is None:
             return NOT_SEARCHED if self.is_carried else NOTHING
         low, high = self.margin
-        # finer than a hundredth of a per cent is noise; adding 0 makes -0 a 0
-        shown = [round(100 * end, 2) + 0.0 for end in (low, high) if end is not None]
-        ends = [f"{end:+{'.3g' if abs(end) < 1000 else ',.0f'}} %" for end in shown]
-        words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
+        # never more than was found: the ends of an interval are rounded outwards
+        down, up = (round, round) if low == high else (math.floor, math.ceil)
+        ends = [difference(end, to) for end, to in ((low, down), (high, up)) if math.isfinite(end)]
+        open_ended = "at least " if math.isinf(high) else "at most " if math.isinf(low) else ""
+        words = open_ended + " to ".join(dict.fromkeys(ends))
         return words if self.search is None or self.search.finished else f"{words}, unfinished"
 
     @property
@@ -137,18 +160,12 @@ def figure_heading(rows: Iterable[SentenceRow]) -> str:
     return " / ".join(dict.fromkeys("carries" if unit in RATE_UNITS else "measured" for unit in units))
 
 
-def range_text(low: str, high: str) -> str:
+def range_text(low: str, high: str, joined: str = "to") -> str:
     """Return both figures, with their unit once where they have the same: ``5.01 to 5.04 Mpps``."""
     number = low.rstrip(string.ascii_letters + "/%µ ")
     if low == high:
         return high
-    return f"{number if high.endswith(low.removeprefix(number)) else low} to {high}"
-
-
-def four_digits(number: float, rounded: Callable[[float], int]) -> float:
-    """Return *number* with four digits: of what was found, no more is said than that."""
-    size = 10.0 ** (3 - math.floor(math.log10(number))) if number > 0 else 1.0
-    return rounded(round(number * size, 6)) / size
+    return f"{number if high.endswith(low.removeprefix(number)) else low} {joined} {high}"
 
 
 def table_of_sentences(rows: Sequence[Mapping[Column, Cell]]) -> Table:
@@ -162,14 +179,23 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
     """Return the rows of *run*, in the order of its sentences."""
     searches, made = {search.requirement: search for search in run.margins.values()}, []
     for record in run.requirements:
-        judged = [one.trial for one in run.trials_by_number.get(record.number, ()) if one.trial.number]
-        counted = [trial for trial in judged if not is_set_aside(trial)]
+        trials = tuple(record.known_of(one.trial) for one in run.trials_by_number.get(record.number, ()))
+        judged = [trial for trial in trials if trial.number]
+        counted = [trial for trial in judged if not trial.is_set_aside]
         figures = (measured(record.promise, trial) for trial in counted)
         sample = tuple(figure for figure in figures if figure is not None)
-        lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
+        lost = loss_ratio(counted, record.requirement.in_total) if counted else None
         aside = len(judged) - len(counted)
-        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number)))
+        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), trials))
     return tuple(made)
+
+
+def measured(promise: Promise, trial: Trial) -> float | None:
+    """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known."""
+    bounds = promise.quantity.shown(promise, [trial]) if trial.outcome.directions else UNKNOWN
+    if bounds == UNKNOWN:
+        return None
+    return bounds.low if promise.quantity.at_least else bounds.high
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
@@ -192,7 +218,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     return begun
 
 
-def _loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
+def loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
     """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
     columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
     groups = [[row for column in columns for row in column]] if in_total else columns

@@ -5,6 +5,7 @@ It is made of the records alone, also of those of a run that was killed.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -182,7 +183,7 @@ def last_section(found: ExecutionSummary) -> Section:
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
     """Return figures as numbers in the sentence's unit, without SI prefix."""
     record, demanded, measured = row.record, row.record.requirement, row.measured
-    low, high = row.margin or (None, None)
+    low, high = (100 * end if math.isfinite(end) else None for end in row.margin or (math.inf, math.inf))
     return {
         "run": record.run,
         "suite": run.suite,
@@ -200,8 +201,8 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
         "trials": len(row.sample),
         "set_aside": row.set_aside,
         "loss_ratio": row.lost,
-        "margin_low_percent": None if low is None else 100 * low,
-        "margin_high_percent": None if high is None else 100 * high,
+        "margin_low_percent": low,
+        "margin_high_percent": high,
         **{name: run.facts.get(name) for name in ("testbed", "router", "software", "firmware")},
         "goal": record.goal,
         "simulated": record.simulated,

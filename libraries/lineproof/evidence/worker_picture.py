@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..core.trial import Trial
 from ..core.under_load import BUSY_SHARE, FRAMES_TAKEN
 from .chart import SIGNS, Chart, columns, linear, scaled
-from .rates import trial_name
 
 
 def workers_plot(trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
@@ -24,7 +23,7 @@ def workers_plot(trials: Sequence[Trial], title: str, simulated: bool = False) -
     most = max(rate for name in busiest for _, rate in lines[name])
     is_share = busiest[0].startswith(BUSY_SHARE)
     up = linear("busy [%]", 1.0, size=0.01) if is_share else scaled("frames taken", "pps", 1.1 * most or 1.0)
-    plot = Chart(title, columns("trial", list(map(trial_name, judged))), up, simulated)
+    plot = Chart(title, columns("trial", [str(trial.number) for trial in judged]), up, simulated)
     for sign, name in zip(SIGNS, sorted(busiest), strict=False):
         plot.curve(lines[name], name.removeprefix(BUSY_SHARE).removeprefix(FRAMES_TAKEN), sign)
     return plot.svg()

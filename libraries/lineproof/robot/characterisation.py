@@ -19,6 +19,7 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.goal import Goal
+from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
@@ -27,7 +28,6 @@ from ..errors import Inconclusive, TestbedError, in_words
 from ..evidence import allure
 from ..evidence.document import Document, Note, Section
 from ..evidence.records import CharacterisationRecord
-from ..evidence.sentence_rows import four_digits
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
 from ..methods.deviations import Deviation, deviations_of
@@ -107,10 +107,9 @@ class CharacterisationKeywords(Component):
                 margin = work.characteriser.margin(requirement, deadline)
                 record = recorder.keep_margin(margin, number, requirement.sentence)
         at_least = "" if record.finished and record.high is not None else "≥ "
-        judged.carries = at_least + requirement.text(four_digits(record.low * requirement.threshold.number, math.floor))
+        judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
         judged.limit = record.limit
-        percent = 100 * (record.low - 1)
-        judged.margin = f"{math.floor(10 * percent) / 10 if percent < 10 else math.floor(percent):+g}%"
+        judged.margin = difference(record.low - 1, math.floor, 2).replace(" ", "")
         judged.more += [] if record.finished else [f"margin: {record}"]
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
 

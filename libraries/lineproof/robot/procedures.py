@@ -11,11 +11,11 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from ..core.bounds import Bounds
+from ..core.phrases import percent
 from ..core.trial import Load
 from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
 from ..evidence.document import Column, Note, Part, Table
-from ..evidence.rates import percent
 from ..methods import rfc2544
 from ..methods.ramp import RampResult
 from ..methods.scaling import ScalingResult

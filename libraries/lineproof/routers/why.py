@@ -52,7 +52,7 @@ def explanation(
     for rule in RULES:
         if rule.needs(seen):
             sure = rule.sure if isinstance(rule.sure, Confidence) else rule.sure(seen)
-            return Explanation(rule.name, rule.sentence(seen), seen.figures(), sure, rule.remedy, rule.grounds)
+            return Explanation(rule.name, rule.sentence(seen), sure, rule.remedy, rule.grounds)
     return None
 
 
@@ -284,13 +284,6 @@ class Evidence:
         full = [name for name, share in self.workers.items() if share >= BUSY]
         self.busy: list[str] = [name for name in full if name not in self.elsewhere]
 
-    def figures(self) -> dict[str, float]:
-        """Return the figures that most rules look at; those that were not read are missing."""
-        counts = {"lost": self.lost, "dropped_on_leaving": self.left, "backlog_full": self.backlogged()}
-        if self.workers:
-            counts |= {"workers": len(self.workers), "busy_workers": len(self.busy), "idle_workers": len(self.idle)}
-        return {name: float(count) for name, count in counts.items()}
-
     # -- where the frames were lost
 
     def of_lost(self, frames: int) -> str:
@@ -431,8 +424,8 @@ class Evidence:
         """How unevenly workers are busy, in words; "" where none is full, or no other one has time."""
         if not (self.no_time() and self.idle):
             return ""
-        most = f"{max(self.workers[name] for name in self.idle):.0%}"
-        rest = "idle" if most == "0%" else f"at most {most}"
+        most = max(self.workers[name] for name in self.idle)
+        rest = "idle" if most < 0.005 else f"at most {most:.0%} busy"
         return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers {rest}"
 
     @cached_property

@@ -78,7 +78,7 @@ class Cycles(Quantity):
         (whole,) = promise.figures(trials)
         if whole == UNKNOWN:
             return Reason("the cost of a packet at the load is not known")
-        summary, details = _costs_words(readings, promise.unit, whole, median_words(trials))
+        summary, details = _costs_words(readings, promise.unit, between(whole, promise.digits), median_words(trials))
         offered, forwarded = (si(mean_rate(trials, promise, name), "pps") for name in ("offered", "forwarded"))
         return Reason(f"{summary} at {forwarded} forwarded, {offered} offered", details)
 
@@ -215,7 +215,7 @@ def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, 
 
 
 def _costs_words(
-    readings: Sequence[Sequence[PacketCost]], unit: Unit, figure_of_all: Bounds, median: str
+    readings: Sequence[Sequence[PacketCost]], unit: Unit, figure_of_all: str, median: str
 ) -> tuple[str, tuple[str, ...]]:
     """Return *figure_of_all* in words, and lines: the other figures of *readings*, their spread and each thread."""
     rows = [row for costs in readings for row in costs]
@@ -241,7 +241,7 @@ def _costs_words(
     together_words = "of all trials together: " if len(readings) > 1 else ""
     details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
-    return words[judged].format(between(figure_of_all, _cycles)) + median, tuple(filter(None, details))
+    return words[judged].format(figure_of_all) + median, tuple(filter(None, details))
 
 
 def _cycles(number: float) -> str:

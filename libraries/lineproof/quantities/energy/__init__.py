@@ -55,7 +55,7 @@ class Energy(Quantity):
         power = f"{figures[POWER]:.4g} W"
         power += f" ± {figures[UNCERTAINTY]:.2g} W" if figures.get(UNCERTAINTY) else ""
         power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
-        words = f"{between(whole)} {promise.unit.value}{median_words(trials)} at"
+        words = f"{between(whole, promise.digits)} {promise.unit.value}{median_words(trials)} at"
         words = "the energy of a packet is not known:" if whole == UNKNOWN else words
         rate = si(mean_rate(trials, promise, "forwarded"), "pps")
         still = "the meter shows no more under load than idle, within its uncertainty; does it measure this router?"

@@ -9,7 +9,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.deciding import MOST_EXTRA
 from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
-from ...core.phrases import between, direction_lines, mean_rate, pair_lines, percent, proven, rate_words
+from ...core.phrases import between, difference, direction_lines, mean_rate, pair_lines, percent, proven, rate_words
 from ...core.quantity import Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Fault, Problem, Trial
@@ -85,9 +85,11 @@ class ForwardingRate(Quantity):
         else:
             rate = proven(worst, ruling, promise.limit, lambda pps: rate_words(pps, promise))
             end = worst.low if ruling is Ruling.PASS else worst.high
-            # a study promises nothing
-            share = end / promise.limit.value if promise.limit.value > 0 else math.inf
-            against = f", {100 * (share - 1):+.2f} % against the promise" if math.isfinite(share) else ""
+            # a study promises nothing; of a promise the limit is the frames without those that are rounding
+            directions = len(trials[0].outcome.directions) if promise.in_total else 1
+            whole = promise.limit.value + directions / promise.goal.final_trial_duration
+            share = end / whole if promise.limit.value > 0 else math.inf
+            against = f", {difference(share - 1)} against the promise" if math.isfinite(share) else ""
             if ruling is Ruling.PASS and end < promise.limit.value:
                 against += f", {percent(promise.goal.forgiven)} forgiven in all"
         words = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"

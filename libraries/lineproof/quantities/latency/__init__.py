@@ -55,7 +55,7 @@ class Latency(Quantity):
         counts = [count for trial in trials for count in trial.outcome.latency]
         received, lost = sum(count.received for count in counts), sum(count.lost for count in counts)
         offered = si(mean_rate(trials, promise, "offered"), "pps")
-        time = "is not known" if worst == UNKNOWN else time_words(worst)
+        time = "is not known" if worst == UNKNOWN else time_words(worst, promise.digits)
         words = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
         details = [f"{lost} of {received + lost} probe frames did not come back"] if lost else []
         if promise.statistic is not None and promise.goal.bad_share is not None and ruling is Ruling.INCONCLUSIVE:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from statistics import fmean
 from typing import ClassVar
 
 from ...core.bounds import Bounds, Limit
 from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
 from ...core.goal import Goal
-from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, percent_bounds, proven, rate_words
+from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, proven, rate_words
 from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Load, Trial
@@ -51,7 +53,8 @@ class Loss(Quantity):
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         counts = f"{lost} of {offered} frames{' of all directions' * (len(trials[0].outcome.directions) > 1)}"
-        words = f"lost {proven(worst, ruling, promise.limit, percent, percent_bounds)} ({counts}) at {load}"
+        lost_share = proven(worst, ruling, promise.limit, partial(percent, limit=promise.limit.value))
+        words = f"lost {lost_share} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
@@ -91,6 +94,7 @@ class Throughput(Loss):
     chart = "rates"
     margin = "higher loads"
     title = "Throughput"
+    charted = Quantity.charted
     example = "≥ 95% line rate"
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
@@ -111,6 +115,14 @@ class Throughput(Loss):
         lows, highs = ([sum(getattr(item, end) for item in row) for row in frames] for end in ("low", "high"))
         low, high = ((sum(ends) if promise.in_total else min(ends)) / seconds for ends in (lows, highs))
         return Bounds(in_unit(low, promise), in_unit(high, promise))
+
+    def ends(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
+        """Return the part of the promised load that is carried, in the promise's unit."""
+        losses = promise.figures(trials)
+        together, load = fmean if promise.in_total else max, in_unit(promise.load_pps, promise)
+        least, most = together([one.low for one in losses]), together([one.high for one in losses])
+        whole = load * (len(trials[0].outcome.directions) if promise.in_total else 1)
+        return Bounds(whole * (1 - min(1.0, most)), whole * (1 - min(1.0, least)))
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return what was lost; of a FAIL, what is carried comes first."""

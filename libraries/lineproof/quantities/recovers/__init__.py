@@ -128,7 +128,8 @@ class Recovery(Quantity):
             doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
         if _is_near_ceiling(promise):
             doubts.append(f"{promise.own.words}; {promise.own.remedy}")
-        words = f"the last frame was lost {between(worst, '{:.3g}'.format)} s after the overload had ended"
+        last = between(worst, lambda time: promise.digits(time, 3))
+        words = f"the last frame was lost {last} s after the overload had ended"
         words = "when the last frame was lost is not known" if worst == UNKNOWN else words + median_words(trials)
         return Reason(words, (*doubts[:2], loads))
 
