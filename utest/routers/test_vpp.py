@@ -12,7 +12,6 @@ from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result
-from lineproof.routers.vpp import Vpp
 from lineproof.routers.vpp_output import (
     has_route,
     parse_addresses,
@@ -143,7 +142,7 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
 
 def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
     machine, _ = simulated("vpp")
-    cost = together(packet_costs(Vpp(shell_of(machine)).read()))
+    cost = together(packet_costs(make_router("vpp", shell_of(machine)).read()))
     assert cost is not None
     assert cost.packets == 1_000_000
     assert cost.without_input == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)

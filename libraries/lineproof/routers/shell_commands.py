@@ -4,12 +4,54 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+from ..command_values import compiled
 from ..errors import TestbedError
-from .base import Result, Shell
 from .shell_output import first_line, plain_text
-from .vpp_output import strip_banner
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a shell command. ``duration`` in s."""
+
+    stdout: str
+    stderr: str
+    status: int
+    duration: float
+
+
+class RouterUnreachable(TestbedError):
+    """No login to the router succeeds: the next command would not get there either."""
+
+
+Shell = Callable[[str, float], Result]
+"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes; of these
+RouterUnreachable when it drops and a new login fails."""
+
+
+class CommandHabits(Protocol):
+    """The part of a :class:`.RouterDescription` about its shell."""
+
+    @property
+    def channel(self) -> str:
+        """``posix``: a shell that takes several commands at once."""
+
+    @property
+    def prints(self) -> str | None:
+        """An expression for all that a command of a change may print."""
+
+    @property
+    def ignore(self) -> str | None:
+        """An expression for what is no part of an answer."""
+
+    def refusal_in(self, output: str) -> str:
+        """Return the line of *output* that says that the command was refused; "": it was not."""
+
+    def says_gone(self, output: str) -> bool:
+        """Return whether *output* says that there is nothing to undo."""
 
 
 def incomplete(line: str, text: str) -> TestbedError:
@@ -32,21 +74,18 @@ def whole(command: str, text: str) -> str:
 def accepted(command: str, result: Result) -> str:
     """The output of *command*. Raises CommandRefused if its status is not 0."""
     if result.status != 0:
-        raise refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+        refused = refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+        refused.output = result.stdout + result.stderr
+        raise refused
     return plain_text(result.stdout)
 
 
-def in_one_line(command: str) -> str:
-    """*command*, which may have several lines, for a message."""
-    return " / ".join(command.splitlines())
-
-
 class CommandRefused(TestbedError):
-    """The router did not run a command. ``why``: the reason without the command."""
+    """The router did not run a command. ``why``: the reason without the command; ``output``: all that it printed."""
 
-    def __init__(self, message: str, why: str) -> None:
+    def __init__(self, message: str, why: str, output: str = "") -> None:
         super().__init__(message)
-        self.why = why
+        self.why, self.output = why, output or why
 
 
 def refusal(command: str, status: int, output: str) -> CommandRefused:
@@ -59,7 +98,7 @@ def refusal(command: str, status: int, output: str) -> CommandRefused:
             " the router in the testbed file)",
             why,
         )
-    reason, command = f": {output}" if output else "", in_one_line(command)
+    reason = f": {output}" if output else ""
     return CommandRefused(
         f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
         f"status {status}{reason}",
@@ -80,11 +119,46 @@ UNPRIVILEGED = frozenset(
 _STATUS_LINE = re.compile(r"@@lineproof ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
 
 
-class ShellCommands:
-    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
+class CommandLineShell:
+    """*shell* of a router whose command line ends with status 0 whatever it refuses: by *file*, such a status is 1.
 
-    def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
-        self._shell, self._limit, self._sudo = shell, limit, sudo
+    It is a :data:`~lineproof.routers.base.Shell`. ``close`` logs out: that leaves a configuration mode.
+    """
+
+    def __init__(self, shell: Shell, file: CommandHabits) -> None:
+        self._shell, self._file = shell, file
+
+    def __call__(self, command: str, limit: float) -> Result:
+        """Run *command* within *limit* s."""
+        result = self._shell(command, limit)
+        if refused := self._file.refusal_in(result.stdout) or self._file.refusal_in(result.stderr):
+            return replace(result, stderr=refused, status=result.status or 1)
+        return result
+
+    def close(self) -> None:
+        """End the login; the next command logs in again."""
+        getattr(self._shell, "close", lambda: None)()
+
+
+class ShellCommands:
+    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root.
+
+    *description*: of a router that has one; its ``channel`` may be no POSIX shell, but a command line of its own.
+    """
+
+    def __init__(
+        self,
+        shell: Shell,
+        limit: float = EXCHANGE_LIMIT,
+        sudo: bool = False,
+        description: CommandHabits | None = None,
+    ) -> None:
+        self._shell, self.limit, self._sudo, self.description = shell, limit, sudo, description
+
+    @property
+    def is_posix(self) -> bool:
+        """Return whether it is a shell that takes several commands at once."""
+        return self.description is None or self.description.channel == "posix"
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
@@ -92,6 +166,46 @@ class ShellCommands:
         if self._sudo and (changes or words[0] not in UNPRIVILEGED):
             words = ["sudo", "-n", *words]
         return shlex.join(words)
+
+    def as_given(self, line: str, changes: bool = False) -> str:
+        """Return *line*, of a description, as the router is given it."""
+        return self.quoted(shlex.split(line), changes) if self.is_posix else line
+
+    def show(self, line: str, limit: float | None = None) -> str:
+        """Return what the command *line* of a description shows. Raises CommandRefused."""
+        return self._run_cleaned(self.as_given(line), limit)
+
+    def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
+        """Return what each of *lines* shows, None where it was refused; in one exchange of a POSIX shell."""
+        own = list(dict.fromkeys(lines))
+        if not own or not self.is_posix:
+            return {line: self.show(line) for line in own}
+        given = [self.as_given(line) for line in own]
+        _, answers = self._exchange(given)
+        return {
+            line: None if status else whole(command, self._clean(text))
+            for line, command, (text, status) in zip(own, given, answers, strict=True)
+        }
+
+    def change(self, line: str, limit: float | None = None) -> None:
+        """Run *line*, of a description, which changes the router. Raises CommandRefused."""
+        command = self.as_given(line, changes=True)
+        output = self._run_cleaned(command, limit).strip()
+        prints = self.description.prints if self.description else None
+        if output and prints is not None and not compiled(prints).fullmatch(output):
+            raise refusal(command, 0, first_line(output))
+
+    def reset(self) -> None:
+        """Log out of a command line of its own; the next command logs in again."""
+        if not self.is_posix:
+            getattr(self._shell, "close", lambda: None)()
+
+    def _run_cleaned(self, command: str, limit: float | None) -> str:
+        return whole(command, self._clean(self.run_unchecked(command, limit)))
+
+    def _clean(self, output: str) -> str:
+        ignored = self.description.ignore if self.description else None
+        return compiled(ignored).sub("", output) if ignored else output
 
     def run(self, *argv: str) -> str:
         """Run one command and return its output. Raises CommandRefused if its status is not 0."""
@@ -126,12 +240,12 @@ class ShellCommands:
         The status is the last one's. Raises TestbedError only if the exchange itself fails.
         """
         line = " | ".join(map(self.quoted, commands))
-        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self._limit)
+        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
 
     def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
         """The result of all command *lines* together, and output and status of each. Raises TestbedError."""
         script = "; ".join(f'{line}; echo "@@lineproof {index} $?"' for index, line in enumerate(lines))
-        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        result = self._shell(f"sh -c {shlex.quote(script)}", self.limit)
         found: list[tuple[str, int]] = []
         start = 0
         for mark in _STATUS_LINE.finditer(result.stdout):
@@ -151,15 +265,8 @@ class ShellCommands:
 
     def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
-        return whole(in_one_line(command), self.run_unchecked(command, limit))
+        return whole(command, self.run_unchecked(command, limit))
 
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
         """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
-        return accepted(command, self._shell(command, self._limit if limit is None else limit))
-
-    def run_silent(self, command: str, limit: float | None = None) -> str:
-        """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
-        output = strip_banner(self.run_unchecked(command, limit))
-        if output.strip():
-            raise refusal(command, 0, first_line(output))
-        return output
+        return accepted(command, self._shell(command, self.limit if limit is None else limit))

@@ -11,7 +11,6 @@ from lineproof.core.traffic.frame_kinds import FrameKinds
 from lineproof.platforms import RouterSetup, read_platform
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Shell
-from lineproof.routers.freebsd import FreeBsd
 from lineproof.studies.study import Variant, load_study
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import router_model
@@ -131,7 +130,7 @@ def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
         backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
         override = StudyCommands([own.setup.model_dump()]).run
         shell = Machine(freebsd.software(), partial(lambda same: same, backend), Memory(), override=override)
-        router = FreeBsd(shell_of(shell))
+        router = make_router("freebsd", shell_of(shell))
         router.apply(own.commands)
         assert bool(backend.state().configuration.done) == bool(own.commands)
         assert router.withdraw() == ""
