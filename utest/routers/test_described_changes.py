@@ -340,36 +340,3 @@ def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...],
     found = look.read(commits(*rows))
     assert look.is_ours(found) is not somebody
     assert not somebody or found.startswith("2018-02-07 20:50:04 UTC by root")
-
-
-ROUTEROS = {
-    "/ip arp": " 0   comment=lineproof address=100.65.1.2 mac-address={mac} interface=eth1 published=no\n",
-    "/ip route": " 0 As comment=lineproof dst-address=16.0.0.0/8 gateway={gateway} immediate-gw=1.2.3.4%x distance=1\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("mac", "gateway", "left"),
-    [
-        ("02:00:00:00:01:02", "100.65.1.2", ()),
-        ("02:00:00:00:BE:EF", "100.65.1.2", ("arp",)),
-        ("02:00:00:00:01:02", "100.65.1.9", ("route",)),
-    ],
-)
-def test_routeros_keeps_what_somebody_else_has_set(mac: str, gateway: str, left: tuple[str, ...]) -> None:
-    ran, added = list[str](), set[str]()
-
-    def shell(command: str, limit: float) -> Result:
-        ran.append(command)
-        added.update(start for start in ROUTEROS if command.startswith(f"{start} add"))
-        shown = next((ROUTEROS[start] for start in added if command.startswith(f"{start} print")), "")
-        return Result(shown.format(mac=mac, gateway=gateway), "", 0, 0.0)
-
-    file = shipped("routeros")
-    router = make_router("generic", CommandLineShell(shell, file), (), file=file)
-    router.configure(SIDES[:1])
-    ran.clear()
-    said = router.restore()
-    removed = [line.split()[1] for line in ran if " remove " in line]
-    assert removed == [each for each in ("route", "arp", "address") if each not in left]
-    assert bool(said) is bool(left) and all(f"/ip {each} add" in said for each in left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -156,6 +157,8 @@ def test_a_run_killed_at_any_exchange_is_undone_by_the_next(name: str, before: b
             try:
                 machine.run(dying(machine.shell, moment, before=before), frames=frames)
             except Killed:
+                with contextlib.suppress(Killed):
+                    machine.undone(dying(machine.shell, moment % 5, before=before))
                 machine.undone()
             else:
                 break
@@ -163,6 +166,19 @@ def test_a_run_killed_at_any_exchange_is_undone_by_the_next(name: str, before: b
             assert not list(state.iterdir())
         assert moment > 9
     assert machine.state() == untouched and not list(state.iterdir())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_change_is_on_the_disk_before_it_is_made(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, machine = list[str](), Machine.new(name)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append("fsync"))
+
+    def shell(command: str, limit: float) -> Result:
+        events.append(command)
+        return machine.shell(command, limit)
+
+    changes = machine.run(shell)
+    assert changes and all(events[events.index(change.do[0]) - 1] == "fsync" for change in changes)
 
 
 @pytest.mark.parametrize("earlier", [False, True])

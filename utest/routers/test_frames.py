@@ -111,7 +111,7 @@ def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> No
     assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in commands
     assert "ip link add link eth2 name lr1.s200 type vlan proto 802.1ad id 200" in commands
     assert "ip link add link lr1.s200 name lr1.s200.100 type vlan proto 802.1Q id 100" in commands
-    assert "ip -4 route replace 48.0.0.0/8 via 100.65.2.2 dev lr1.100 onlink table 29700" in commands
+    assert "ip route replace 48.0.0.0/8 via 100.65.2.2 dev lr1.100 onlink table 29700" in commands
     assert "ip -6 route replace 2001:2::3000:0/104 via 2001:2::6441:202 dev lr1.s200.100 onlink table 29701" in commands
     assert "ip -4 rule add iif lr0.100 lookup 29700" in commands
     # the first direction's label leads to the second side

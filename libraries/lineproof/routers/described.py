@@ -165,6 +165,10 @@ class Described(Router):
             self._notes.append(f"'{group.load}' was run, and is not undone")
         try:
             self._make(group.changes, sides, frames)
+            if kind == "vlan":
+                ipv6 = self.description.ipv6.changes if self.description.ipv6 and frames.prefixes else ()
+                tagged = [_for_stacks(entry) for entry in (*self.description.changes, *ipv6) if entry.tagged]
+                self._make(tagged, sides, frames)
         except CommandRefused as error:
             if group.lacking is None or not compiled(group.lacking).search(error.why):
                 raise
@@ -255,23 +259,27 @@ class Described(Router):
             yield from ({**given, "interface": name} for name in self.interfaces)
         elif scope in ("side", "prefix"):
             for side in sides:
-                yield from _with_prefixes(side_words(side), side, frames if scope == "prefix" else None)
+                own = {**side_words(side), "within": ""}
+                yield from _with_prefixes(own, side, frames if scope == "prefix" else None)
         elif scope == "label":
-            for side, own in zip(sides, labels_by_side(frames.labels, len(sides)), strict=True):
-                yield from ({**side_words(side), "label": str(label)} for label in own)
+            for side, exits in zip(sides, labels_by_side(frames.labels, len(sides)), strict=True):
+                yield from ({**side_words(side), "label": str(label)} for label in exits)
         elif scope in ("tag", "stack", "stack prefix"):
             for side, words, is_last in self._tags(sides, frames):
                 if is_last or scope == "tag":
+                    words["interface"] = words["tag_interface"]
                     yield from _with_prefixes(words, side, frames if scope == "stack prefix" else None)
         else:
             raise TestbedError(f"{self._name} has a change for '{scope}', of which nothing is known here")
 
-    def _tags(self, sides: Sequence[Side], frames: FrameKinds) -> Iterator[tuple[Side, Words, bool]]:
+    def _tags(self, sides: Sequence[Side], frames: FrameKinds) -> Iterator[tuple[Side, dict[str, str], bool]]:
         """Yield each tag of each stack on each side, outermost first, and whether it is the innermost."""
         unit = FIRST_TABLE
         for at, stack in enumerate(frames.tags):
             for place, side in enumerate(sides):
-                words = {**side_words(side), "side": str(place), "fib": str(at + 1), "table": str(FIRST_TABLE + at)}
+                table = str(FIRST_TABLE + at)
+                words = {**side_words(side), "port": side.interface, "within": f"table {table}", "table": table}
+                words |= {"side": str(place), "fib": str(at + 1)}
                 link, tags = side.interface, list[str]()
                 for kind, vlan in stack:
                     protocol, letter = _PROTOCOLS[kind]
@@ -515,6 +523,11 @@ def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[s
     except TestbedError as error:
         unread[name] = str(error)
         return {}
+
+
+def _for_stacks(entry: DescribedChange) -> DescribedChange:
+    """Return *entry* for stacks of tags in place of sides."""
+    return entry.model_copy(update={"for_": entry.for_.replace("prefix", "stack prefix").replace("side", "stack")})
 
 
 def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Iterator[Words]:

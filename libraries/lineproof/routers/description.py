@@ -359,12 +359,12 @@ SIDE_WORDS = (
 )
 """The words of a side that may stand in braces; see :func:`.described.side_words`."""
 _PREFIX_WORDS = ("network6", "peer6", "address6", "ip6", "length6")
-_STACK_WORDS = (*SIDE_WORDS, "side", "tags", "tag_interface", "table", "fib")
+_STACK_WORDS = (*SIDE_WORDS, "within", "port", "side", "tags", "tag_interface", "table", "fib")
 SCOPES: Mapping[str, tuple[str, ...]] = {
     "router": ("tables", "labels"),
     "interface": ("interface",),
-    "side": SIDE_WORDS,
-    "prefix": (*SIDE_WORDS, *_PREFIX_WORDS),
+    "side": (*SIDE_WORDS, "within"),
+    "prefix": (*SIDE_WORDS, "within", *_PREFIX_WORDS),
     "tag": (*_STACK_WORDS, "link", "vlan", "protocol", "unit"),
     "stack": _STACK_WORDS,
     "stack prefix": (*_STACK_WORDS, *_PREFIX_WORDS),
@@ -454,10 +454,12 @@ class DescribedChange(Config):
     ``look``: the value before. Is it ours, nothing is done. Is there none, ``undo`` undoes it; another one is set again
     by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
     ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
-    ``may_fail``: a refusal is no error. ``moves_link``: a link may be negotiated anew.
+    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``moves_link``: a link may be
+    negotiated anew.
     """
 
     for_: Annotated[str, Field(alias="for")] = "side"
+    tagged: bool = False
     do: Annotated[Lines, Field(min_length=1)]
     over: Lines = ()
     undo: Lines = ()

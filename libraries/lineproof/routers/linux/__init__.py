@@ -73,7 +73,8 @@ class Linux(Described):
             for name, text in zip(self.interfaces, shown.values(), strict=True):
                 yield {**given, "interface": name, **_offload_words(given["key"], text or "")}
         else:
-            yield from super().contexts(scope, sides, frames, given)
+            for words in super().contexts(scope, sides, frames, given):
+                yield {**words, "onlink": "onlink" if words.get("within") else ""}
 
     def _forwarding(self, family: str, what: str) -> Iterator[Words]:
         """Yield what a switch of all interfaces changes beside itself where it is off.

@@ -96,14 +96,14 @@ class Vpp(Described):
         commands = []
         contexts = list(super().contexts(of, sides, frames, given))
         for words in contexts:
-            family, table = "ip6" if "network6" in words else "ip", words.get("table")
-            within = f" table {table}" if table else ""
-            commands.append(f"vppctl show {family} fib{within} {words.get('network6', words['network'])}")
+            family = "ip6" if "network6" in words else "ip"
+            network = words.get("network6", words["network"])
+            commands.append(" ".join(f"vppctl show {family} fib {words['within']} {network}".split()))
         shown = self._commands.show_all(commands)
         for words, command in zip(contexts, commands, strict=True):
             network, peer = words.get("network6", words["network"]), words.get("peer6", words["peer"])
             if not has_route(shown[command] or "", network, peer, int(words.get("table", "0"))):
-                yield words
+                yield {**words, "out": words["interface"] if words["within"] else ""}
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
