@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,13 @@ from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, described, make_router
 from lineproof.routers.base import Result, Router, Shell
 from lineproof.routers.description import RouterDescription
-from lineproof.routers.journal import NONE, Change, ChangeJournal, look
+from lineproof.routers.journal import NONE, Change, ChangeJournal, Look, look
 from lineproof.routers.shell_commands import CommandLineShell
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of, shipped
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, Killed, dying, occasion, undone
+from support.scripted_shells import commands_of
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -204,7 +206,7 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
             continue
         machine = Machine.new(name)
         machine.run(restores=False, frames=False)
-        shell = Somebody(machine.shell, change)
+        shell = Somebody(machine.shell, change.look)
         said = machine.undone(shell)
         if "; not undone, because somebody has set something else since: '" in said:
             reported += 1
@@ -215,19 +217,22 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
 
 
 class Somebody:
-    """*shell*, which shows another value in place of what *change* has set."""
+    """*shell*, which shows another value in place of the one that *look* finds."""
 
-    def __init__(self, shell: Shell, change: Change) -> None:
-        self._shell, self._look, self.ran = shell, change.look, list[str]()
+    def __init__(self, shell: Shell, look: Look) -> None:
+        self._shell, self._look, self.ran = shell, look, list[str]()
 
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
         result = self._shell(command, limit)
-        if self._look is None or command != self._look.command:
-            return result
-        text = result.stdout.replace("\r", "")
-        found = re.search(self._look.pattern, text, re.MULTILINE)
-        if found is None:
-            return result
-        last = found.end("value") - 1
-        return Result(f"{text[:last]}{'3' if text[last] != '3' else '5'}{text[last + 1 :]}", "", 0, 0.0)
+        script = re.fullmatch(r"sh -c (.*)", command, re.DOTALL)
+        commands = commands_of(shlex.split(script[1])[0]) if script else [command]
+        # outputs, and what marks the end of each
+        parts = re.split(r"(@@lineproof \d+ \d+\n)", result.stdout.replace("\r", ""))
+        for at, own in enumerate(commands):
+            found = re.search(self._look.pattern, parts[2 * at], re.MULTILINE) if own == self._look.command else None
+            if found:
+                last = found.end("value") - 1
+                other = "3" if parts[2 * at][last] != "3" else "5"
+                parts[2 * at] = f"{parts[2 * at][:last]}{other}{parts[2 * at][last + 1 :]}"
+        return Result("".join(parts), result.stderr, result.status, 0.0)

@@ -176,7 +176,10 @@ class Described(Router):
         return ""
 
     def _shows(self, line: str) -> bool:
-        return bool((self._commands.show_all([line])[line] or "").strip())
+        try:
+            return bool((self._commands.show_all([line])[line] or "").strip())
+        except CommandRefused:
+            return False
 
     def _make(
         self,

@@ -441,10 +441,11 @@ class Changes:
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
+        shown = self._shown(self._undo[keep:])
         while len(self._undo) > keep:
             change = self._undo[-1]
             try:
-                self._undo_change(change, until, over)
+                self._undo_change(change, until, over, shown)
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(map(self._listed, reversed(self._undo)))
                 self._undo.clear()
@@ -489,13 +490,22 @@ class Changes:
                 self._commands.reset()
             raise
 
-    def _undo_change(self, change: Change, until: float, over: bool) -> None:
+    def _shown(self, changes: Collection[Change]) -> Mapping[str, str | None]:
+        """Return what the looks of *changes* show, in one exchange; nothing where each is to be run by itself."""
+        looks = [change.look.command for change in changes if change.look]
+        with contextlib.suppress(TestbedError):
+            return self._commands.show_all(looks) if self._commands.is_posix else {}
+        return {}
+
+    def _undo_change(self, change: Change, until: float, over: bool, shown: Mapping[str, str | None]) -> None:
         """Undo *change* before *until*, unless what it set is there no more; *over*: see :meth:`restore`.
+
+        *shown*: what looks have shown; one that was refused is run again, for its reason.
 
         Raises TestbedError.
         """
         try:
-            if not self._is_there(change, until, over):
+            if not self._is_there(change, until, over, shown):
                 return
         except CommandRefused as error:
             if not self._commands.is_posix or not already_gone(error.why):
@@ -531,7 +541,7 @@ class Changes:
             return says_gone or already_gone(refused.why)
         return not removes_later and says_gone
 
-    def _is_there(self, change: Change, until: float, over: bool) -> bool:
+    def _is_there(self, change: Change, until: float, over: bool, shown: Mapping[str, str | None]) -> bool:
         """Return whether the router still has what *change* has set. Another value stays, and is noted.
 
         Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
@@ -539,7 +549,8 @@ class Changes:
         look, limit = change.look, self._limit(until)
         if look is None or (change.whole and over):
             return True
-        now = look.read(self._commands.show(look.command, limit))
+        output = shown.get(look.command)
+        now = look.read(self._commands.show(look.command, limit) if output is None else output)
         if look.is_ours(now):
             return True
         if now == look.former == NONE:
