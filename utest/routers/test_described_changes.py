@@ -32,7 +32,7 @@ def described(shell: Shell, file: RouterDescription) -> Router:
 
 
 def command_line(shell: Shell, file: RouterDescription) -> CommandLineShell:
-    return CommandLineShell(shell, file)
+    return CommandLineShell(shell, file.refusal_in)
 
 
 class Refusing:

@@ -88,9 +88,8 @@ class Machine:
     def router(self, shell: Shell | None = None) -> Router:
         """Return one behind *shell*, by default its own."""
         own = shell or self.shell
-        return make_router(
-            self.kind, CommandLineShell(own, self.file) if self.file else own, ("eth1", "eth2"), file=self.file
-        )
+        known = CommandLineShell(own, self.file.refusal_in) if self.file else own
+        return make_router(self.kind, known, ("eth1", "eth2"), file=self.file)
 
     def configure(self, router: Router, frames: bool = True) -> None:
         """Configure *router*, by default for all frames that it can be simulated with."""

@@ -36,7 +36,7 @@ def described(text: str = JSON, **changes: Any) -> RouterDescription:
 
 
 def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Described:
-    router = make_router("generic", CommandLineShell(shell, file), interfaces, file=file)
+    router = make_router("generic", CommandLineShell(shell, file.refusal_in), interfaces, file=file)
     assert isinstance(router, Described)
     return router
 
@@ -213,7 +213,7 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     file, shell, resets = shipped("junos"), Scripted(), list[int]()
     shell.close = lambda: resets.append(1)  # type: ignore[attr-defined]
     shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"
-    router = Described(CommandLineShell(shell, file), file, ("eth1",))
+    router = Described(CommandLineShell(shell, file.refusal_in), file, ("eth1",))
     with pytest.raises(TestbedError, match=r"refused 'commit and-quit .*check-out failed"):
         router.configure(SIDES[:1])
     assert resets == [1] and shell.ran[-1] == "commit and-quit comment lineproof"

@@ -69,7 +69,7 @@ def test_a_card_that_keeps_lro_is_left_alone() -> None:
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd", "generic"])
 def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_shell(kind: RouterKind, mac: str) -> None:
     file = shipped("routeros") if kind == "generic" else None
-    shell = CommandLineShell(untouched, file) if file else untouched
+    shell = CommandLineShell(untouched, file.refusal_in) if file else untouched
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
 

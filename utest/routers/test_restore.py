@@ -15,9 +15,8 @@ from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import journal
 from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, Changes, Occasion, look
-from lineproof.routers.shell_commands import ShellCommands
+from lineproof.routers.shell_commands import ShellCommands, ShellHabits
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
@@ -44,7 +43,7 @@ class Shell:
 
 def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, Changes]:
     shell = Shell()
-    commands = Changes(ShellCommands(shell, description=RouterDescription(shell="x", channel="posix", prints=prints)))
+    commands = Changes(ShellCommands(shell, habits=ShellHabits(prints=prints)))
     for name in names:
         commands.make(Change((f"set {name}",), (f"unset {name}",)))
     shell.ran.clear()

@@ -69,9 +69,7 @@ def test_what_vpp_refuses_with_status_0_is_seen(command: str, output: str, refus
 
 
 @pytest.mark.parametrize("name", ["ssh/banner_race_show_bogus.txt", "ssh/show_bogus.notty.txt"])
-@pytest.mark.parametrize(
-    "parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_version]
-)
+@pytest.mark.parametrize("parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_version])
 def test_an_error_message_with_status_0_is_an_error(name: str, parse) -> None:
     with pytest.raises(TestbedError, match="unknown input `bogus'"):
         parse(sample(f"vpp/{name}"))

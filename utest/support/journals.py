@@ -78,7 +78,7 @@ def undone(
 ) -> str:
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
     now = now or occasion(kind="generic" if file else "linux")
-    router = make_router(now.kind, CommandLineShell(shell, file) if file else shell, sudo=sudo, file=file)  # type: ignore[arg-type]
+    router = make_router(now.kind, CommandLineShell(shell, file.refusal_in) if file else shell, sudo=sudo, file=file)  # type: ignore[arg-type]
     journal = ChangeJournal.claim(ROUTER)
     try:
         return undo_leftover(journal, router, now, asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,7 +58,7 @@ class Described(Router):
     ) -> None:
         super().__init__(interfaces)
         self.description = description
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, description)
+        self._commands = ShellCommands(shell, limit or description.limit, sudo, description.habits)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
@@ -101,7 +100,7 @@ class Described(Router):
         if not description.changes:
             raise TestbedError(f"'{description.shell}' does not say how to configure it; expected 'prepare: none'")
         checked = tuple(map(validated_side, sides))
-        if not self._commands.is_posix and not self._changes.rehearsing:
+        if not self._commands.habits.is_posix and not self._changes.rehearsing:
             self._changes.restore()
         if not description.restore:
             self._make(description.changes, checked)
@@ -209,7 +208,7 @@ class Described(Router):
         self, entry: DescribedChange, sides: Sequence[Side], frames: FrameKinds, given: Words
     ) -> Iterator[tuple[Change, Words]]:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
-        posix, contexts = self._commands.is_posix, list(self.contexts(entry.for_, sides, frames, given))
+        posix, contexts = self._commands.habits.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         shown = {}
         if posix or not self._changes.rehearsing:
@@ -301,10 +300,9 @@ class Described(Router):
         if self._before_applied is None:
             self._before_applied = len(self._changes.pending)
         for pair in pairs:
-            do, undo = (
-                shlex.join(shlex.split(line)) if self._commands.is_posix else line for line in (pair.do, pair.undo)
-            )
-            self._changes.make(Change((do,), (undo,)))
+            lines = (command_line(line, {}, self._commands.habits.is_posix) for line in (pair.do, pair.undo))
+            do, undo = ((line,) for line in lines)
+            self._changes.make(Change(do, undo))
 
     def withdraw(self) -> str:
         """Undo what :meth:`apply` did, last first. Returns and raises as :meth:`restore`."""
@@ -340,7 +338,7 @@ class Described(Router):
 
     def forget_changes(self) -> None:
         """The router has restarted and lost its changes; one with a command line of its own may have kept them."""
-        if self._commands.is_posix:
+        if self._commands.habits.is_posix:
             self._notes.clear()
             self._not_forwarded = {}
             self._changes.forget()

@@ -24,6 +24,7 @@ from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .journal import NONE, Look
+from .shell_commands import ShellHabits
 from .shell_output import MOST_OUTPUT, first_line, parser
 
 Values = Mapping[str, str]
@@ -625,9 +626,10 @@ class RouterDescription(Config):
                 return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
         return ""
 
-    def says_gone(self, output: str) -> bool:
-        """Return whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
-        return any(compiled(text).search(output) for text in self.gone)
+    @property
+    def habits(self) -> ShellHabits:
+        """The part about its shell."""
+        return ShellHabits(self.channel == "posix", self.prints, self.ignore, self.gone)
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:
         """All that are run and read, by where they stand."""

@@ -494,7 +494,7 @@ class Changes:
         """Return what the looks of *changes* show, in one exchange; nothing where each is to be run by itself."""
         looks = [change.look.command for change in changes if change.look]
         with contextlib.suppress(TestbedError):
-            return self._commands.show_all(looks) if self._commands.is_posix else {}
+            return self._commands.show_all(looks) if self._commands.habits.is_posix else {}
         return {}
 
     def _undo_change(self, change: Change, until: float, over: bool, shown: Mapping[str, str | None]) -> None:
@@ -508,7 +508,7 @@ class Changes:
             if not self._is_there(change, until, over, shown):
                 return
         except CommandRefused as error:
-            if not self._commands.is_posix or not already_gone(error.why):
+            if not self._commands.habits.is_posix or not already_gone(error.why):
                 raise
             return
         removes = [bool(_REMOVES.search(line)) for line in change.undo]
@@ -535,9 +535,8 @@ class Changes:
         own a line that removes nothing may enter what the next ones are meant for: it is passed over after the last of
         those only, with words of the file (a commit that finds nothing to commit).
         """
-        description = self._commands.description
-        says_gone = description is not None and description.says_gone(refused.output)
-        if self._commands.is_posix or removes:
+        says_gone = any(compiled(text).search(refused.output) for text in self._commands.habits.gone)
+        if self._commands.habits.is_posix or removes:
             return says_gone or already_gone(refused.why)
         return not removes_later and says_gone
 
@@ -555,7 +554,7 @@ class Changes:
             return True
         if now == look.former == NONE:
             # a look of another command line may be made up: its undo finds what it names, or nothing
-            return not self._commands.is_posix
+            return not self._commands.habits.is_posix
         if change.whole:
             raise TestbedError(
                 f"it would go over what somebody else has configured since: {shortened(now)}; look at it, then"

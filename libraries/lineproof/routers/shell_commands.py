@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ..command_values import compiled
 from ..errors import TestbedError
@@ -32,26 +31,21 @@ Shell = Callable[[str, float], Result]
 RouterUnreachable when it drops and a new login fails."""
 
 
-class CommandHabits(Protocol):
-    """The part of a :class:`.RouterDescription` about its shell."""
+@dataclass(frozen=True, slots=True)
+class ShellHabits:
+    """The part of a :class:`.RouterDescription` about its shell, a POSIX one unless it says otherwise.
 
-    @property
-    def channel(self) -> str:
-        """``posix``: a shell that takes several commands at once."""
+    ``prints``: an expression for all that a command of a change may print; ``ignore``: for what is no part of an
+    answer; ``gone``: for what a refused command of an undo says that has nothing to undo.
+    """
 
-    @property
-    def prints(self) -> str | None:
-        """An expression for all that a command of a change may print."""
+    is_posix: bool = True
+    prints: str | None = None
+    ignore: str | None = None
+    gone: tuple[str, ...] = ()
 
-    @property
-    def ignore(self) -> str | None:
-        """An expression for what is no part of an answer."""
 
-    def refusal_in(self, output: str) -> str:
-        """Return the line of *output* that says that the command was refused; "": it was not."""
-
-    def says_gone(self, output: str) -> bool:
-        """Return whether *output* says that there is nothing to undo."""
+POSIX = ShellHabits()
 
 
 def incomplete(line: str, text: str) -> TestbedError:
@@ -120,18 +114,18 @@ _STATUS_LINE = re.compile(r"@@lineproof ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
 
 
 class CommandLineShell:
-    """*shell* of a router whose command line ends with status 0 whatever it refuses: by *file*, such a status is 1.
+    """*shell* of a router that ends with status 0 whatever it refuses: here that is 1. ``close`` logs out.
 
-    It is a :data:`~lineproof.routers.base.Shell`. ``close`` logs out: that leaves a configuration mode.
+    It is a :data:`~lineproof.routers.base.Shell`. *refusal_in*: the line of an output that is a refusal, "" if none is.
     """
 
-    def __init__(self, shell: Shell, file: CommandHabits) -> None:
-        self._shell, self._file = shell, file
+    def __init__(self, shell: Shell, refusal_in: Callable[[str], str]) -> None:
+        self._shell, self._refusal_in = shell, refusal_in
 
     def __call__(self, command: str, limit: float) -> Result:
         """Run *command* within *limit* s."""
         result = self._shell(command, limit)
-        if refused := self._file.refusal_in(result.stdout) or self._file.refusal_in(result.stderr):
+        if refused := self._refusal_in(result.stdout) or self._refusal_in(result.stderr):
             return replace(result, stderr=refused, status=result.status or 1)
         return result
 
@@ -143,7 +137,7 @@ class CommandLineShell:
 class ShellCommands:
     """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root.
 
-    *description*: of a router that has one; its ``channel`` may be no POSIX shell, but a command line of its own.
+    *habits*: of a router that has a description; it may have no POSIX shell, but a command line of its own.
     """
 
     def __init__(
@@ -151,14 +145,9 @@ class ShellCommands:
         shell: Shell,
         limit: float = EXCHANGE_LIMIT,
         sudo: bool = False,
-        description: CommandHabits | None = None,
+        habits: ShellHabits = POSIX,
     ) -> None:
-        self._shell, self.limit, self._sudo, self.description = shell, limit, sudo, description
-
-    @property
-    def is_posix(self) -> bool:
-        """Return whether it is a shell that takes several commands at once."""
-        return self.description is None or self.description.channel == "posix"
+        self._shell, self.limit, self._sudo, self.habits = shell, limit, sudo, habits
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
@@ -169,7 +158,7 @@ class ShellCommands:
 
     def as_given(self, line: str, changes: bool = False) -> str:
         """Return *line*, of a description, as the router is given it."""
-        return self.quoted(shlex.split(line), changes) if self.is_posix else line
+        return self.quoted(shlex.split(line), changes) if self.habits.is_posix else line
 
     def show(self, line: str, limit: float | None = None) -> str:
         """Return what the command *line* of a description shows. Raises CommandRefused."""
@@ -178,7 +167,7 @@ class ShellCommands:
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
         """Return what each of *lines* shows, None where it was refused; in one exchange of a POSIX shell."""
         own = list(dict.fromkeys(lines))
-        if not own or not self.is_posix:
+        if not own or not self.habits.is_posix:
             return {line: self.show(line) for line in own}
         given = [self.as_given(line) for line in own]
         _, answers = self._exchange(given)
@@ -191,21 +180,19 @@ class ShellCommands:
         """Run *line*, of a description, which changes the router. Raises CommandRefused."""
         command = self.as_given(line, changes=True)
         output = self._run_cleaned(command, limit).strip()
-        prints = self.description.prints if self.description else None
-        if output and prints is not None and not compiled(prints).fullmatch(output):
+        if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
             raise refusal(command, 0, first_line(output))
 
     def reset(self) -> None:
         """Log out of a command line of its own; the next command logs in again."""
-        if not self.is_posix:
+        if not self.habits.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
     def _run_cleaned(self, command: str, limit: float | None) -> str:
         return whole(command, self._clean(self.run_unchecked(command, limit)))
 
     def _clean(self, output: str) -> str:
-        ignored = self.description.ignore if self.description else None
-        return compiled(ignored).sub("", output) if ignored else output
+        return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
 
     def run(self, *argv: str) -> str:
         """Run one command and return its output. Raises CommandRefused if its status is not 0."""

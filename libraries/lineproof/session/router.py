@@ -76,7 +76,7 @@ class RouterConnection:
         file = self.plan.command_file
         self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
         ssh.open()
-        self._shell = ssh if file is None else CommandLineShell(ssh, file)
+        self._shell = ssh if file is None else CommandLineShell(ssh, file.refusal_in)
         return self._shell
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
