@@ -102,6 +102,9 @@ def refusal(command: str, status: int, output: str) -> CommandRefused:
 EXCHANGE_LIMIT = 10.0
 """Default limit in s of one exchange with a router."""
 
+AT_ONCE = 8
+"""Looks in one exchange: csh, the login shell of FreeBSD up to 13, takes words of 1024 characters (tcsh(1))."""
+
 UNPRIVILEGED = frozenset(
     {
         *("cat", "date", "ethtool", "grep", "head", "hostname", "kldstat", "ls", "lscpu", "lspci", "netstat", "od"),
@@ -165,16 +168,17 @@ class ShellCommands:
         return self._run_cleaned(self.as_given(line), limit)
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
-        """Return what each of *lines* shows, None where it was refused; in one exchange of a POSIX shell."""
+        """Return what each of *lines* shows, None where it was refused; of a POSIX shell some in each exchange."""
         own = list(dict.fromkeys(lines))
-        if not own or not self.habits.is_posix:
+        if not self.habits.is_posix:
             return {line: self.show(line) for line in own}
-        given = [self.as_given(line) for line in own]
-        _, answers = self._exchange(given)
-        return {
-            line: None if status else whole(command, self._clean(text))
-            for line, command, (text, status) in zip(own, given, answers, strict=True)
-        }
+        shown: dict[str, str | None] = {}
+        for at in range(0, len(own), AT_ONCE):
+            given = {line: self.as_given(line) for line in own[at : at + AT_ONCE]}
+            _, answers = self._exchange(list(given.values()))
+            for (line, command), (text, status) in zip(given.items(), answers, strict=True):
+                shown[line] = None if status else whole(command, self._clean(text))
+        return shown
 
     def change(self, line: str, limit: float | None = None) -> None:
         """Run *line*, of a description, which changes the router. Raises CommandRefused."""
