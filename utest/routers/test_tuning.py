@@ -1,4 +1,4 @@
-"""What a platform file tunes is read back and taken back; a study's commands are undone in reverse."""
+"""Settings of a platform file are read back and taken back; a study's commands are undone in reverse."""
 
 from __future__ import annotations
 
