@@ -13,7 +13,7 @@ from lineproof.ceilings.cards import PublishedLimits, read_cards
 from lineproof.commands.doctor import Check, State, _card, _planned_changes, filter_check, flow_control_check
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
-from lineproof.routers.changes import Change
+from lineproof.routers.journal import Change
 from support import robot_run
 from support.command_line import lineproof
 from support.described_router import description
@@ -100,7 +100,7 @@ def test_a_virtual_card_is_a_warning_where_the_line_rate_asks_for_more(
 
 @pytest.mark.parametrize(("name", "saved"), [("saving", True), ("undoing", False)])
 def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool) -> None:
-    change = Change(("a", "b"), ("c",), lines=True)
+    change = Change(("a", "b"), ("c",))
     session: Any = SimpleNamespace(
         plan=SimpleNamespace(testbed=SimpleNamespace(prepare="configure"), command_file=description(name)),
         generator=SimpleNamespace(connected=True),

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.project import Project
-from lineproof.routers.change_journal import ChangeJournal, Occasion
-from lineproof.routers.changes import Change
+from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
@@ -25,9 +24,8 @@ pytestmark = pytest.mark.slow
 
 DOCTOR = ("doctor", "lab", "--platform", "box")
 ADDRESS = Change(
-    ("vppctl", "set", "interface", "ip", "address", "TenGigabitEthernet3/0/0", "198.51.100.1/24"),
-    ("vppctl", "set", "interface", "ip", "address", "del", "TenGigabitEthernet3/0/0", "198.51.100.1/24"),
-    silent=True,
+    ("vppctl set interface ip address TenGigabitEthernet3/0/0 198.51.100.1/24",),
+    ("vppctl set interface ip address del TenGigabitEthernet3/0/0 198.51.100.1/24",),
 )
 
 

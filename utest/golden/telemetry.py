@@ -19,7 +19,7 @@ from lineproof.errors import TestbedError
 from lineproof.project import Layers
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell, Side
-from lineproof.routers.command_file import CommandFile, read_command_file
+from lineproof.routers.description import RouterDescription, read_description
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.stacks import sampled_stacks
 from support.described_router import JSON
@@ -76,8 +76,10 @@ def texts() -> Mapping[str, str]:
         read = rows(kind, partial(lambda name: shell_of(simulated(name)[0]), kind), ["eth1", "eth2"], SIDES)
         files[f"simulated-{kind}"] = re.sub(r'(?m)^{"read.uptime".*\n', "", read)
     for path in sorted((VARIABLES / "shells").glob("*.yaml")):
-        files[f"described-{path.stem}"] = described(read_command_file(Layers(Path("/nowhere"), path.parent), path.stem))
-    files["described-mybox"] = described(validate_config(yaml.safe_load(JSON), CommandFile, Path("mybox.yaml"), {}))
+        files[f"described-{path.stem}"] = described(read_description(Layers(Path("/nowhere"), path.parent), path.stem))
+    files["described-mybox"] = described(
+        validate_config(yaml.safe_load(JSON), RouterDescription, Path("mybox.yaml"), {})
+    )
     return {f"{name}.jsonl": text for name, text in files.items()}
 
 
@@ -117,7 +119,7 @@ def _sides(interfaces: Sequence[str]) -> list[Side]:
     return [dataclasses.replace(side, interface=name) for name, side in zip(interfaces, SIDES, strict=False)]
 
 
-def described(file: CommandFile) -> str:
+def described(file: RouterDescription) -> str:
     """Return what a router reads of which a file has the commands, with an example of each one's output."""
     queries = [query for _, query in file.commands if query]
     name = next((str(query.expected["interface"]) for query in queries if "interface" in query.expected), "eth0")
@@ -136,7 +138,7 @@ def rows(
     new_shell: Callable[[], Shell],
     interfaces: Sequence[str],
     sides: Sequence[Side],
-    file: CommandFile | None = None,
+    file: RouterDescription | None = None,
     methods: Sequence[str] = METHODS,
 ) -> str:
     """Return what each method of a router gives, as lines of JSON. Each method has a shell of its own."""
@@ -152,7 +154,12 @@ def rows(
 
 
 def _reading(
-    method: str, kind: Any, shell: Shell, names: tuple[str, ...], sides: tuple[Side, ...], file: CommandFile | None
+    method: str,
+    kind: Any,
+    shell: Shell,
+    names: tuple[str, ...],
+    sides: tuple[Side, ...],
+    file: RouterDescription | None,
 ) -> Any:
     router = make_router(kind, shell, names, file=file)
     if method == "links":

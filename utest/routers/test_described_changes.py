@@ -14,10 +14,10 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.change_journal import ChangeJournal, look
-from lineproof.routers.command_file import SIDE_WORDS, CommandFile, LookQuery
-from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.generic import look_of, side_words
+from lineproof.routers.described import side_words
+from lineproof.routers.description import SIDE_WORDS, LookQuery, RouterDescription
+from lineproof.routers.journal import Change, ChangeJournal, look
+from lineproof.routers.shell_commands import CommandLineShell
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of, shipped
 from support.fake_router import SIDES
 from support.journals import ROUTER, Killed, dying, occasion, undone, whole_run
@@ -27,12 +27,12 @@ pytestmark = pytest.mark.usefixtures("state")
 NAMES = sorted(DESCRIPTIONS)
 
 
-def described(shell: Shell, file: CommandFile) -> Router:
+def described(shell: Shell, file: RouterDescription) -> Router:
     return make_router("generic", command_line(shell, file), ("eth1", "eth2"), file=file)
 
 
-def command_line(shell: Shell, file: CommandFile) -> CommandLineShell:
-    return CommandLineShell(shell, file, getattr(shell, "close", lambda: None))
+def command_line(shell: Shell, file: RouterDescription) -> CommandLineShell:
+    return CommandLineShell(shell, file.refusal_in)
 
 
 class Refusing:
@@ -54,7 +54,7 @@ class Refusing:
         return self.machine(command, limit)
 
 
-def journalled(file: CommandFile, shell: Shell) -> tuple[ChangeJournal, Router]:
+def journalled(file: RouterDescription, shell: Shell) -> tuple[ChangeJournal, Router]:
     """A router whose changes are kept in a journal, as a run does."""
     journal, router = ChangeJournal.claim(ROUTER), described(shell, file)
     journal.begin(occasion(kind="generic"))
@@ -62,12 +62,12 @@ def journalled(file: CommandFile, shell: Shell) -> tuple[ChangeJournal, Router]:
     return journal, router
 
 
-def undo(file: CommandFile, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
+def undo(file: RouterDescription, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
     """Return what the next start does; *asked*: what ``lineproof restore`` does."""
     return undone(shell, occasion(uptime, "generic"), file, asked=asked)
 
 
-def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
+def killed_after(lines: int, name: str) -> tuple[CommandLine, RouterDescription, str]:
     """A router on which a run was killed, and its configuration before."""
     machine, file = machine_of(name), description(name)
     before = machine.configuration
@@ -86,26 +86,6 @@ def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state
     assert machine.configuration == changed
     undone(machine, later, file, asked=True)
     assert machine.configuration == before
-
-
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool, state: Path) -> None:
-    machine, file = machine_of(name), description(name)
-    untouched, moments = machine.configuration, 0
-    while True:
-        try:
-            whole_run(*journalled(file, dying(machine, moments, before=before)))
-        except Killed:
-            moments += 1
-            machine.close()
-        else:
-            break
-        undo(file, machine)
-        assert machine.configuration == untouched, f"killed at line {moments}"
-        assert not list(state.iterdir())
-    assert moments > 9
-    assert machine.configuration == untouched and not list(state.iterdir())
 
 
 @pytest.mark.parametrize("trouble", ["refused", "interrupted"])
@@ -145,7 +125,7 @@ def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name:
         shell = Refusing(machine, refused)
         with pytest.raises(TestbedError, match=r"are tried again at the next start") as caught:
             undo(file, shell)
-        assert f"'{shell.ran[-1]}': % Not now" in str(caught.value) and len(shell.ran) == refused + 1
+        assert f"'{shell.ran[-1]}': status 1: % Not now" in str(caught.value) and len(shell.ran) == refused + 1
         found = look(ROUTER)
         assert found is not None and len(found.changes) == 1
         undo(file, machine)
@@ -157,16 +137,19 @@ def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name:
 def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refused: int, words: str) -> None:
     do = ["configure terminal", "interface {interface}", "ip address {ip} {mask}", "exit", "ip dhcp x", "exit"]
     change = {"do": do, "undo": [f"no {line}" if line.startswith("ip ") else line for line in do]}
-    data = {"shell": "x", "refused": ["^%"], "gone": ["does not exist", "nothing to commit"], "configure": [change]}
+    data = {"shell": "x", "refused": ["^%"], "gone": ["does not exist", "nothing to commit"], "changes": [change]}
     ran = list[str]()
 
     def shell(command: str, limit: float) -> Result:
         ran.append(command)
         return Result(f"{words}\n" if len(ran) == refused + 1 else "", "", 0, 0.0)
 
-    lines = "\n".join(change["undo"])
-    found = CommandLineShell(shell, CommandFile.model_validate(data)).undo(lines, 5.0, 5.0)
-    assert found.status and len(ran) == refused + 1 and words in found.stderr
+    router = described(shell, RouterDescription.model_validate(data))
+    router.apply(())
+    router._changes._undo.append(Change(tuple(do), tuple(change["undo"])))  # type: ignore[attr-defined]
+    with pytest.raises(TestbedError, match=words):
+        router.restore()
+    assert len(ran) == refused + 1
 
 
 @pytest.mark.parametrize(
@@ -228,7 +211,7 @@ def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> N
 MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"
 
 
-def configured(name: str) -> tuple[CommandLine, CommandFile, str]:
+def configured(name: str) -> tuple[CommandLine, RouterDescription, str]:
     """A router that a run has configured, and then was killed; and its configuration before."""
     machine, file = machine_of(name), description(name)
     before = machine.configuration
@@ -246,24 +229,6 @@ def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
         return Result(change(found.stdout), "", 0, 0.0) if command == line else found
 
     return shell
-
-
-@pytest.mark.parametrize("killed", [True, False])
-def test_a_value_that_somebody_else_has_set_stays_and_is_noted(killed: bool) -> None:
-    machine, file = machine_of("looking"), description("looking")
-    before = machine.configuration
-    journal, router = journalled(file, machine)
-    router.configure(SIDES)
-    machine.change(MAC, "0200.0000.beef")
-    if killed:
-        os.close(journal._descriptor)
-        said = undo(file, machine)
-    else:
-        said = router.restore()
-        journal.close()
-    assert machine.configuration == f"{before}\narp 100.65.1.2 0200.0000.beef arpa"
-    assert "'do arp 100.65.1.2" in said and "(now: 0200.0000.beef)" in said
-    assert look(ROUTER) is None
 
 
 @pytest.mark.parametrize(
@@ -322,25 +287,26 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"configure": [{"do": ["a"], "look": LOOK}]}, "'look' comes before an 'undo'"),
-        ({"configure": [CHANGE | {"look": LOOK | {"run": "show {network}"}}]}, "'{network}' is not known"),
-        ({"configure": [CHANGE | {"look": LOOK | {"ours": "{peer_mac}"}}]}, "'{peer_mac}' is not known"),
-        ({"configure": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "expected one expression"),
-        ({"configure": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
-        ({"configure": [CHANGE], "look": LOOK}, "comes before its 'restore'"),
-        ({"configure": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
-        ({"configure": [CHANGE | {"look": LOOK}], "save": ["s"], "restore": ["r"]}, "the file's own 'look'"),
+        ({"changes": [{"do": ["a"], "look": LOOK}]}, "'look' comes before an 'undo'"),
+        ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
+        ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
+        ({"changes": [CHANGE | {"for": "everything"}]}, "for 'everything'; expected of router, interface, side"),
+        ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "expected one expression"),
+        ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
+        ({"changes": [CHANGE], "look": LOOK}, "comes before its 'restore'"),
+        ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
+        ({"changes": [CHANGE | {"look": LOOK}], "save": ["s"], "restore": ["r"]}, "the file's own 'look'"),
     ],
 )
 def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("{", r"\{")):
-        CommandFile.model_validate({"shell": "x", **data})
+        RouterDescription.model_validate({"shell": "x", **data})
 
 
 def test_an_example_of_a_look_that_gives_another_value_is_a_problem_with_its_place() -> None:
-    file = CommandFile.model_validate({"shell": "x", "configure": [CHANGE | {"look": LOOK | {"example": "x 2"}}]})
-    assert list(file.problems()) == [(("configure", "0", "look"), "its example gives value 2; expected 1")]
-    file = file.model_copy(update={"configure": (), "look": LookQuery.model_validate(LOOK | {"example": "y"})})
+    file = RouterDescription.model_validate({"shell": "x", "changes": [CHANGE | {"look": LOOK | {"example": "x 2"}}]})
+    assert list(file.problems()) == [(("changes", "0", "look"), "its example gives value 2; expected 1")]
+    file = file.model_copy(update={"changes": (), "look": LookQuery.model_validate(LOOK | {"example": "y"})})
     assert [place for place, _ in file.problems()] == [("look",)]
 
 
@@ -368,40 +334,9 @@ def commits(*rows: str) -> str:
     ],
 )
 def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...], somebody: bool) -> None:
-    look = look_of(shipped("junos").look, {})
-    assert look is not None
+    query = shipped("junos").look
+    assert query is not None
+    look = query.look({})
     found = look.read(commits(*rows))
     assert look.is_ours(found) is not somebody
     assert not somebody or found.startswith("2018-02-07 20:50:04 UTC by root")
-
-
-ROUTEROS = {
-    "/ip arp": " 0   comment=lineproof address=100.65.1.2 mac-address={mac} interface=eth1 published=no\n",
-    "/ip route": " 0 As comment=lineproof dst-address=16.0.0.0/8 gateway={gateway} immediate-gw=1.2.3.4%x distance=1\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("mac", "gateway", "left"),
-    [
-        ("02:00:00:00:01:02", "100.65.1.2", ()),
-        ("02:00:00:00:BE:EF", "100.65.1.2", ("arp",)),
-        ("02:00:00:00:01:02", "100.65.1.9", ("route",)),
-    ],
-)
-def test_routeros_keeps_what_somebody_else_has_set(mac: str, gateway: str, left: tuple[str, ...]) -> None:
-    ran: list[str] = []
-
-    def shell(command: str, limit: float) -> Result:
-        ran.append(command)
-        shown = next((text for start, text in ROUTEROS.items() if command.startswith(f"{start} print")), "")
-        return Result(shown.format(mac=mac, gateway=gateway), "", 0, 0.0)
-
-    file = shipped("routeros")
-    router = make_router("generic", CommandLineShell(shell, file), (), file=file)
-    router.configure(SIDES[:1])
-    ran.clear()
-    said = router.restore()
-    removed = [line.split()[1] for line in ran if " remove " in line]
-    assert removed == [each for each in ("route", "arp", "address") if each not in left]
-    assert bool(said) is bool(left) and all(f"/ip {each} add" in said for each in left)

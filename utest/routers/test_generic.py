@@ -18,10 +18,9 @@ from lineproof.evidence.under_load import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Side
-from lineproof.routers.command_file import SIDE_WORDS, CommandFile, read_command_file
-from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.generic import Generic
-from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
+from lineproof.routers.described import Described
+from lineproof.routers.description import COUNTERS, SIDE_WORDS, UPTIME_UNITS, RouterDescription, read_description
+from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -31,14 +30,14 @@ from support.scripted_shells import Scripted
 SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
 
 
-def described(text: str = JSON, **changes: Any) -> CommandFile:
+def described(text: str = JSON, **changes: Any) -> RouterDescription:
     data = {**yaml.safe_load(text), **changes}
-    return validate_config(data, CommandFile, Path("mybox.yaml"), {})
+    return validate_config(data, RouterDescription, Path("mybox.yaml"), {})
 
 
-def generic(file: CommandFile, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Generic:
-    router = make_router("generic", CommandLineShell(shell, file), interfaces, file=file)
-    assert isinstance(router, Generic)
+def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Described:
+    router = make_router("generic", CommandLineShell(shell, file.refusal_in), interfaces, file=file)
+    assert isinstance(router, Described)
     return router
 
 
@@ -52,7 +51,7 @@ def test_an_entry_of_a_shipped_description_has_a_remedy_in_its_own_lines(name: s
         (side, replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09"))
     )
     # where the file says how to configure the router
-    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.configure)
+    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.changes)
     assert not found.problem and missing.problem and wrong.problem
 
 
@@ -212,9 +211,10 @@ def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> Non
 
 def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
     file, shell, resets = shipped("junos"), Scripted(), list[int]()
+    shell.close = lambda: resets.append(1)  # type: ignore[attr-defined]
     shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"
-    router = Generic(CommandLineShell(shell, file, lambda: resets.append(1)), file, ("eth1",))
-    with pytest.raises(TestbedError, match=r"refused 'configure exclusive .*check-out failed"):
+    router = Described(CommandLineShell(shell, file.refusal_in), file, ("eth1",))
+    with pytest.raises(TestbedError, match=r"refused 'commit and-quit .*check-out failed"):
         router.configure(SIDES[:1])
     assert resets == [1] and shell.ran[-1] == "commit and-quit comment lineproof"
     shell.outputs.clear()
@@ -248,7 +248,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
     path = folder / "variables" / "shells" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    read_command_file(Layers(path.parent, packaged_variables() / "shells"), name)
+    read_description(Layers(path.parent, packaged_variables() / "shells"), name)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +272,8 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("'^error:'", "'\"up\"'"), "taken for a refusal"),
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
-        (("shell: mybox", "shell: mybox\nconfigure: [{do: [x]}]"), "no 'undo'"),
-        (("shell: mybox", "shell: mybox\nconfigure: [{do: ['x {adress}'], undo: [y]}]"), "'{adress}' is not known"),
+        (("shell: mybox", "shell: mybox\nchanges: [{do: [x]}]"), "no 'undo'"),
+        (("shell: mybox", "shell: mybox\nchanges: [{do: ['x {adress}'], undo: [y]}]"), "'{adress}' is not known"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
     ],
 )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from ipaddress import IPv4Interface
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -15,23 +12,20 @@ from hypothesis import strategies as st
 
 from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
-from lineproof.routers import RouterKind, make_router
+from lineproof.routers import RouterKind, described, make_router
 from lineproof.routers.base import Result, Shell
-from lineproof.routers.changes import Setting
-from lineproof.routers.changing_commands import ChangingCommands
-from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.freebsd import alias, parse_boottime, parse_netstat, shown_mask
+from lineproof.routers.described import side_words
+from lineproof.routers.freebsd import parse_boottime, parse_netstat
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
-from lineproof.routers.linux import set_route
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
+from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.routers.vpp_losses import vpp_causes
 from lineproof_bench.shells import vpp_render
 from lineproof_bench.shells.machine import Machine
 from support.described_router import shipped
 from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
-from support.scripted_shells import Scripted
 
 
 def test_files_of_this_machine_are_read() -> None:
@@ -75,7 +69,7 @@ def test_a_card_that_keeps_lro_is_left_alone() -> None:
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd", "generic"])
 def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_shell(kind: RouterKind, mac: str) -> None:
     file = shipped("routeros") if kind == "generic" else None
-    shell = CommandLineShell(untouched, file) if file else untouched
+    shell = CommandLineShell(untouched, file.refusal_in) if file else untouched
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
 
@@ -105,25 +99,6 @@ def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
     # addresses of both sides and the routes through them are gone
     assert settings() == before
     assert "UP" not in kernel("ip link show dev eth2", 5.0).stdout.split(">")[0]
-
-
-# -- reading and configuring FreeBSD and pfSense
-
-
-@pytest.mark.parametrize(
-    ("shown", "there"),
-    [
-        ("inet 100.65.1.1 netmask 0xffffff00 broadcast 100.65.1.255", True),
-        ("inet 100.65.1.1/24 broadcast 100.65.1.255", True),
-        ("inet 100.65.1.1 netmask 0xfffffff0 broadcast 100.65.1.15", False),
-        ("inet 100.65.1.10 netmask 0xffffff00", False),
-    ],
-)
-def test_masks_of_both_forms_are_read(shown: str, there: bool) -> None:
-    setting, mask = alias("ix0", "100.65.1.1"), shown_mask(IPv4Interface("100.65.1.1/24"), shown)
-    shell = Scripted()
-    ChangingCommands(shell).put(setting, mask, shown)
-    assert shell.ran == ([] if there else ["ifconfig ix0 inet 100.65.1.1/24 alias"])
 
 
 # -- counters of each router, and the roles of those of lost frames
@@ -202,8 +177,27 @@ def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: s
     ],
 )
 def test_only_a_route_that_ours_replaces_is_put_back(family: str, shown: str, value: str | None) -> None:
-    commands = Mock()
-    set_route(commands, (family,), ("48.0.0.0/8", "via", "100.65.2.2", "dev", "kr1"), "")
-    setting: Setting = commands.put.call_args.args[0]
-    replaced = re.search(setting.pattern, f"48.0.0.0/8 {shown}", re.MULTILINE)
-    assert (replaced and replaced["value"].partition("\n")[0]) == value
+    start = f"ip {family} route show"
+    query = next(
+        change.look
+        for _, change, _ in described("linux").all_changes()
+        if change.look and change.look.run.startswith(start)
+    )
+    now = query.look(dict.fromkeys(("network", "network6"), "48.0.0.0/8")).read(f"48.0.0.0/8 {shown}")
+    assert now.partition(" nexthop")[0] == (value or "none")
+
+
+@pytest.mark.parametrize(
+    ("shown", "value"),
+    [
+        ("inet 100.65.1.1 netmask 0xffffff00 broadcast 100.65.1.255", "0xffffff00"),
+        ("inet 100.65.1.1/24 broadcast 100.65.1.255", "24"),
+        ("inet 100.65.1.1 netmask 0xfffffff0 broadcast 100.65.1.15", "0xfffffff0"),
+        ("inet 100.65.1.10 netmask 0xffffff00", "none"),
+    ],
+)
+def test_masks_of_freebsd_of_both_forms_are_read(shown: str, value: str) -> None:
+    query = described("freebsd").changes[1].look
+    assert query is not None
+    look = query.look(side_words(SIDES[0]))
+    assert look.read(shown) == value and look.is_ours(value) is (value in ("0xffffff00", "24"))

@@ -10,7 +10,7 @@ from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import make_router
-from lineproof.routers.command_file import read_command_file
+from lineproof.routers.description import read_description
 from lineproof.routers.link_state import (
     LinkState,
     parse_ifconfig,
@@ -169,7 +169,7 @@ def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> No
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:
-    file = read_command_file(Project.find(ROOT).shells, "ios")
+    file = read_description(Project.find(ROOT).shells, "ios")
     assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers import changing_commands
+from lineproof.routers import journal
 from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from lineproof.routers.change_journal import ChangeJournal, Occasion, look
-from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.journal import Change, ChangeJournal, Changes, Occasion, look
+from lineproof.routers.shell_commands import ShellCommands, ShellHabits
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
@@ -41,11 +41,11 @@ class Shell:
         return self.answer
 
 
-def changed(names: str = "abcdefgh") -> tuple[Shell, ChangingCommands]:
+def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, Changes]:
     shell = Shell()
-    commands = ChangingCommands(shell, 10.0)
+    commands = Changes(ShellCommands(shell, habits=ShellHabits(prints=prints)))
     for name in names:
-        commands.change(("set", name), ("unset", name), silent=True)
+        commands.make(Change((f"set {name}",), (f"unset {name}",)))
     shell.ran.clear()
     return shell, commands
 
@@ -69,9 +69,7 @@ def changed(names: str = "abcdefgh") -> tuple[Shell, ChangingCommands]:
     ],
 )
 def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, output: str, gone: bool) -> None:
-    shell = Shell()
-    commands = ChangingCommands(shell)
-    commands.change(("set", "a"), ("unset", "a"), silent=status == 0)
+    shell, commands = changed("a", prints="x")
     shell.answer = Result("", f"{output}\n", status, 0.01) if status else Result(f"{output}\n", "", 0, 0.01)
     if gone:
         commands.restore()
@@ -92,16 +90,17 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 )
 def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
     with pytest.raises(TestbedError, match=says):
-        ChangingCommands(Shell(answer), 5.0, True).run("vppctl", "show", "clock")
+        ShellCommands(Shell(answer), 5.0, True).run("vppctl", "show", "clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:
     shell = Shell()
-    commands = ChangingCommands(shell, 5.0, False)
-    commands.change(("sysctl", "-w", "net.a=1"), ("sysctl", "-w", "net.a=0"))
+    commands = ShellCommands(shell)
+    changes = Changes(commands)
+    changes.make(Change(("sysctl -w net.a=1",), ("sysctl -w net.a=0",)))
     shell.answer = Result("net.a =", "", 0, 0.01)
     with pytest.raises(TestbedError, match=r"'sysctl -w net\.a=0' \(the router's answer to .* is not complete: "):
-        commands.restore()
+        changes.restore()
     with pytest.raises(TestbedError, match=r"answer to 'sysctl -n net\.a' is not complete: 'net\.a ='; run again"):
         commands.run("sysctl", "-n", "net.a")
 
@@ -113,7 +112,7 @@ def listed(names: str) -> str:
 def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shell, commands = changed()
     now = [0.0]
-    monkeypatch.setattr("lineproof.routers.changing_commands.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lineproof.routers.journal.time.monotonic", lambda: now[0])
 
     def hang(command: str, limit: float) -> None:
         now[0] += limit
@@ -155,7 +154,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 
     shell.before = stop
     with pytest.raises(interrupt):
-        commands.change(("set", "i"), ("unset", "i"))
+        commands.make(Change(("set i",), ("unset i",)))
     with pytest.raises(interrupt):
         commands.restore()
     shell.before = lambda command, limit: None
@@ -167,7 +166,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 @pytest.mark.slow
 def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = float(os.environ.get("LINEPROOF_RESTORE_LIMIT", "1.5"))
-    monkeypatch.setattr(changing_commands, "RESTORE_LIMIT", limit)
+    monkeypatch.setattr(journal, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
     (shells,) = session.testbed.pids

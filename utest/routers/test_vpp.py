@@ -12,10 +12,8 @@ from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result
-from lineproof.routers.vpp import Vpp
 from lineproof.routers.vpp_output import (
     has_route,
-    parse_addresses,
     parse_clock,
     parse_errors,
     parse_interfaces,
@@ -71,9 +69,7 @@ def test_what_vpp_refuses_with_status_0_is_seen(command: str, output: str, refus
 
 
 @pytest.mark.parametrize("name", ["ssh/banner_race_show_bogus.txt", "ssh/show_bogus.notty.txt"])
-@pytest.mark.parametrize(
-    "parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_addresses, parse_version]
-)
+@pytest.mark.parametrize("parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_version])
 def test_an_error_message_with_status_0_is_an_error(name: str, parse) -> None:
     with pytest.raises(TestbedError, match="unknown input `bogus'"):
         parse(sample(f"vpp/{name}"))
@@ -143,7 +139,7 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
 
 def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
     machine, _ = simulated("vpp")
-    cost = together(packet_costs(Vpp(shell_of(machine)).read()))
+    cost = together(packet_costs(make_router("vpp", shell_of(machine)).read()))
     assert cost is not None
     assert cost.packets == 1_000_000
     assert cost.without_input == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)

@@ -21,8 +21,7 @@ from lineproof.core.trial import Fault
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, GeneratorPort
-from lineproof.routers.changes import Change
-from lineproof.routers.link_state import LinkState, moves_link
+from lineproof.routers.link_state import LinkState
 from lineproof.session.generator import connect_generator
 from lineproof.session.links import LinkWait
 from lineproof.session.router import check_line_rate
@@ -130,24 +129,6 @@ def test_frames_that_the_router_held_while_a_link_was_late_are_sent_again_once()
         wait.begin()
         with pytest.raises(OthersArrive):
             wait.retried(answers(*found))
-
-
-@pytest.mark.parametrize(
-    ("command", "moved"),
-    [
-        ("ip link set dev eth1 up", True),
-        ("ethtool -L eth1 combined 4", True),
-        ("ifconfig ix0 up", True),
-        ("ifconfig ix0 -lro", True),
-        ("vppctl set interface state TenGigabitEthernet3/0/0 up", True),
-        ("ip addr add 100.65.1.1/24 dev eth1", False),
-        ("sysctl -w net/ipv4/ip_forward=1", False),
-        ("vppctl ip route add 16.0.0.0/8 via 100.65.1.2", False),
-        ("ifconfig ix0 inet 100.65.1.1/24 alias", False),
-    ],
-)
-def test_which_changes_move_a_link(command: str, moved: bool) -> None:
-    assert moves_link(Change(tuple(command.split()), ("true",))) is moved
 
 
 # -- on a simulated router

@@ -9,7 +9,7 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers.base import Result
-from lineproof.routers.command_file import CommandFile, read_command_file
+from lineproof.routers.description import RouterDescription, read_description
 
 JSON = """\
 shell: mybox
@@ -43,7 +43,7 @@ ARP = "arp {peer} {peer_mac_dotted} arpa"
 DESCRIPTIONS = {
     "undoing": f"""\
 shell: undoing{BASE}
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', exit]
     undo: [configure terminal, 'no {ROUTE}', exit]
   - do: ['do {ARP}']
@@ -53,25 +53,25 @@ configure:
 shell: saving{BASE}
 save: ['copy running-config flash:before']
 restore: ['configure replace flash:before force']
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
 """,
     "in reverse": f"""\
 shell: in reverse{BASE}
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
     undo: [configure terminal, 'no {ARP}', 'no {ROUTE}', exit]
 """,
     "committing": f"""\
 shell: committing{BASE}
 gone: [nothing to commit]
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', '{ARP}', commit, exit]
     undo: [configure terminal, 'no {ARP}', 'no {ROUTE}', commit, exit]
 """,
     "looking": f"""\
 shell: looking{BASE}
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', exit]
     undo: [configure terminal, 'no {ROUTE}', exit]
   - do: ['do {ARP}']
@@ -95,20 +95,20 @@ look:
     saved by lineproof
     changed by bob on Monday
   expected: {{value: bob on Monday}}
-configure:
+changes:
   - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
 """,
 }
 
 
-def description(name: str) -> CommandFile:
+def description(name: str) -> RouterDescription:
     """One of DESCRIPTIONS."""
-    return validate_config(yaml.safe_load(DESCRIPTIONS[name]), CommandFile, Path(f"{name}.yaml"), {})
+    return validate_config(yaml.safe_load(DESCRIPTIONS[name]), RouterDescription, Path(f"{name}.yaml"), {})
 
 
-def shipped(name: str) -> CommandFile:
+def shipped(name: str) -> RouterDescription:
     """One that comes with Lineproof."""
-    return read_command_file(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
+    return read_description(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
 
 
 class CommandLine:

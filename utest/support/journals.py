@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.routers import make_router
 from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.change_journal import ChangeJournal, Occasion
-from lineproof.routers.changes import Change
-from lineproof.routers.command_file import CommandFile
-from lineproof.routers.command_line_shell import CommandLineShell
+from lineproof.routers.description import RouterDescription
+from lineproof.routers.journal import Change, ChangeJournal, Occasion
+from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.session.router import undo_leftover
 from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"
-CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+CHANGE = Change(("ip link set dev eth1 up",), ("ip link set dev eth1 down",))
 
 
 class Killed(BaseException):
@@ -70,15 +70,18 @@ def left(*changes: Change, router: str = ROUTER, key: str = "SHA256:key") -> Pat
 
 
 def undone(
-    shell: Shell, now: Occasion | None = None, file: CommandFile | None = None, sudo: bool = False, asked: bool = False
+    shell: Shell,
+    now: Occasion | None = None,
+    file: RouterDescription | None = None,
+    sudo: bool = False,
+    asked: bool = False,
 ) -> str:
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
-    kind, known = (
-        ("generic", CommandLineShell(shell, file, getattr(shell, "close", lambda: None))) if file else ("linux", shell)
-    )
+    now = now or occasion(kind="generic" if file else "linux")
+    router = make_router(now.kind, CommandLineShell(shell, file.refusal_in) if file else shell, sudo=sudo, file=file)  # type: ignore[arg-type]
     journal = ChangeJournal.claim(ROUTER)
     try:
-        return undo_leftover(journal, known, sudo, now or occasion(kind=kind), asked=asked)
+        return undo_leftover(journal, router, now, asked)
     finally:
         journal.close()
 

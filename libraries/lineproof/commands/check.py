@@ -21,7 +21,7 @@ from ..generators.kinds import generator_kind
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import KINDS, Project, listed
-from ..routers.command_file import read_command_file
+from ..routers.description import read_description
 from ..session.plan import misfits_of, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
@@ -121,7 +121,7 @@ def _files(project: Project) -> Iterator[str]:
         "platforms": lambda name: read_platform(project.platforms, name),
         "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
         "goals": lambda name: read_goal(project.goals, name),
-        "shells": lambda name: read_command_file(project.shells, name),
+        "shells": lambda name: read_description(project.shells, name),
         "programs": lambda name: generator_kind(name, project.programs),
         "studies": lambda name: check_study(project, name),
     }

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack, closing
 
 from ..project import Project
-from ..routers.change_journal import ChangeJournal, Leftover
+from ..routers.journal import ChangeJournal, Leftover
 from ..session.plan import Plan
 from ..session.router import leftover_text
 from ..session.session import Session

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..visible import shortened
 from .base import Router, Shell
 from .black_box import BlackBox
-from .command_file import CommandFile
+from .described import Described
+from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
-from .generic import Generic
 from .linux import Linux
 from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
+
+BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
 RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
@@ -28,7 +32,7 @@ def make_router(
     limit: float = EXCHANGE_LIMIT,
     sudo: bool = False,
     where: str = "",
-    file: CommandFile | None = None,
+    file: RouterDescription | None = None,
 ) -> Router:
     """A router of *kind* behind *shell*; ``none``: one that has no shell; ``generic``: one that *file* describes.
 
@@ -40,9 +44,14 @@ def make_router(
     if kind == "generic":
         if file is None:
             raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
-        return _named(Generic(shell, file, interfaces), where)
-    classes: dict[str, type[Vpp | Linux | FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
-    return _named(classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo), where)
+        return _named(Described(shell, file, interfaces), where)
+    return _named(BUILT_IN[kind](shell, described(kind), interfaces, limit, sudo), where)
+
+
+@functools.cache
+def described(kind: str) -> RouterDescription:
+    """Return the description of a router of :data:`BUILT_IN`."""
+    return load_description(Path(__file__).parent / kind / f"{kind}.yaml")[0]
 
 
 def _named(router: Router, where: str) -> Router:

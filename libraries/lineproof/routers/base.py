@@ -14,34 +14,14 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..core.under_load import UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from .change_journal import ChangeJournal
-from .changes import Change
+from .journal import RESTORE_LIMIT as RESTORE_LIMIT
+from .journal import Change, ChangeJournal
 from .link_state import LinkState
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a shell command. ``duration`` in s."""
-
-    stdout: str
-    stderr: str
-    status: int
-    duration: float
-
+from .shell_commands import Result as Result
+from .shell_commands import RouterUnreachable as RouterUnreachable
+from .shell_commands import Shell as Shell
 
 CARD_QUEUE_FULL = "its card's receive queue was full"
-
-RESTORE_LIMIT = 30.0
-"""Seconds in all that undoing every change on a router may take, logins included."""
-
-
-class RouterUnreachable(TestbedError):
-    """No login to the router succeeds: the next command would not get there either."""
-
-
-Shell = Callable[[str, float], Result]
-"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes; of these
-RouterUnreachable when it drops and a new login fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +88,7 @@ class Router:
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
-        raise TestbedError(
-            "the testbed file has 'set_up', and only Linux, VPP and FreeBSD can be set up from here for IPv6, tags or"
-            " labels; set the router up by hand and remove the key"
-        )
+        raise NotImplementedError
 
     def boot_id(self) -> str:
         """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
@@ -130,6 +107,13 @@ class Router:
         A value that somebody has changed since is not ours any more, and stays: a sentence about that, "" if none.
         """
         return ""
+
+    def undo(self, journal: ChangeJournal, over: bool = False) -> str:
+        """Undo what an earlier run has left in *journal*. Returns and raises as :meth:`restore`.
+
+        *over*: a configuration that was saved before may be loaded over what others have changed since.
+        """
+        raise NotImplementedError
 
     def forget_changes(self) -> None:
         """Forget all changes: the router has restarted and lost them, and :meth:`restore` has nothing to undo."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .changes import Change
 from .shell_output import parser
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
@@ -29,21 +28,10 @@ class LinkState:
     speed_from: str = ""
 
 
-_MOVES_LINKS = re.compile(
-    r"ip link set dev \S+ up|ethtool -[LGK] .*|ifconfig \S+ (?:up|-?(?:lro|tso).*)|vppctl set interface state \S+ up"
-)
-"""Changes after which a link may be negotiated anew: cards are reset for other queues, rings and offloads."""
-
-
 _BY_CONVENTION = re.compile(
     r"virtio|vtnet|vmxnet|vmx[0-9]|netvsc|hn[0-9]|xen|xn[0-9]|epair|af_packet|veth", re.IGNORECASE
 )
 """Names of interfaces and drivers whose speed is a number by convention, and no link's."""
-
-
-def moves_link(change: Change) -> bool:
-    """Return whether a link may have gone or come by *change*; of a described router it may."""
-    return change.lines or _MOVES_LINKS.fullmatch(" ".join(change.do)) is not None
 
 
 def with_sysfs_speed(state: LinkState, speed: str, device: str) -> LinkState:

@@ -4,12 +4,48 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from ..command_values import compiled
 from ..errors import TestbedError
-from .base import Result, Shell
 from .shell_output import first_line, plain_text
-from .vpp_output import strip_banner
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a shell command. ``duration`` in s."""
+
+    stdout: str
+    stderr: str
+    status: int
+    duration: float
+
+
+class RouterUnreachable(TestbedError):
+    """No login to the router succeeds: the next command would not get there either."""
+
+
+Shell = Callable[[str, float], Result]
+"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes; of these
+RouterUnreachable when it drops and a new login fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellHabits:
+    """The part of a :class:`.RouterDescription` about its shell, a POSIX one unless it says otherwise.
+
+    ``prints``: an expression for all that a command of a change may print; ``ignore``: for what is no part of an
+    answer; ``gone``: for what a refused command of an undo says that has nothing to undo.
+    """
+
+    is_posix: bool = True
+    prints: str | None = None
+    ignore: str | None = None
+    gone: tuple[str, ...] = ()
+
+
+POSIX = ShellHabits()
 
 
 def incomplete(line: str, text: str) -> TestbedError:
@@ -32,21 +68,18 @@ def whole(command: str, text: str) -> str:
 def accepted(command: str, result: Result) -> str:
     """The output of *command*. Raises CommandRefused if its status is not 0."""
     if result.status != 0:
-        raise refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+        refused = refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+        refused.output = result.stdout + result.stderr
+        raise refused
     return plain_text(result.stdout)
 
 
-def in_one_line(command: str) -> str:
-    """*command*, which may have several lines, for a message."""
-    return " / ".join(command.splitlines())
-
-
 class CommandRefused(TestbedError):
-    """The router did not run a command. ``why``: the reason without the command."""
+    """The router did not run a command. ``why``: the reason without the command; ``output``: all that it printed."""
 
-    def __init__(self, message: str, why: str) -> None:
+    def __init__(self, message: str, why: str, output: str = "") -> None:
         super().__init__(message)
-        self.why = why
+        self.why, self.output = why, output or why
 
 
 def refusal(command: str, status: int, output: str) -> CommandRefused:
@@ -59,7 +92,7 @@ def refusal(command: str, status: int, output: str) -> CommandRefused:
             " the router in the testbed file)",
             why,
         )
-    reason, command = f": {output}" if output else "", in_one_line(command)
+    reason = f": {output}" if output else ""
     return CommandRefused(
         f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
         f"status {status}{reason}",
@@ -68,6 +101,9 @@ def refusal(command: str, status: int, output: str) -> CommandRefused:
 
 EXCHANGE_LIMIT = 10.0
 """Default limit in s of one exchange with a router."""
+
+AT_ONCE = 8
+"""Looks in one exchange: csh, the login shell of FreeBSD up to 13, takes words of 1024 characters (tcsh(1))."""
 
 UNPRIVILEGED = frozenset(
     {
@@ -80,11 +116,41 @@ UNPRIVILEGED = frozenset(
 _STATUS_LINE = re.compile(r"@@lineproof ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
 
 
-class ShellCommands:
-    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
+class CommandLineShell:
+    """*shell* of a router that ends with status 0 whatever it refuses: here that is 1. ``close`` logs out.
 
-    def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
-        self._shell, self._limit, self._sudo = shell, limit, sudo
+    It is a :data:`~lineproof.routers.base.Shell`. *refusal_in*: the line of an output that is a refusal, "" if none is.
+    """
+
+    def __init__(self, shell: Shell, refusal_in: Callable[[str], str]) -> None:
+        self._shell, self._refusal_in = shell, refusal_in
+
+    def __call__(self, command: str, limit: float) -> Result:
+        """Run *command* within *limit* s."""
+        result = self._shell(command, limit)
+        if refused := self._refusal_in(result.stdout) or self._refusal_in(result.stderr):
+            return replace(result, stderr=refused, status=result.status or 1)
+        return result
+
+    def close(self) -> None:
+        """End the login; the next command logs in again."""
+        getattr(self._shell, "close", lambda: None)()
+
+
+class ShellCommands:
+    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root.
+
+    *habits*: of a router that has a description; it may have no POSIX shell, but a command line of its own.
+    """
+
+    def __init__(
+        self,
+        shell: Shell,
+        limit: float = EXCHANGE_LIMIT,
+        sudo: bool = False,
+        habits: ShellHabits = POSIX,
+    ) -> None:
+        self._shell, self.limit, self._sudo, self.habits = shell, limit, sudo, habits
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
@@ -92,6 +158,45 @@ class ShellCommands:
         if self._sudo and (changes or words[0] not in UNPRIVILEGED):
             words = ["sudo", "-n", *words]
         return shlex.join(words)
+
+    def as_given(self, line: str, changes: bool = False) -> str:
+        """Return *line*, of a description, as the router is given it."""
+        return self.quoted(shlex.split(line), changes) if self.habits.is_posix else line
+
+    def show(self, line: str, limit: float | None = None) -> str:
+        """Return what the command *line* of a description shows. Raises CommandRefused."""
+        return self._run_cleaned(self.as_given(line), limit)
+
+    def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
+        """Return what each of *lines* shows, None where it was refused; of a POSIX shell some in each exchange."""
+        own = list(dict.fromkeys(lines))
+        if not self.habits.is_posix:
+            return {line: self.show(line) for line in own}
+        shown: dict[str, str | None] = {}
+        for at in range(0, len(own), AT_ONCE):
+            given = {line: self.as_given(line) for line in own[at : at + AT_ONCE]}
+            _, answers = self._exchange(list(given.values()))
+            for (line, command), (text, status) in zip(given.items(), answers, strict=True):
+                shown[line] = None if status else whole(command, self._clean(text))
+        return shown
+
+    def change(self, line: str, limit: float | None = None) -> None:
+        """Run *line*, of a description, which changes the router. Raises CommandRefused."""
+        command = self.as_given(line, changes=True)
+        output = self._run_cleaned(command, limit).strip()
+        if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
+            raise refusal(command, 0, first_line(output))
+
+    def reset(self) -> None:
+        """Log out of a command line of its own; the next command logs in again."""
+        if not self.habits.is_posix:
+            getattr(self._shell, "close", lambda: None)()
+
+    def _run_cleaned(self, command: str, limit: float | None) -> str:
+        return whole(command, self._clean(self.run_unchecked(command, limit)))
+
+    def _clean(self, output: str) -> str:
+        return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
 
     def run(self, *argv: str) -> str:
         """Run one command and return its output. Raises CommandRefused if its status is not 0."""
@@ -126,12 +231,12 @@ class ShellCommands:
         The status is the last one's. Raises TestbedError only if the exchange itself fails.
         """
         line = " | ".join(map(self.quoted, commands))
-        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self._limit)
+        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
 
     def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
         """The result of all command *lines* together, and output and status of each. Raises TestbedError."""
         script = "; ".join(f'{line}; echo "@@lineproof {index} $?"' for index, line in enumerate(lines))
-        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        result = self._shell(f"sh -c {shlex.quote(script)}", self.limit)
         found: list[tuple[str, int]] = []
         start = 0
         for mark in _STATUS_LINE.finditer(result.stdout):
@@ -151,15 +256,8 @@ class ShellCommands:
 
     def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
-        return whole(in_one_line(command), self.run_unchecked(command, limit))
+        return whole(command, self.run_unchecked(command, limit))
 
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
         """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
-        return accepted(command, self._shell(command, self._limit if limit is None else limit))
-
-    def run_silent(self, command: str, limit: float | None = None) -> str:
-        """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
-        output = strip_banner(self.run_unchecked(command, limit))
-        if output.strip():
-            raise refusal(command, 0, first_line(output))
-        return output
+        return accepted(command, self._shell(command, self.limit if limit is None else limit))

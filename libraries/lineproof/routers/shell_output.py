@@ -27,6 +27,16 @@ _ALREADY_GONE = re.compile(
 )
 
 
+MOST_OUTPUT = 1 << 20
+"""Characters of an output that are searched; the longest answers of a router have some 100 kB."""
+
+
+def plain_mac(text: str) -> str:
+    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
+    digits = "".join(each for each in text.lower() if each in "0123456789abcdef")
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if len(digits) == 12 else text
+
+
 def plain_text(text: str) -> str:
     """*text* with LF line ends and without ANSI escapes."""
     return _ANSI.sub("", re.sub(r"\r+\n", "\n", text)).replace("\r", "")

@@ -213,22 +213,6 @@ def parse_clock(text: str) -> float:
 
 
 @parser("'vppctl show interface address'")
-def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str, str]]]:
-    """``show interface address``: which interfaces exist and are up, and the (interface, address) pairs."""
-    up: dict[str, bool] = {}
-    addresses: set[tuple[str, str]] = set()
-    name = ""
-    for line in strip_banner(text).splitlines():
-        if found := re.match(r"(\S+) \((up|dn)\):", line):
-            name = found[1]
-            up[name] = found[2] == "up"
-        elif (found := re.match(r"\s+L3 (\S+)", line)) and name:
-            addresses.add((name, found[1]))
-    if not up:
-        raise TestbedError(f"'vppctl show interface address' was not understood: '{first_line(strip_banner(text))}'")
-    return up, frozenset(addresses)
-
-
 def route_hops(fib: str, network: str, table: int = 0) -> tuple[str, ...]:
     """The next hops that ``show ip fib PREFIX`` has for exactly this prefix: address or interface; none that drop.
 

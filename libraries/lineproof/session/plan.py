@@ -26,7 +26,7 @@ from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
-from ..routers.command_file import CommandFile, read_command_file
+from ..routers.description import RouterDescription, read_description
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.files import Misfit, network_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
@@ -64,7 +64,7 @@ class Plan:
     cards: tuple[Card, ...] = ()
     """The files on generators' network cards."""
 
-    command_file: CommandFile | None = None
+    command_file: RouterDescription | None = None
     """The command line of a router with ``shell: generic``."""
 
     secrets: Secrets = ENVIRONMENT
@@ -111,7 +111,7 @@ class Plan:
                 project.platforms / f"{platform}.yaml",
             )
         commands = box.software[name].commands
-        command_file = None if commands is None else read_command_file(project.shells, commands)
+        command_file = None if commands is None else read_description(project.shells, commands)
         check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml", command_file)
         if isinstance(settings, SimulatedSettings):
             check_simulable(project, box, name, testbed, instead)
@@ -376,7 +376,7 @@ def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
     yield from network_misfits(testbed, profile, both, testbed.pair_count)
 
 
-def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
+def check_login(testbed: Testbed, software: Software, path: Path, commands: RouterDescription | None = None) -> None:
     """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
     router = testbed.router if isinstance(testbed, HardwareSettings) else None
     hardware, prepared = isinstance(testbed, HardwareSettings), testbed.prepare != "none"
@@ -384,12 +384,14 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Comm
     file = f"variables/shells/{commands.shell}.yaml" if commands else ""
     refusals = {
         "a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'": described and not hardware,
-        f"the router is not configured from here: {file} has no 'configure'; expected 'prepare: none'": (
-            commands is not None and prepared and not commands.configure
+        f"the router is not configured from here: {file} has no 'changes'; expected 'prepare: none'": (
+            commands is not None and prepared and not commands.changes
         ),
         "'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
-        f" {file})": described and router is not None and router.sudo,
-        "'set_up' is not for a described router; set it up by hand and remove the key": described and testbed.set_up,
+        f" {file})": commands is not None and commands.channel != "posix" and router is not None and router.sudo,
+        f"'set_up' has frames that {file} does not describe; set the router up by hand and remove them": (
+            commands is not None and any(commands.groups[kind] is None for kind in testbed.set_up)
+        ),
         "has no 'router', which says how to log in to it; a black box needs none, and its platform's software says"
         " 'shell: none'": hardware and router is None and not black_box,
         "a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'": black_box and not hardware,

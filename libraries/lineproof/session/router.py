@@ -17,13 +17,10 @@ from ..generators.base import GeneratorPort
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
-from ..routers.change_journal import ChangeJournal, Leftover, Occasion, look, look_elsewhere
-from ..routers.changes import Change
-from ..routers.changing_commands import ChangingCommands
-from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
-from ..routers.link_state import LinkState, moves_link
-from ..routers.shell_commands import EXCHANGE_LIMIT
+from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look, look_elsewhere
+from ..routers.link_state import LinkState
+from ..routers.shell_commands import CommandLineShell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.habits import simulation_signs
@@ -80,7 +77,7 @@ class RouterConnection:
         file = self.plan.command_file
         self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
         ssh.open()
-        self._shell = ssh if file is None else CommandLineShell(ssh, file, ssh.close)
+        self._shell = ssh if file is None else CommandLineShell(ssh, file.refusal_in)
         return self._shell
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
@@ -189,7 +186,7 @@ class RouterConnection:
         self.undo_leftover()
         before = self.driver.changes
         self.prepare_configuration()()
-        moved = any(moves_link(change) for change in self.driver.changes if change not in before)
+        moved = any(change.moves_link for change in self.driver.changes if change not in before)
         if moved or links_moved or (self.generator.started and not self._links_known):
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
@@ -304,16 +301,13 @@ class RouterConnection:
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
         """Return its journal, after changes of earlier runs are undone at any address, and a sentence about that."""
-        file = self.plan.command_file
         journal = ChangeJournal.claim(self.journal_name, now.host_key)
         try:
-            limit = EXCHANGE_LIMIT if file is None else file.limit
-            sudo = self.testbed.facts.router.sudo
-            said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
+            said = [undo_leftover(journal, self.driver, now, asked)]
             for found in look_elsewhere(self.journal_name, (now.host_key,)):
                 if found.occasion:
                     with closing(ChangeJournal.claim(found.occasion.router)) as elsewhere:
-                        said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
+                        said.append(undo_leftover(elsewhere, self.driver, now, asked))
             return journal, "; ".join(filter(None, said))
         except BaseException:
             journal.close()
@@ -479,19 +473,11 @@ def leftover_text(found: Leftover) -> str:
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
 
 
-def undo_leftover(
-    journal: ChangeJournal,
-    shell: Shell,
-    sudo: bool,
-    now: Occasion,
-    limit: float = EXCHANGE_LIMIT,
-    asked: bool = False,
-) -> str:
-    """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
+def undo_leftover(journal: ChangeJournal, router: Router, now: Occasion, asked: bool = False) -> str:
+    """Undo what *journal* has of an earlier run on *router*; returns a sentence, "" if there is nothing.
 
-    *limit*: s that a command may take. *asked*: a person asked for it; else a saved configuration that is older than
-    :data:`SAVED_FOR` is not loaded, because others may have configured the router since, nor one that would go over
-    what they certainly have.
+    *asked*: a person asked for it; else a saved configuration that is older than :data:`SAVED_FOR` is not loaded,
+    because others may have configured the router since, nor one that would go over what they certainly have.
 
     Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
     Raises TestbedError if something stays on the router, or it is not the one that was changed by its host key or
@@ -530,10 +516,8 @@ def undo_leftover(
             f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"
             f" loads it; or undo the changes by hand and remove {found.path}"
         )
-    commands = ChangingCommands(shell, limit, sudo)
-    commands.keep_journal(journal)
     try:
-        kept = commands.restore(over=asked)
+        kept = router.undo(journal, asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Router, Side
-from ..routers.change_journal import BOOT_TOLERANCE
+from ..routers.journal import BOOT_TOLERANCE
 
 
 class RouterRestarted(TestbedError):

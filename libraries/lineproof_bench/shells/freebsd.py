@@ -243,6 +243,8 @@ def _ifconfig(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
 def _inet(one: InterfaceState, text: str, rest: Sequence[str], line: CommandLine) -> CommandOutput:
     configuration = line.state.configuration
     mine = [row for row in configuration.addresses if row[0] == one.name]
+    if rest[:1] == ["netmask"] and len(rest) > 1:
+        text, rest = f"{text}/{int(rest[1], 16).bit_count()}", rest[2:]
     try:
         address = ipaddress.IPv4Interface(text)
     except ValueError:

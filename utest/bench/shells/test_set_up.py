@@ -1,4 +1,4 @@
-"""Simulated routers take the commands of ``set_up`` and of studies as real ones, and no others."""
+"""Simulated routers take the commands of studies as real ones, and no others."""
 
 from __future__ import annotations
 
@@ -6,51 +6,16 @@ from functools import partial
 
 import pytest
 
-from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.traffic.frame_kinds import FrameKinds
 from lineproof.platforms import RouterSetup, read_platform
-from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Shell
-from lineproof.routers.freebsd import FreeBsd
+from lineproof.routers import make_router
 from lineproof.studies.study import Variant, load_study
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import router_model
 from lineproof_bench.shells import freebsd
 from lineproof_bench.shells.machine import Machine, Memory
 from lineproof_bench.ssh import StudyCommands
-from support.fake_router import SIDES, shell_of, simulated
+from support.fake_router import shell_of
 from support.model_bench import PROJECT, HandClock
-from support.paths import VARIABLES
-
-FRAMES = FrameKinds.of(Catalogue.read(VARIABLES / "profiles"), ("ipv6", "vlan", "mpls"))
-
-
-@pytest.mark.parametrize("kind", ["vpp", "freebsd"])
-def test_what_is_set_up_is_shown_and_taken_back(kind: RouterKind) -> None:
-    shell = shell_of(simulated(kind)[0])
-    first = planned(kind, shell)
-    assert len(first) > 10
-    router = make_router(kind, shell)
-    router.configure(SIDES)
-    router.configure_frames(SIDES, FRAMES)
-    assert len(router.changes) >= len(first)
-    # what is there is seen by the next one, which has nothing to do
-    second = make_router(kind, shell)
-    second.configure(SIDES)
-    second.configure_frames(SIDES, FRAMES)
-    assert second.changes == ()
-    assert router.restore() == ""
-    # a FreeBSD kernel keeps the routing tables that it has got
-    assert planned(kind, shell) == [row for row in first if not row.startswith("sysctl net.fibs=")]
-
-
-def planned(kind: RouterKind, shell: Shell) -> list[str]:
-    router = make_router(kind, shell)
-    with router.rehearsal() as found:
-        router.configure(SIDES)
-        router.configure_frames(SIDES, FRAMES)
-    return [str(change) for change in found]
-
 
 PF = RouterSetup.model_validate(
     {
@@ -131,7 +96,7 @@ def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
         backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
         override = StudyCommands([own.setup.model_dump()]).run
         shell = Machine(freebsd.software(), partial(lambda same: same, backend), Memory(), override=override)
-        router = FreeBsd(shell_of(shell))
+        router = make_router("freebsd", shell_of(shell))
         router.apply(own.commands)
         assert bool(backend.state().configuration.done) == bool(own.commands)
         assert router.withdraw() == ""

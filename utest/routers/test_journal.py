@@ -18,88 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.routers import make_router
-from lineproof.routers.base import Result, Shell
-from lineproof.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
-from lineproof.routers.changes import Change
-from lineproof.session.router import undo_leftover
-from support.fake_router import shell_of, simulated
-from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched, whole_run
+from lineproof.routers.base import Result
+from lineproof.routers.journal import Change, ChangeJournal, journal_path, look, look_elsewhere
+from support.journals import CHANGE, ROUTER, full_disk, left, occasion, undone, untouched
 
 pytestmark = pytest.mark.usefixtures("state")
-
-STATE = {
-    "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
-    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"
-    " net.ipv4.conf.eth1.rp_filter",
-    "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
-}
-
-
-def run_once(kind: str, shell: Shell) -> None:
-    journal, router = ChangeJournal.claim(ROUTER), make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
-    journal.begin(occasion(kind=kind))
-    router.keep_journal(journal)
-    whole_run(journal, router)
-
-
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("kind", sorted(STATE))
-def test_a_run_killed_at_any_exchange_is_undone_by_the_next(kind: str, before: bool, state: Path) -> None:
-    machine, _ = simulated(kind)
-    shell = shell_of(machine)
-    untouched, moments = shell(STATE[kind], 1).stdout, 0
-    while True:
-        try:
-            run_once(kind, dying(shell, moments, before=before))
-        except Killed:
-            moments += 1
-        else:
-            break
-        undone(shell, occasion(kind=kind))
-        assert shell(STATE[kind], 1).stdout == untouched, f"killed at exchange {moments}"
-        assert not list(state.iterdir())
-    assert moments > 10
-    assert shell(STATE[kind], 1).stdout == untouched and not list(state.iterdir())
-
-
-@pytest.mark.parametrize("kind", sorted(STATE))
-def test_undoing_that_is_killed_goes_on_at_the_next_start(kind: str) -> None:
-    machine, _ = simulated(kind)
-    shell = shell_of(machine)
-    untouched = shell(STATE[kind], 1).stdout
-    with pytest.raises(Killed):
-        run_once(kind, dying(shell, 9, before=False))
-    for exchanges in (0, 1, 2):
-        journal = ChangeJournal.claim(ROUTER)
-        with pytest.raises(Killed):
-            undo_leftover(journal, dying(shell, exchanges, before=exchanges == 1), False, occasion(kind=kind))
-        os.close(journal._descriptor)
-    assert undone(shell, occasion(kind=kind)).startswith("undid ")
-    assert shell(STATE[kind], 1).stdout == untouched and look(ROUTER) is None
-
-
-def test_a_change_is_on_the_disk_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append("fsync"))
-    machine, _ = simulated("linux")
-
-    def shell(command: str, limit: float) -> Result:
-        events.append(command)
-        return shell_of(machine)(command, limit)
-
-    run_once("linux", shell)
-    configuring = events[: next(index for index, event in enumerate(events) if " del " in event)]
-    changes = [
-        index for index, event in enumerate(configuring) if event.startswith(("ip addr add", "ip route replace"))
-    ]
-    assert len(changes) == 4 and all(events[index - 1] == "fsync" for index in changes)
 
 
 @pytest.mark.slow
 def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> None:
     text = (
-        "from lineproof.routers.change_journal import ChangeJournal, Occasion\n"
+        "from lineproof.routers.journal import ChangeJournal, Occasion\n"
         f"journal = ChangeJournal.claim({ROUTER!r})\n"
         f"journal.begin(Occasion.now({ROUTER!r}, 'linux', '', 1.0))\nprint('held', flush=True)\ninput()"
     )
@@ -129,7 +58,7 @@ def test_another_router_at_the_address_is_not_touched() -> None:
 
 
 def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
-    path = left(CHANGE, Change(("pfctl", "-d"), ("pfctl", "-e")))
+    path = left(CHANGE, Change(("pfctl -d",), ("pfctl -e",)))
     answer = Result("", "pfctl: no\n", 1, 0.0)
     with pytest.raises(TestbedError, match=rf"'pfctl -e', 'ip link set dev eth1 down' \(status 1: pfctl: no\).*{path}"):
         undone(lambda command, limit: answer)
@@ -300,7 +229,7 @@ def test_a_change_that_cannot_be_noted_is_not_made(trouble: str) -> None:
 
 
 def test_an_undo_is_noted_on_a_full_disk() -> None:
-    other = Change(("pfctl", "-d"), ("pfctl", "-e"))
+    other = Change(("pfctl -d",), ("pfctl -e",))
     journal = claimed_after(CHANGE, other)
 
     with full_disk():

@@ -1,11 +1,10 @@
-"""Values that a run sets are read back and taken back, but not those that others have set since."""
+"""Settings of a platform file are read back and taken back; a study's commands are undone in reverse."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Sequence
 
 import pytest
 from pydantic import ValidationError
@@ -14,12 +13,9 @@ from lineproof.errors import TestbedError
 from lineproof.platforms import CommandPair, Software, Tuning
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
-from lineproof.routers.change_journal import ChangeJournal, look
-from lineproof.routers.changes import Change
-from lineproof.routers.shell_router import ShellRouter
-from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, occasion, undone
-from support.scripted_shells import Scripted
+from lineproof.routers.journal import ChangeJournal
+from support.journals import CHANGE, ROUTER, occasion, undone
+from support.scripted_shells import Scripted, commands_of
 
 
 class Card:
@@ -33,9 +29,15 @@ class Card:
         self.ran: list[str] = []
 
     def __call__(self, command: str, limit: float) -> Result:
+        if script := re.fullmatch(r"sh -c (.*)", command, re.DOTALL):
+            outputs = [self.answer(line) for line in commands_of(shlex.split(script[1])[0])]
+            return Result("".join(f"{out}@@lineproof {at} 0\n" for at, out in enumerate(outputs)), "", 0, 0.0)
+        return Result(self.answer(command), "", 0, 0.0)
+
+    def answer(self, command: str) -> str:
         self.ran.append(command)
         words = [word for word in shlex.split(command) if word not in ("sudo", "-n")]
-        return Result(getattr(self, words[0])(words[1:], "-n " in command.removeprefix("sudo -n ")), "", 0, 0.0)
+        return str(getattr(self, words[0])(words[1:], "-n " in command.removeprefix("sudo -n ")))
 
     def ethtool(self, words: list[str], _: bool) -> str:
         option, _name, *pairs = words
@@ -69,111 +71,15 @@ class Card:
 
 pytestmark = pytest.mark.usefixtures("state")
 
-EARLIER = {
-    "linux": (
-        "ip link set dev eth1 up",
-        "ip addr add 192.0.2.1/24 dev eth1",
-        "ip route add 16.0.0.0/8 via 192.0.2.9 dev eth1",
-        "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev eth1",
-    ),
-    "freebsd": (
-        "ifconfig eth1 inet 192.0.2.1/24 alias",
-        "ifconfig eth1 inet 100.65.1.1/28 alias",
-        "route add -net 16.0.0.0/8 192.0.2.9",
-        "arp -S 100.65.1.2 02:00:00:00:00:77",
-    ),
-    "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
-}
-"""The configuration that a router may have already where a run sets something else."""
-MACS = [
-    ("linux", "ip neigh replace {} lladdr 02:00:00:00:00:99 nud permanent dev {}", "ip neigh"),
-    ("freebsd", "arp -S {} 02:00:00:00:00:99", "arp -an"),
-    ("vpp", "vppctl set ip neighbor {1} {0} 02:00:00:00:00:99 static", "vppctl show ip neighbors"),
-]
-ROUTES = [
-    ("linux", "ip route replace {} via {} dev {}", "ip route"),
-    ("freebsd", "route change -net {} {}", "netstat -rnW -f inet"),
-]
-SOMEBODYS = [
-    *(
-        (kind, change.format(peer, name), show)
-        for kind, change, show in MACS
-        for peer, name in (("100.65.1.2", "eth1"), ("100.65.2.2", "eth2"))
-    ),
-    *(
-        (kind, change.format(network, gateway, name), show)
-        for kind, change, show in ROUTES
-        for network, gateway, name in (("16.0.0.0/8", "100.65.1.99", "eth1"), ("48.0.0.0/8", "100.65.2.99", "eth2"))
-    ),
-    ("freebsd", "ifconfig eth1 inet 100.65.1.1/29 alias", "ifconfig eth1"),
-    ("freebsd", "ifconfig eth2 inet 100.65.2.1/29 alias", "ifconfig eth2"),
-    ("linux", "sysctl -w net.ipv4.ip_forward=99", "sysctl net.ipv4.ip_forward"),
-]
-"""Commands by which somebody changes it after the run was killed, and what shows it."""
-HIS = ("99", "0xfffffff8")
-"""The part that is his in that."""
 
-
-def ran(shell: Shell, *commands: str) -> str:
-    found = [shell(command, 1.0) for command in commands]
-    assert not any(each.status for each in found), found
-    return "".join(each.stdout for each in found)
-
-
-def killed(kind: str, shell: Shell, tuning: Tuning | None = None) -> tuple[Change, ...]:
-    """The changes of a run that was killed when all was configured."""
+def killed(kind: str, shell: Shell, tuning: Tuning) -> None:
+    """A run with *tuning* that was killed."""
     journal = ChangeJournal.claim(ROUTER)
     router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
     journal.begin(occasion(kind=kind))
     router.keep_journal(journal)
-    if tuning is None:
-        router.configure(SIDES)
-    else:
-        router.tune(tuning)
+    router.tune(tuning)
     os.close(journal._descriptor)
-    return journal.pending
-
-
-def values(shell: Shell, changes: Sequence[Change]) -> list[tuple[str, str, str]]:
-    """Yield of each change that is looked at: what is there, what the run set, what was there before."""
-    looks = [change.look for change in changes if change.look]
-    return [(found.read(ran(shell, " ".join(found.argv))), found.ours, found.former) for found in looks]
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize("kind", sorted(EARLIER))
-def test_a_look_finds_what_a_run_set_and_then_what_was_before(kind: str, earlier: bool) -> None:
-    machine, _ = simulated(kind)
-    shell = shell_of(machine)
-    if earlier:
-        ran(shell, *EARLIER[kind])
-    changes = killed(kind, shell)
-    found = values(shell, changes)
-    assert len(found) >= 2 and all(now == ours != former for now, ours, former in found), found
-    assert "not undone" not in undone(shell, occasion(kind=kind))
-    assert all(now == former for now, _, former in values(shell, changes))
-
-
-def his(shell: Shell, show: str) -> list[str]:
-    return [line for line in ran(shell, show).splitlines() if any(word in line for word in HIS)]
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize(("kind", "change", "show"), SOMEBODYS)
-def test_what_somebody_has_set_since_stays_and_is_reported(kind: str, change: str, show: str, earlier: bool) -> None:
-    machine, _ = simulated(kind)
-    shell = shell_of(machine)
-    if earlier:
-        ran(shell, *EARLIER[kind])
-    killed(kind, shell)
-    assert not his(shell, show)
-    ran(shell, change)
-    assert len(his(shell, show)) == 1
-    said = undone(shell, occasion(kind=kind))
-    assert "; not undone, because somebody has set something else since: '" in said and said.count("(now: ") == 1, said
-    # a router may lose a route with the address that its next hop is reached by
-    assert his(shell, show) or "route" in change
-    assert look(ROUTER) is None
 
 
 SOME = Tuning(queues=2, rx_ring=4096, offloads={"tso": "off"}, sysctls={"net.core.netdev_budget": "600"})
@@ -285,8 +191,8 @@ PAIRS = (
 
 def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
     shell = Scripted()
-    router = ShellRouter(shell, interfaces=())
-    router._commands.change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+    router = make_router("linux", shell)
+    router._changes.make(CHANGE)  # type: ignore[attr-defined]
     router.apply(PAIRS)
     assert router.withdraw() == ""
     assert shell.ran[1:] == [
@@ -295,13 +201,13 @@ def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
         "modprobe -r pktgen",
         "nft delete table ip lineproof",
     ]
-    assert [change.do_text for change in router.changes] == ["ip link set dev eth1 up"]
+    assert router.changes == (CHANGE,)
     assert router.withdraw() == ""  # harmless when repeated
 
 
 def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
     shell = Scripted({PAIRS[1].do: Result("", "no such thing", 1, 0.0)})
-    router = ShellRouter(shell, interfaces=())
+    router = make_router("linux", shell)
     with pytest.raises(TestbedError, match="no such thing"):
         router.apply(PAIRS)
     router.restore()

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..core.causes import Cause, Role, Stage, unsent_by_interface
-from ..core.neighbours import NeighbourEntry
-from ..core.packet_cost import is_input, packet_costs
-from ..core.pause_names import Pauses, pauses_of
-from ..core.router_facts import NicFacts, Placement, RouterFacts
-from ..core.telemetry import NodeRuntime, Telemetry
-from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
-from ..errors import TestbedError
-from .base import Side, validated_side
-from .changes import NONE, Setting, Words
-from .fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
-from .link_state import LinkState, parse_link_states
-from .linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
-from .neighbours import vpp_neighbours
-from .shell_output import counter_value, parser
-from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
-from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
-from .vpp_output import (
+from ...core.causes import Cause, Role, Stage, unsent_by_interface
+from ...core.neighbours import NeighbourEntry
+from ...core.packet_cost import is_input, packet_costs
+from ...core.pause_names import Pauses, pauses_of
+from ...core.router_facts import NicFacts, Placement, RouterFacts
+from ...core.telemetry import NodeRuntime, Telemetry
+from ...core.traffic.frame_kinds import FrameKind, FrameKinds
+from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
+from ...errors import TestbedError
+from ..base import Side
+from ..described import Described, Words
+from ..fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
+from ..link_state import LinkState, parse_link_states
+from ..linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..neighbours import vpp_neighbours
+from ..shell_output import counter_value, parser
+from ..vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
+from ..vpp_output import (
     ThreadRuntime,
     has_route,
-    parse_addresses,
     parse_clock,
     parse_errors,
     parse_interface_rows,
@@ -40,7 +38,7 @@ from .vpp_output import (
 )
 
 
-class Vpp(ShellRouter):
+class Vpp(Described):
     """A :class:`~lineproof.routers.base.Router` that runs VPP."""
 
     def identify(self) -> Mapping[str, str]:
@@ -81,46 +79,36 @@ class Vpp(ShellRouter):
         """See :meth:`..base.Router.under_load`."""
         return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
 
-    def configure(self, sides: tuple[Side, ...]) -> None:
-        """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""
-        for side in map(validated_side, sides):
-            self._configure_side(side)
+    def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
+        inner = [tag for stack in frames.tags for tag, _ in stack[1:]]
+        if kind == "vlan" and (any(tag != 0x8100 for tag in inner) or any(len(stack) > 2 for stack in frames.tags)):
+            return "VPP matches at most two tags, the inner one of 802.1Q"
+        return super()._why_not(kind, frames)
 
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Let VPP forward *frames* as well; those that it cannot are in :attr:`not_forwarded`."""
-        checked = tuple(map(validated_side, sides))
-        self._not_forwarded = VppFrameSetup(self._commands, checked, self._notes).configure(frames)
-
-    def _configure_side(self, side: Side) -> None:
-        output = self._commands.run_all(
-            {
-                "addresses": ("vppctl", "show", "interface", "address"),
-                "neighbours": ("vppctl", "show", "ip", "neighbors"),
-                "route": ("vppctl", "show", "ip", "fib", side.network),
-            }
-        )
-        up, addresses = parse_addresses(output["addresses"])
-        name = side.interface
-        if name not in up:
-            raise TestbedError(
-                f"VPP has no interface '{name}'; it has {', '.join(sorted(up))}. Fix the platform's file"
-            )
-        if not up[name]:
-            self._change(f"set interface state {name} up", f"set interface state {name} down")
-        if (name, side.address) not in addresses:
-            address = f"{name} {side.address}"
-            self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-        self._commands.put(neighbour(name, side.peer), side.peer_mac, output["neighbours"], silent=True)
-        if not has_route(output["route"], side.network, side.peer):
-            route = f"{side.network} via {side.peer}"
-            self._change(f"ip route add {route}", f"ip route del {route}")
-
-    def _change(self, command: str, undo: str) -> None:
-        self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
+    def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
+        """Yield also a stack's tags as VPP matches them, and what has no route yet. Raises TestbedError for another."""
+        of, _, what = scope.rpartition(" ")
+        if what != "route":
+            for words in super().contexts(scope, sides, frames, given):
+                outer, _, inner = words.get("tags", "").partition(".")
+                kind = "dot1ad" if outer.startswith("s") else "dot1q"
+                yield {**words, "match": f"{kind} {outer.lstrip('s')}" + (f" inner-dot1q {inner}" if inner else "")}
+            return
+        commands = []
+        contexts = list(super().contexts(of, sides, frames, given))
+        for words in contexts:
+            family = "ip6" if "network6" in words else "ip"
+            network = words.get("network6", words["network"])
+            commands.append(" ".join(f"vppctl show {family} fib {words['within']} {network}".split()))
+        shown = self._commands.show_all(commands)
+        for words, command in zip(contexts, commands, strict=True):
+            network, peer = words.get("network6", words["network"]), words.get("peer6", words["peer"])
+            if not has_route(shown[command] or "", network, peer, int(words.get("table", "0"))):
+                yield {**words, "out": words["interface"] if words["within"] else ""}
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
-        self._commands.run_silent(self._commands.quoted(("vppctl", "clear", "runtime")))
+        self._commands.change("vppctl clear runtime")
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
@@ -162,141 +150,6 @@ class Vpp(ShellRouter):
             causes=causes,
             pauses=parse_hardware_pauses(output["vppctl show hardware-interfaces"]),
         )
-
-
-FIRST_TABLE = 29700
-"""Routing tables of the first stack of tags, and the number of its sub-interfaces; the next stack has the next one."""
-
-_TAGS = {0x8100: "dot1q", 0x88A8: "dot1ad"}
-
-
-class VppFrameSetup(FrameSetup):
-    """Sets VPP up for IPv6, tagged and labelled frames. Every command was tried with VPP v26.10.
-
-    IPv6: enabled on each side without router advertisements, a static neighbour and a route; no address. Tags: on each
-    side a sub-interface for each stack of tags, with routing tables of its own, so that tagged frames leave tagged.
-    Labels: each is swapped for itself, towards the side that its direction leads to.
-    """
-
-    _neighbours = ""
-
-    def configure(self, frames: FrameKinds) -> NotForwarded:
-        """Configure everything that VPP can; return what it cannot, and why."""
-        self._neighbours = self._show("ip", "neighbors")
-        if frames.prefixes:
-            for side in self._sides:
-                self._add_ipv6(side, side.interface, frames.prefixes, None)
-        for table, stack in enumerate(frames.tags, FIRST_TABLE):
-            self._add_stack(table, stack, frames.prefixes)
-        if frames.labels:
-            self._add_labels(frames.labels)
-        if frames.tags and frames.labels:
-            self._mark_not_forwarded(one_label_table("VPP, as it is set up here,"), "vlan", "mpls")
-        return self._not_forwarded
-
-    # -- IPv6 and tags -------------------------------------------------------------------------------------------------
-
-    def _add_ipv6(self, side: Side, name: str, prefixes: tuple[str, ...], table: int | None) -> None:
-        fresh = table is not None and self._commands.rehearsing
-        if fresh or "IP6 disabled" in self._show("ip6", "interface", name):
-            self._change(f"enable ip6 interface {name}", f"disable ip6 interface {name}")
-            # VPP would send router advertisements
-            self._change(f"ip6 nd {name} ra-suppress", f"ip6 nd {name} no ra-suppress")
-        for prefix in prefixes:
-            network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
-            self._commands.put(neighbour(name, peer), side.peer_mac, self._neighbours, silent=True)
-            self._add_route("ip6", network, peer, name, table)
-
-    def _add_stack(self, table: int, stack: Sequence[tuple[int, int]], prefixes: tuple[str, ...]) -> None:
-        if len(stack) > 2 or any(kind != 0x8100 for kind, _ in stack[1:]):
-            self._mark_not_forwarded("VPP matches at most two tags, the inner one of 802.1Q", "vlan")
-            return
-        families = ("ip", "ip6") if prefixes else ("ip",)
-        up, addresses = parse_addresses(self._show("interface", "address"))
-        for family in families:
-            if f"table_id:{table} " not in self._show(family, "table"):
-                self._change(f"{family} table add {table}", f"{family} table del {table}")
-        for side in self._sides:
-            name = f"{side.interface}.{table}"
-            if name not in up:
-                self._create(side.interface, name, table, stack)
-                for family in families:
-                    words = f"set interface {family} table {name}"
-                    self._change(f"{words} {table}", f"{words} 0")
-            if not up.get(name):
-                self._change(f"set interface state {name} up", f"set interface state {name} down")
-            if (name, side.address) not in addresses:
-                # without an address it takes no IPv4; in a table of its own it may be the same one
-                address = f"{name} {side.address}"
-                self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-            self._commands.put(neighbour(name, side.peer), side.peer_mac, self._neighbours, silent=True)
-            self._add_route("ip", side.network, side.peer, name, table)
-            if prefixes:
-                self._add_ipv6(side, name, prefixes, table)
-
-    def _create(self, link: str, name: str, number: int, stack: Sequence[tuple[int, int]]) -> None:
-        (kind, vlan), *inner = stack
-        tags = f"{_TAGS[kind]} {vlan}" + "".join(f" inner-dot1q {inner_vlan}" for _, inner_vlan in inner)
-        command = f"create sub-interfaces {link} {number} {tags} exact-match"
-        # it prints the new name, so that its output says only here whether it failed
-        self._commands.change(("vppctl", *command.split()), ("vppctl", "delete", "sub-interface", name))
-        if not self._commands.rehearsing and name not in parse_addresses(self._show("interface", "address"))[0]:
-            raise TestbedError(
-                f"VPP did not make {name} for {tags} ('{command}'): another sub-interface of {link} may have these"
-                " tags; remove it, or leave 'vlan' out of 'set_up' in the testbed's file"
-            )
-
-    # -- labels --------------------------------------------------------------------------------------------------------
-
-    def _add_labels(self, pairs: Sequence[tuple[int, int]]) -> None:
-        exits = labels_by_side(pairs, len(self._sides))
-        if "MPLS-VRF:0" not in self._show("mpls", "fib", str(pairs[0][0])):
-            self._change("mpls table add 0", "mpls table del 0")
-        enabled = set(re.findall(r"^(\S+)\s*$", self._show("mpls", "interface"), re.MULTILINE))
-        for side in self._sides:
-            if side.interface not in enabled:
-                words = f"set interface mpls {side.interface}"
-                self._change(f"{words} enable", f"{words} disable")
-        for side, labels in zip(self._sides, exits, strict=True):
-            for label in labels:
-                shown = self._show("mpls", "fib", str(label))
-                for bottom in ("eos", "non-eos"):
-                    if not _has_label(shown, label, bottom, side):
-                        row = f"{bottom} {label} via {side.peer} {side.interface} out-labels {label}"
-                        self._change(f"mpls local-label add {row}", f"mpls local-label del {row}")
-
-    def _add_route(self, family: str, network: str, peer: str, name: str, table: int | None) -> None:
-        within = ("table", str(table)) if table else ()
-        shown = "" if within and self._commands.rehearsing else self._show(family, "fib", *within, network)
-        if not has_route(shown, network, peer, table or 0):
-            row = " ".join((network, *within, "via", peer, name))
-            self._change(f"ip route add {row}", f"ip route del {row}")
-
-    def _show(self, *words: str) -> str:
-        return self._commands.run("vppctl", "show", *words)
-
-    def _change(self, command: str, undo: str) -> None:
-        self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
-
-
-def neighbour(interface: str, peer: str) -> Setting:
-    """Return the setting of the MAC address of a static neighbour."""
-    words = ("vppctl", "set", "ip", "neighbor")
-
-    def command(mac: str, now: str) -> Words:
-        return (*words, "del", interface, peer, now) if mac == NONE else (*words, interface, peer, mac, "static")
-
-    row = rf"^\s*[\d.]+\s+{re.escape(peer)}\s+[DN]*S[DN]*\s+(?P<value>[0-9a-f:]{{17}})\s+{re.escape(interface)}\s*$"
-    return Setting(("vppctl", "show", "ip", "neighbors"), row, command)
-
-
-def _has_label(shown: str, label: int, bottom: str, side: Side) -> bool:
-    """Return whether ``show mpls fib LABEL`` has this label, of the stack's bottom or not, towards the peer."""
-    kind = {"eos": "eos", "non-eos": "neos"}[bottom]
-    for block in re.split(r"^(?=\d+:)", shown, flags=re.MULTILINE):
-        if block.startswith(f"{label}:{kind}/"):
-            return f"{side.peer} {side.interface}" in block and f"labels:[[{label} " in block
-    return False
 
 
 T = TypeVar("T")

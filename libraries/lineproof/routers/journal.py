@@ -1,8 +1,8 @@
-"""The journal of a router: every change and its opposite, on this machine's disk before the change is made.
+"""Changes of a router: each is on this machine's disk before it is made, and is undone, last first.
 
-One file for each router, by its address and port, in :func:`.state_folder`, readable for its user only. Whoever
-changes the router holds a lock on it, which ends with the process, however that ends. It is removed when all is undone;
-one that is there and not locked is what a killed run has left. A router has one host key and may have several
+A journal is one file for each router, by its address and port, in :func:`.state_folder`, readable for its user only.
+Whoever changes the router holds a lock on it, which ends with the process, however that ends. It is removed when all is
+undone; one that is there and not locked is what a killed run has left. A router has one host key and may have several
 addresses: whoever changes it also holds a lock on a file that is named after its key, and sees the journals that other
 addresses have of it.
 
@@ -21,19 +21,101 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
+from ..command_values import compiled, value_at
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
 from ..json_text import parse_json
 from ..system.file_lock import is_at, lock_within, remove_and_close
 from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
-from .changes import Change
+from ..visible import shortened
+from .shell_commands import CommandRefused, RouterUnreachable, ShellCommands
+from .shell_output import MOST_OUTPUT, already_gone, plain_mac
+
+RESTORE_LIMIT = 30.0
+"""Seconds in all that undoing every change on a router may take, logins included."""
+
+NONE = "none"
+"""In place of a value: there is nothing."""
+
+Lines = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
+
+    *ours*: how the value may begin where a run has set it; *former*: the value that was there before.
+    """
+
+    command: str
+    pattern: str
+    path: str = ""
+    ours: tuple[str, ...] = (NONE,)
+    former: str = NONE
+
+    def values(self, output: str | None) -> tuple[Mapping[str, str], ...]:
+        """Return the groups of each different value in *output*; None: the command was refused.
+
+        Raises TestbedError where it is too long to be searched, or no JSON.
+        """
+        if output is None:
+            return ()
+        if len(output) > MOST_OUTPUT:
+            raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+        if self.path:
+            try:
+                value = value_at(parse_json(output, strict=False), self.path, "")
+            except ValueError as error:
+                raise TestbedError(f"'{self.command}' shows no JSON: {error}") from None
+            return () if value is None else ({"value": value},)
+        matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
+        different = {" ".join(groups["value"].split()): groups for groups in matches if groups["value"]}
+        return tuple({**groups, "value": value} for value, groups in different.items())
+
+    def read(self, output: str | None) -> str:
+        """Return the first value in *output*. Raises TestbedError as :meth:`values`."""
+        return next((groups["value"] for groups in self.values(output)), NONE)
+
+    def is_ours(self, value: str) -> bool:
+        """Return whether *value* is what a run has set; a MAC address may be written in any form."""
+        return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Commands, each a line, and their opposites. *look*: before they are undone; None: they can undo nothing else.
+
+    *whole*: the opposite restores a saved configuration, so that no refusal means that the change is gone already.
+    *moves_link*: a link may be negotiated anew.
+    """
+
+    do: Lines
+    undo: Lines
+    whole: bool = False
+    moves_link: bool = False
+    look: Look | None = None
+
+    @property
+    def do_text(self) -> str:
+        """Return what makes it, in one line for a person."""
+        return " / ".join(self.do)
+
+    @property
+    def undo_text(self) -> str:
+        """Return what undoes it, in one line for a person."""
+        return " / ".join(self.undo)
+
+    def __str__(self) -> str:
+        return f"{self.do_text}    (undone by: {self.undo_text})"
+
 
 BOOT_TOLERANCE = 5.0
 """Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
@@ -273,6 +355,215 @@ class ChangeJournal:
             raise TestbedError(
                 f"the router is not changed, for the journal of its changes comes first: {error}"
             ) from None
+
+
+_REMOVES = re.compile(
+    r"(?<![\w-])(no|undo|delete|del|remove|unset|clear|flush|purge|erase|rollback)(?![\w-])", re.IGNORECASE
+)
+"""The words of a line that takes something away, of any maker."""
+
+
+class Changes:
+    """Changes of the router behind *commands*, and their undoing."""
+
+    def __init__(self, commands: ShellCommands, journal: ChangeJournal | None = None) -> None:
+        self._commands, self._journal = commands, journal
+        self._undo: list[Change] = [*journal.pending] if journal else []
+        self._rehearsed: list[Change] | None = None
+        self._others: list[str] = []
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
+        self._rehearsed = []
+        try:
+            yield self._rehearsed
+        finally:
+            self._rehearsed = None
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
+        self._journal = journal
+        self._undo = [*journal.pending, *self._undo]
+
+    @property
+    def rehearsing(self) -> bool:
+        """Return whether nothing may be changed now."""
+        return self._rehearsed is not None
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Return what is not undone yet, oldest first."""
+        return tuple(self._undo)
+
+    def make(self, change: Change) -> None:
+        """Make *change*; :meth:`restore` will undo it. Raises TestbedError.
+
+        One of which a later line is refused is undone too.
+        """
+        if self._rehearsed is not None:
+            self._rehearsed.append(change)
+            return
+        if self._journal:
+            self._journal.add(change)
+        # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
+        self._undo = [*(other for other in self._undo if other.undo != change.undo), change]
+        with self._in_one_login(change.do):
+            for at, line in enumerate(change.do):
+                try:
+                    self._commands.change(line)
+                except CommandRefused:
+                    if at == 0:
+                        self._undone(change)
+                    raise
+
+    def check(self, change: Change, advice: str) -> None:
+        """Read *change* back: a card may take the next value that it can have. Raises TestbedError with *advice*."""
+        look = change.look
+        if look is None or self.rehearsing or look.is_ours(look.read(self._commands.show(look.command))):
+            return
+        # restoring would take the other value for somebody else's; what is not there at all it may try to undo
+        with contextlib.suppress(CommandRefused):
+            for line in change.undo:
+                self._commands.change(line)
+            self._undone(change)
+        raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
+
+    def restore(self, keep: int = 0, over: bool = False) -> str:
+        """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
+
+        *keep*: so many of the oldest are left. *over*: a configuration that was saved before the run may be loaded over
+        what others have changed since.
+
+        Returns a sentence about values that somebody has set since, which stay; "" if there are none. Raises
+        TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone for
+        the next call.
+        """
+        failed: dict[str, list[str]] = {}
+        until = time.monotonic() + RESTORE_LIMIT
+        shown = self._shown(self._undo[keep:])
+        while len(self._undo) > keep:
+            change = self._undo[-1]
+            try:
+                self._undo_change(change, until, over, shown)
+            except RouterUnreachable as error:
+                failed.setdefault(str(error), []).extend(map(self._listed, reversed(self._undo)))
+                self._undo.clear()
+                break
+            except TestbedError as error:
+                why = error.why if isinstance(error, CommandRefused) else str(error)
+                failed.setdefault(why, []).append(self._listed(change))
+                self._undo.pop()  # it stays in the journal, for the next run
+                continue
+            self._undone(change)
+        others, self._others = self._others, []
+        kept = f"not undone, because somebody has set something else since: {'; '.join(others)}" if others else ""
+        if failed:
+            listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
+            raise TestbedError(
+                "the router's former configuration could not be restored in full; what is left there is undone by these"
+                f" commands on the router, in this order: {listed}{f'; {kept}' if kept else ''}"
+            )
+        return kept
+
+    def forget(self) -> None:
+        """Drop all changes: there is nothing to undo."""
+        self._undo.clear()
+        if self._journal:
+            self._journal.forget()
+
+    def _listed(self, change: Change) -> str:
+        return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
+
+    def _undone(self, change: Change) -> None:
+        self._undo.remove(change)
+        if self._journal:
+            self._journal.drop(change)
+
+    @contextmanager
+    def _in_one_login(self, lines: Collection[str]) -> Iterator[None]:
+        """Log out where *lines* end early: what one of several has opened, as a configuration, ends with the login."""
+        try:
+            yield
+        except BaseException:
+            if len(lines) > 1:
+                self._commands.reset()
+            raise
+
+    def _shown(self, changes: Collection[Change]) -> Mapping[str, str | None]:
+        """Return what the looks of *changes* show, in one exchange; nothing where each is to be run by itself."""
+        looks = [change.look.command for change in changes if change.look]
+        with contextlib.suppress(TestbedError):
+            return self._commands.show_all(looks) if self._commands.habits.is_posix else {}
+        return {}
+
+    def _undo_change(self, change: Change, until: float, over: bool, shown: Mapping[str, str | None]) -> None:
+        """Undo *change* before *until*, unless what it set is there no more; *over*: see :meth:`restore`.
+
+        *shown*: what looks have shown; one that was refused is run again, for its reason.
+
+        Raises TestbedError.
+        """
+        try:
+            if not self._is_there(change, until, over, shown):
+                return
+        except CommandRefused as error:
+            if not self._commands.habits.is_posix or not already_gone(error.why):
+                raise
+            return
+        removes = [bool(_REMOVES.search(line)) for line in change.undo]
+        with self._in_one_login(change.undo):
+            for at, line in enumerate(change.undo):
+                try:
+                    self._commands.change(line, self._limit(until))
+                except CommandRefused as error:
+                    if change.whole or not self._is_gone(error, removes[at], any(removes[at:])):
+                        if len(change.undo) > 1:
+                            error.why = f"'{line}': {error.why}"
+                        raise
+
+    def _limit(self, until: float) -> float:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
+        return min(self._commands.limit, left)
+
+    def _is_gone(self, refused: CommandRefused, removes: bool, removes_later: bool) -> bool:
+        """Return whether a refused line of an undo has nothing to undo, so that the next one is run.
+
+        Of a change that was refused half-way, or undone in part, the others are still needed. On a command line of its
+        own a line that removes nothing may enter what the next ones are meant for: it is passed over after the last of
+        those only, with words of the file (a commit that finds nothing to commit).
+        """
+        says_gone = any(compiled(text).search(refused.output) for text in self._commands.habits.gone)
+        if self._commands.habits.is_posix or removes:
+            return says_gone or already_gone(refused.why)
+        return not removes_later and says_gone
+
+    def _is_there(self, change: Change, until: float, over: bool, shown: Mapping[str, str | None]) -> bool:
+        """Return whether the router still has what *change* has set. Another value stays, and is noted.
+
+        Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
+        """
+        look, limit = change.look, self._limit(until)
+        if look is None or (change.whole and over):
+            return True
+        output = shown.get(look.command)
+        now = look.read(self._commands.show(look.command, limit) if output is None else output)
+        if look.is_ours(now):
+            return True
+        if now == look.former == NONE:
+            # a look of another command line may be made up: its undo finds what it names, or nothing
+            return not self._commands.habits.is_posix
+        if change.whole:
+            raise TestbedError(
+                f"it would go over what somebody else has configured since: {shortened(now)}; look at it, then"
+                " 'lineproof restore' runs these commands in any case, or undo the run's changes by hand"
+            )
+        if now != look.former:
+            former = f"; before the run: {shortened(look.former)}" if look.former != NONE else ""
+            self._others.append(f"'{change.do_text}' (now: {shortened(now)}{former})")
+        return False
 
 
 _OCCASION, _CHANGE = TypeAdapter(Occasion), TypeAdapter(Change)

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..core.neighbours import NeighbourEntry
-from ..core.router_facts import RouterFacts
-from ..core.telemetry import InterfaceCounters, Telemetry
-from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
-from ..errors import TestbedError
-from ..platforms import Tuning
-from .base import Side, validated_side
-from .changes import NONE, Setting, Words
-from .changing_commands import ChangingCommands
-from .fact_reading import Answers, counted, kernel_facts, output_by_moment
-from .freebsd_facts import read_freebsd_facts
-from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
-from .link_state import LinkState, parse_ifconfig
-from .neighbours import freebsd_neighbours
-from .shell_output import counter_value, first_line, parser
-from .shell_router import FrameSetup, ShellRouter, take_up, variable
-
-FORWARDING = "net.inet.ip.forwarding"
+from ...core.neighbours import NeighbourEntry
+from ...core.router_facts import RouterFacts
+from ...core.telemetry import InterfaceCounters, Telemetry
+from ...core.traffic.frame_kinds import FrameKinds
+from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
+from ...errors import TestbedError
+from ..base import Side
+from ..described import Described, Words
+from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
+from ..freebsd_facts import read_freebsd_facts
+from ..freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
+from ..journal import NONE
+from ..link_state import LinkState, parse_ifconfig
+from ..neighbours import freebsd_neighbours
+from ..shell_output import counter_value, first_line, parser
 
 
-class FreeBsd(ShellRouter):
+class FreeBsd(Described):
     """A :class:`~lineproof.routers.base.Router` that is FreeBSD."""
 
     def identify(self) -> Mapping[str, str]:
@@ -60,53 +55,21 @@ class FreeBsd(ShellRouter):
         """See :meth:`..base.Router.under_load`."""
         return freebsd_load(Answers(self._commands), self.interfaces, wait)
 
-    def tune(self, tuning: Tuning) -> None:
-        """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
-        for name in self.interfaces:
-            for offload, wanted in tuning.offloads.items():
-                shown = self._commands.run("ifconfig", name)
-                on = re.findall(rf"\b{offload}[46]?\b", "".join(re.findall(r"options=\w+<(\S*)>", shown)).lower())
-                undo = ("ifconfig", name, *(on or [f"-{offload}"]))
-                value = offload.upper() if wanted == "on" else NONE
-                self._tune(f"{offload} of {name} switched {wanted}", offload_of(name, offload), value, shown, undo)
-        self._tune_variables(tuning)
-
-    def configure(self, sides: tuple[Side, ...]) -> None:
-        """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""
-        for side in map(validated_side, sides):
-            self._configure_side(side)
-        output = self._commands.run_all(
-            {"forwarding": ("sysctl", "-n", FORWARDING), "pf": ("pfctl", "-s", "info")}, optional=("pf",)
-        )
-        set_forwarding(self._commands, FORWARDING, output["forwarding"], self._notes)
-        if re.search(r"^Status: Enabled", output["pf"], re.MULTILINE):
-            self._commands.change(("pfctl", "-d"), ("pfctl", "-e"))
-            self._notes.append("the packet filter was switched off for the test (pfctl -d): forwarding without pf")
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Let the kernel forward IPv6 as well; frames that are not set up are in :attr:`not_forwarded`."""
-        checked = tuple(map(validated_side, sides))
-        self._not_forwarded = FreeBsdFrameSetup(self._commands, checked, self._notes).configure(frames)
-
-    def _configure_side(self, side: Side) -> None:
-        name, run = side.interface, self._commands
-        output = run.run_all(
-            {"interface": ("ifconfig", name), "neighbours": ("arp", "-an"), "routes": ("netstat", "-rnW", "-f", "inet")}
-        )
-        take_up(run, output["interface"], "ifconfig", name)
-        address = ipaddress.IPv4Interface(side.address)
-        # the address with another prefix is not added, but gets the new one
-        setting, mask = alias(name, str(address.ip)), shown_mask(address, output["interface"])
-        run.put(setting, mask, output["interface"])
-        run.put(arp(side.peer), side.peer_mac, output["neighbours"])
-        gateways = re.findall(route_to(side.network).pattern, output["routes"], re.MULTILINE)
-        if len(gateways) > 1:
-            raise TestbedError(
-                f"FreeBSD has {len(gateways)} routes to {side.network}, via {', '.join(gateways)}, and shares the"
-                " traffic between them; remove them for the test ('route delete'), or choose another 'network' of this"
-                " side"
-            )
-        run.put(route_to(side.network), side.peer, output["routes"])
+    def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
+        """Yield also networks and offloads as FreeBSD shows them."""
+        if scope == "offload":
+            name, on = given["key"], given["value"] == "on"
+            shown = self._commands.show_all(f"ifconfig {interface}" for interface in self.interfaces)
+            for interface, text in zip(self.interfaces, shown.values(), strict=True):
+                options = "".join(re.findall(r"options=\w+<(\S*)>", text or "")).lower()
+                own = {"interface": interface, "name": name.upper(), "flag": name if on else f"-{name}"}
+                before = " ".join(re.findall(rf"\b{name}[46]?\b", options)) or f"-{name}"
+                yield {**given, **own, "shown": name.upper() if on else NONE, "before": before}
+            return
+        for words in super().contexts(scope, sides, frames, given):
+            network = words.get("network", "")
+            kind = "" if words.get("protocol") == "802.1Q" else "vlanproto 802.1ad"
+            yield {**words, "route": "default" if network == "0.0.0.0/0" else network.removesuffix("/32"), "kind": kind}
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
@@ -187,196 +150,6 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
             tx_errors=values["Oerrs"],
         )
     return found
-
-
-FORWARDING_IPV6 = "net.inet6.ip6.forwarding"
-
-
-def set_forwarding(commands: ChangingCommands, key: str, before: str, notes: list[str]) -> None:
-    """Set the kernel variable *key* to 1. *before*: its ``sysctl -n``. Raises TestbedError."""
-    if commands.put(variable(key), "1", before):
-        notes.append(f"{key} set from {before.strip()} to 1 for the test")
-
-
-def offload_of(interface: str, offload: str) -> Setting:
-    """Return the setting of an offload, which ``ifconfig`` shows where it is on: ``options=…<…,LRO,TSO4>``."""
-
-    def command(value: str, now: str) -> Words:
-        return ("ifconfig", interface, f"-{offload}" if value == NONE else offload)
-
-    pattern = rf"^\s+options=\w+<(?:[^>]*,)?(?P<value>{offload.upper()})[46]?[,>]"
-    return Setting(("ifconfig", interface), pattern, command)
-
-
-def shown_mask(address: ipaddress.IPv4Interface, shown: str) -> str:
-    """Return the netmask of *address* as ``ifconfig``, which printed *shown*, prints it: 0xffffff00, or the length."""
-    length = address.network.prefixlen
-    return str(length) if re.search(r"\binet [\d.]+/\d", shown) else f"{int(address.netmask):#010x}"
-
-
-def alias(interface: str, ip: str) -> Setting:
-    """Return the setting of the netmask of an address; ``alias`` gives one that is there another prefix."""
-
-    def command(mask: str, now: str) -> Words:
-        if mask == NONE:
-            return ("ifconfig", interface, "inet", ip, "-alias")
-        length = int(mask) if mask.isdigit() else int(mask, 16).bit_count()
-        return ("ifconfig", interface, "inet", f"{ip}/{length}", "alias")
-
-    return Setting(("ifconfig", interface), rf"\binet {re.escape(ip)}(?:/| netmask )(?P<value>\w+)", command)
-
-
-def arp(peer: str, table: Words = ()) -> Setting:
-    """Return the setting of the MAC address of a permanent neighbour; *table*: ``setfib`` and its number."""
-
-    def command(mac: str, now: str) -> Words:
-        return (*table, "arp", "-d", peer) if mac == NONE else (*table, "arp", "-S", peer, mac)
-
-    return Setting((*table, "arp", "-an"), rf"\({re.escape(peer)}\) at (?P<value>\S+) on \S+ permanent", command)
-
-
-def ndp(peer: str) -> Setting:
-    """Return the same of an IPv6 neighbour."""
-
-    def command(mac: str, now: str) -> Words:
-        return ("ndp", "-d", peer) if mac == NONE else ("ndp", "-s", peer, mac)
-
-    return Setting(("ndp", "-an"), rf"^{re.escape(peer)}\s+(?P<value>\S+)\s+\S+\s+permanent", command)
-
-
-def route_to(network: str, table: Words = (), family: str = "inet") -> Setting:
-    """Return the setting of the gateway of a route; *table*: ``setfib`` and its number."""
-
-    def command(gateway: str, now: str) -> Words:
-        verb = "delete" if gateway == NONE else "add" if now == NONE else "change"
-        options = ("-6",) if family == "inet6" else ()
-        return (*table, "route", *options, verb, "-net", network, now if gateway == NONE else gateway)
-
-    shown = "default" if network == "0.0.0.0/0" else re.escape(network.removesuffix("/32"))
-    return Setting((*table, "netstat", "-rnW", "-f", family), rf"^{shown}\s+(?P<value>\S+)", command)
-
-
-class FreeBsdFrameSetup(FrameSetup):
-    """Sets a FreeBSD kernel up for IPv6 and tagged frames; it has no MPLS.
-
-    Each side gets an IPv6 address, because the kernel takes a static neighbour only where a prefix of an interface
-    covers it (``ndp -s``, ndp(8)), then the neighbour and a route. A frame is routed by the FIB of the interface that
-    it came in by (``ifconfig(8)``, fib): each stack of tags has one, so that tagged frames leave tagged. A static ARP
-    entry needs an address, too; those of RFC 2544 C.2.2 (198.18.0.0/15) are no testbed's own.
-    """
-
-    def configure(self, frames: FrameKinds) -> NotForwarded:
-        """Configure IPv6 and tags; return what is not set up, and why."""
-        if frames.prefixes:
-            self._configure_ipv6(frames.prefixes)
-        if frames.tags:
-            if lacking := FreeBsdTagSetup(self._commands, self._sides, self._notes).configure(frames.tags):
-                self._mark_not_forwarded(lacking, "vlan")
-            elif frames.prefixes:
-                reason = "IPv6 within tags is not set up on FreeBSD from here; set it up by hand"
-                self._mark_not_forwarded(reason, "vlan", "ipv6")
-        if frames.labels:
-            self._mark_not_forwarded("FreeBSD's kernel has no MPLS: it forwards no labelled frames", "mpls")
-        return self._not_forwarded
-
-    def _configure_ipv6(self, prefixes: tuple[str, ...]) -> None:
-        run = self._commands
-        before = run.run_all({"forwarding": ("sysctl", "-n", FORWARDING_IPV6)}, optional=("forwarding",))["forwarding"]
-        if not before:
-            self._mark_not_forwarded(f"the router's kernel has no IPv6 (there is no {FORWARDING_IPV6})", "ipv6")
-            return
-        set_forwarding(run, FORWARDING_IPV6, before, self._notes)
-        for prefix in prefixes:
-            for side in self._sides:
-                self._add_side(prefix, side)
-
-    def _add_side(self, prefix: str, side: Side) -> None:
-        run, name = self._commands, side.interface
-        own, length = side.address.split("/")
-        address = f"{ipv6_address(prefix, own)}/{96 + int(length)}"
-        network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
-        shown = run.run_all(
-            {
-                "interface": ("ifconfig", name),
-                "neighbours": ("ndp", "-an"),
-                "routes": ("netstat", "-rnW", "-f", "inet6"),
-            }
-        )
-        if "IFDISABLED" in shown["interface"]:
-            run.change(("ifconfig", name, "inet6", "-ifdisabled"), ("ifconfig", name, "inet6", "ifdisabled"))
-        if not _has_address(shown["interface"], address):
-            plain = address.partition("/")[0]
-            run.change(("ifconfig", name, "inet6", address, "alias"), ("ifconfig", name, "inet6", plain, "-alias"))
-        run.put(ndp(peer), side.peer_mac, shown["neighbours"])
-        run.put(route_to(network, family="inet6"), peer, shown["routes"])
-
-
-def _has_address(shown: str, address: str) -> bool:
-    wanted = ipaddress.IPv6Interface(address)
-    rows = re.findall(r"\binet6 ([0-9a-fA-F:]+)(?:%\S+)? prefixlen (\d+)", shown)
-    return any(ipaddress.IPv6Interface(f"{ip}/{length}") == wanted for ip, length in rows)
-
-
-FIBS = "net.fibs"
-FIRST_UNIT = 29700
-"""Number of the first VLAN interface that is made: ``vlan29700``; the next has the next number."""
-
-_PROTOCOLS: dict[int, tuple[str, ...]] = {0x8100: (), 0x88A8: ("vlanproto", "802.1ad")}
-
-
-class FreeBsdTagSetup(FrameSetup):
-    """Sets a FreeBSD kernel up for tagged frames."""
-
-    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
-        super().__init__(commands, sides, notes)
-        self._made = 0
-        self._there: set[str] = set()
-
-    def configure(self, stacks: Sequence[tuple[tuple[int, int], ...]]) -> str:
-        """Configure each stack of (EtherType, VLAN). Returns why that cannot be, "" if it is done.
-
-        Raises TestbedError for interfaces that somebody else has under these names.
-        """
-        shown = self._commands.run_all({"fibs": ("sysctl", "-n", FIBS), "names": ("ifconfig", "-l")}, ("fibs",))
-        before, wanted = shown["fibs"].strip(), 1 + len(stacks)
-        if not before.isdigit():
-            return f"the router's kernel has one routing table only (there is no {FIBS})"
-        self._there = set(shown["names"].split())
-        if int(before) < wanted:
-            # a kernel takes no fewer: the opposite leaves them
-            more = ("sysctl", f"{FIBS}={wanted}")
-            self._commands.change(more, more)
-            self._notes.append(f"{FIBS} set from {before} to {wanted} for the test, and stays so until a restart")
-        for fib, stack in enumerate(stacks, 1):
-            for place, side in enumerate(self._sides):
-                self._configure_side(fib, place, side, stack)
-        return ""
-
-    def _configure_side(self, fib: int, place: int, side: Side, stack: Iterable[tuple[int, int]]) -> None:
-        run, name, shown = self._commands.change, side.interface, ""
-        for kind, vlan in stack:
-            parent, name = name, f"vlan{FIRST_UNIT + self._made}"
-            self._made += 1
-            shown = self._commands.run("ifconfig", name) if name in self._there else ""
-            if not shown:
-                made = ("create", "vlan", str(vlan), *_PROTOCOLS[kind], "vlandev", parent)
-                run(("ifconfig", name, *made), ("ifconfig", name, "destroy"))
-                run(("ifconfig", name, "up"), ("ifconfig", name, "down"))
-            elif not re.search(rf"\bvlan: {vlan}\b.*\bparent interface: {re.escape(parent)}\s", shown):
-                raise TestbedError(
-                    f"the router has an interface {name} already, a name that 'set_up' makes for tagged frames; destroy"
-                    f" it ('ifconfig {name} destroy'), or leave 'vlan' out of 'set_up'"
-                )
-        network, table = f"198.18.{10 * fib + place}", ("setfib", str(fib))
-        if not re.search(rf"^\s+fib: {fib}\s*$", shown, re.MULTILINE):
-            run(("ifconfig", name, "fib", str(fib)), ("ifconfig", name, "fib", "0"))
-        address = ipaddress.IPv4Interface(f"{network}.1/24")
-        self._commands.put(alias(name, f"{network}.1"), shown_mask(address, shown), shown)
-        peer = f"{network}.2"
-        # of an interface that was just made nothing is there
-        settings = ((arp(peer, table), side.peer_mac), (route_to(side.network, table), peer))
-        for setting, wanted in settings:
-            self._commands.put(setting, wanted, None if shown else "")
 
 
 _QUEUE_PACKETS = re.compile(

@@ -1,0 +1,614 @@
+"""A router as a description says, behind a shell: read, configured, and left as it was."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..command_values import compiled
+from ..core.causes import Cause, Role, Stage
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
+from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from ..core.traffic.profiles import LABEL_STEP
+from ..core.under_load import UnderLoad, per_second
+from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
+from ..platforms import CommandPair, Tuning
+from ..visible import shortened
+from .base import Router, RouterUnreachable, Shell, Side, validated_side
+from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
+from .journal import NONE, Change, ChangeJournal, Changes, Look
+from .link_state import LinkState
+from .neighbours import neighbour_of
+from .shell_commands import CommandRefused, ShellCommands
+from .shell_output import first_line, plain_mac
+
+V = TypeVar("V")
+Words = Mapping[str, str]
+"""The values of words in braces."""
+
+FIRST_TABLE = 29700
+"""Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
+
+NO_FRAMES = FrameKinds()
+_STAGES = {stage.name.lower(): stage for stage in Stage}
+_PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
+
+
+class Described(Router):
+    """A :class:`~lineproof.routers.base.Router` as *description* has it, behind *shell*. *sudo*: for what needs root.
+
+    *interfaces*: those under test, which must exist; *limit*: s per exchange. A subclass gives what no file can: words
+    that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads.
+    """
+
+    def __init__(
+        self,
+        shell: Shell,
+        description: RouterDescription,
+        interfaces: tuple[str, ...] = (),
+        limit: float | None = None,
+        sudo: bool = False,
+    ) -> None:
+        super().__init__(interfaces)
+        self.description = description
+        self._commands = ShellCommands(shell, limit or description.limit, sudo, description.habits)
+        self._changes = Changes(self._commands)
+        self._name = f"variables/shells/{description.shell}.yaml"
+        self._notes: list[str] = []
+        self._not_forwarded: NotForwarded = {}
+        self._before_applied: int | None = None
+
+    @property
+    def _title(self) -> str:
+        return self.description.description or self.description.shell
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Changes of forwarding, packet filter and the like, in words: evidence."""
+        return tuple(self._notes)
+
+    @property
+    def not_forwarded(self) -> NotForwarded:
+        """Frames that :meth:`configure_frames` could not configure, and why."""
+        return self._not_forwarded
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Return what :meth:`restore` would undo, oldest first."""
+        return self._changes.pending
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made."""
+        self._changes.keep_journal(journal)
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Make the changes of the description. With ``restore`` that undoes them all, else their own ``undo``.
+
+        What was changed before is undone first where the router may keep it over a restart: it is not to save it as its
+        own.
+        """
+        description = self.description
+        if not description.changes:
+            raise TestbedError(f"'{description.shell}' does not say how to configure it; expected 'prepare: none'")
+        checked = tuple(map(validated_side, sides))
+        if not self._commands.habits.is_posix and not self._changes.rehearsing:
+            self._changes.restore()
+        if not description.restore:
+            self._make(description.changes, checked)
+            return
+        if not self._changes.rehearsing:
+            # no part of the change: what an earlier run saved is not to be restored where this one could not save
+            for line in description.save:
+                self._commands.change(line)
+        steps = [step for entry in description.changes for step, _ in self._steps(entry, checked, NO_FRAMES, {})]
+        do = tuple(line for step in steps for line in step.do)
+        look = description.look.look({}) if description.look else None
+        self._changes.make(Change(do, description.restore, whole=True, moves_link=True, look=look))
+
+    def tune(self, tuning: Tuning) -> None:
+        """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
+        numbers = {"queues": tuning.queues, "rx_ring": tuning.rx_ring, "tx_ring": tuning.tx_ring}
+        values: list[tuple[str, str, object]] = [(key, key, value) for key, value in numbers.items() if value]
+        values += [("offloads", name, value) for name, value in tuning.offloads.items()]
+        values += [("sysctls", name, value) for name, value in tuning.sysctls.items()]
+        for key, name, value in values:
+            self._make(self.description.tuning[key], (), given={"key": name, "value": str(value)})
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Let the router forward *frames* as well; those that it cannot are in :attr:`not_forwarded`."""
+        checked, lacking = tuple(map(validated_side, sides)), dict[frozenset[FrameKind], str]()
+        asked: dict[FrameKind, Collection[object]] = {
+            "ipv6": frames.prefixes,
+            "vlan": frames.tags,
+            "mpls": frames.labels,
+        }
+        wanted = [kind for kind, needed in asked.items() if needed]
+        for kind in wanted:
+            if reason := self._why_not(kind, frames) or self._set_up(kind, checked, frames):
+                lacking[frozenset({kind})] = reason
+                frames = replace(frames, **{"prefixes": ()} if kind == "ipv6" else {})
+        for kinds, reason in self.description.unforwardable.items():
+            if len(kinds) > 1 and kinds <= set(wanted) and not any(one <= kinds for one in lacking):
+                lacking[kinds] = reason
+        self._not_forwarded = lacking
+        self._notes += [
+            f"not set up for {' with '.join(kind for kind in asked if kind in kinds)}: {reason}"
+            for kinds, reason in lacking.items()
+        ]
+
+    def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
+        """Return why the router cannot forward *frames* of *kind*, whatever is set up; "": it can."""
+        return self.description.unforwardable.get(frozenset({kind}), "")
+
+    def _set_up(self, kind: FrameKind, sides: Sequence[Side], frames: FrameKinds) -> str:
+        """Set the router up for *frames* of *kind*; return why that cannot be, "" if it is done."""
+        if (group := self.description.groups[kind]) is None:
+            raise TestbedError(
+                f"'set_up' has '{kind}', which {self._name} does not describe; set the router up by hand and remove it"
+            )
+        if group.needs is not None and not self._shows(group.needs):
+            if group.load is None or self._changes.rehearsing:
+                return group.missing
+            self._commands.show_all([group.load])
+            if not self._shows(group.needs):
+                return group.missing
+            self._notes.append(f"'{group.load}' was run, and is not undone")
+        try:
+            self._make(group.changes, sides, frames)
+            if kind == "vlan":
+                ipv6 = self.description.ipv6.changes if self.description.ipv6 and frames.prefixes else ()
+                tagged = [_for_stacks(entry) for entry in (*self.description.changes, *ipv6) if entry.tagged]
+                self._make(tagged, sides, frames)
+        except CommandRefused as error:
+            if group.lacking is None or not compiled(group.lacking).search(error.why):
+                raise
+            return f"{group.missing} ({error.why})"
+        return ""
+
+    def _shows(self, line: str) -> bool:
+        try:
+            return bool((self._commands.show_all([line])[line] or "").strip())
+        except CommandRefused:
+            return False
+
+    def _make(
+        self,
+        entries: Sequence[DescribedChange],
+        sides: Sequence[Side],
+        frames: FrameKinds = NO_FRAMES,
+        given: Words | None = None,
+    ) -> None:
+        """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
+        for entry in entries:
+            for step, words in self._steps(entry, sides, frames, given or {}):
+                try:
+                    self._changes.make(step)
+                    if entry.check:
+                        self._changes.check(step, filled(entry.check, words))
+                except CommandRefused as error:
+                    if entry.check:
+                        advice = filled(entry.check, words)
+                        raise TestbedError(f"the router did not take '{step.do[0]}' ({error.why}); {advice}") from None
+                    if not entry.may_fail:
+                        raise
+                    continue
+                if entry.note:
+                    self._notes.append(filled(entry.note, words))
+
+    def _steps(
+        self, entry: DescribedChange, sides: Sequence[Side], frames: FrameKinds, given: Words
+    ) -> Iterator[tuple[Change, Words]]:
+        """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
+        posix, contexts = self._commands.habits.is_posix, list(self.contexts(entry.for_, sides, frames, given))
+        looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
+        shown = {}
+        if posix or not self._changes.rehearsing:
+            shown = self._commands.show_all(look.command for look in looks if look)
+        done = set[tuple[str, ...]]()
+        for words, look in zip(contexts, looks, strict=True):
+            do, undo = entry.do, entry.undo
+            if look is not None:
+                groups = self._before(entry, look, shown.get(look.command))
+                if groups is None:
+                    continue
+                look = replace(look, former=groups["value"])
+                words = {**groups, **words, "former": look.former}
+                if look.former != NONE or not undo:
+                    do, undo = entry.over or do, entry.back
+            do, undo = (tuple(command_line(line, words, posix) for line in lines) for lines in (do, undo))
+            if do not in done:
+                done.add(do)
+                yield Change(do, undo, moves_link=entry.moves_link or not posix, look=look), words
+
+    def _before(self, entry: DescribedChange, look: Look, output: str | None) -> Words | None:
+        """Return the value, and other groups, that *look* shows before the change; None: it is ours already.
+
+        Raises TestbedError for a value that could not be set again, or where one is lacking that is always there.
+        """
+        values = look.values(output)
+        groups = values[0] if values else {"value": NONE}
+        now, wanted = groups["value"], f"'{look.command}'"
+        if len(values) > 1 or (now != NONE and not look.is_ours(now) and not entry.back):
+            there = ", ".join(shortened(each["value"]) for each in values)
+            raise TestbedError(
+                f"{wanted} shows {there}, beside which the router would not use {shortened(look.ours[0])} alone; remove"
+                " it for the test"
+            )
+        enough = entry.look is not None and entry.look.at_least and now.isdigit() and int(now) >= int(look.ours[0])
+        if enough or look.is_ours(now):
+            return None
+        if now == NONE and not entry.undo:
+            said = first_line(output or "") or "no output"
+            raise TestbedError(f"{wanted} does not show what is to be set: '{said}'")
+        return groups
+
+    def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
+        """Yield the words of each that a change of *scope* is for. *given*: words of a setting of the platform."""
+        if scope == "router":
+            labels = [label for labels in labels_by_side(frames.labels, len(sides)) for label in labels]
+            counts = {"tables": 1 + len(frames.tags), "labels": 1 + max(labels, default=0)}
+            yield {**given, **{name: str(count) for name, count in counts.items()}}
+        elif scope == "interface":
+            yield from ({**given, "interface": name} for name in self.interfaces)
+        elif scope in ("side", "prefix"):
+            for side in sides:
+                own = {**side_words(side), "within": ""}
+                yield from _with_prefixes(own, side, frames if scope == "prefix" else None)
+        elif scope == "label":
+            for side, exits in zip(sides, labels_by_side(frames.labels, len(sides)), strict=True):
+                yield from ({**side_words(side), "label": str(label)} for label in exits)
+        elif scope in ("tag", "stack", "stack prefix"):
+            for side, words, is_last in self._tags(sides, frames):
+                if is_last or scope == "tag":
+                    words["interface"] = words["tag_interface"]
+                    yield from _with_prefixes(words, side, frames if scope == "stack prefix" else None)
+        else:
+            raise TestbedError(f"{self._name} has a change for '{scope}', of which nothing is known here")
+
+    def _tags(self, sides: Sequence[Side], frames: FrameKinds) -> Iterator[tuple[Side, dict[str, str], bool]]:
+        """Yield each tag of each stack on each side, outermost first, and whether it is the innermost."""
+        unit = FIRST_TABLE
+        for at, stack in enumerate(frames.tags):
+            for place, side in enumerate(sides):
+                table = str(FIRST_TABLE + at)
+                words = {**side_words(side), "port": side.interface, "within": f"table {table}", "table": table}
+                words |= {"side": str(place), "fib": str(at + 1)}
+                link, tags = side.interface, list[str]()
+                for kind, vlan in stack:
+                    protocol, letter = _PROTOCOLS[kind]
+                    tags.append(f"{letter}{vlan}")
+                    own = {"link": link, "vlan": str(vlan), "protocol": protocol, "tags": ".".join(tags)}
+                    words = {**words, **own, "unit": str(unit)}
+                    words["tag_interface"] = link = filled(self.description.tag_interface, words)
+                    unit += 1
+                    yield side, words, len(tags) == len(stack)
+
+    def apply(self, pairs: Sequence[CommandPair]) -> None:
+        """Run the commands of *pairs*, whose opposites :meth:`withdraw` runs, and :meth:`restore` if it was not called.
+
+        Raises TestbedError.
+        """
+        if self._before_applied is None:
+            self._before_applied = len(self._changes.pending)
+        for pair in pairs:
+            lines = (command_line(line, {}, self._commands.habits.is_posix) for line in (pair.do, pair.undo))
+            do, undo = ((line,) for line in lines)
+            self._changes.make(Change(do, undo))
+
+    def withdraw(self) -> str:
+        """Undo what :meth:`apply` did, last first. Returns and raises as :meth:`restore`."""
+        keep, self._before_applied = self._before_applied, None
+        return "" if keep is None else self._changes.restore(keep)
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
+        notes, not_forwarded = list(self._notes), self._not_forwarded
+        try:
+            with self._changes.rehearsal() as changes:
+                yield changes
+        finally:
+            self._notes[:], self._not_forwarded = notes, not_forwarded
+
+    def restore(self) -> str:
+        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones.
+
+        Returns a sentence about what others have changed since, and is left to them.
+        """
+        kept = self._changes.restore()
+        self._notes.clear()
+        self._not_forwarded = {}
+        return kept
+
+    def undo(self, journal: ChangeJournal, over: bool = False) -> str:
+        """Undo what an earlier run has left in *journal*, as :meth:`restore` does.
+
+        *over*: a configuration that was saved before may be loaded over what others have changed since.
+        """
+        return Changes(self._commands, journal).restore(over=over)
+
+    def forget_changes(self) -> None:
+        """The router has restarted and lost its changes; one with a command line of its own may have kept them."""
+        if self._commands.habits.is_posix:
+            self._notes.clear()
+            self._not_forwarded = {}
+            self._changes.forget()
+
+    def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
+        for name in self.interfaces:
+            if name not in existing:
+                raise TestbedError(
+                    f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
+                    f" platform's file{hint}"
+                )
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def identify(self) -> Mapping[str, str]:
+        """The version, if the file describes how to read it."""
+        command = self.description.commands.version
+        facts = {"software": self._title}
+        if command is None:
+            return {**facts, "version": f"not asked: {self._name} has no 'version'"}
+        raw: dict[str, str] = {}
+        try:
+            values = self._results("version", command, raw)
+        except RouterUnreachable:
+            raise
+        except TestbedError as error:
+            if raw or self.description.channel == "terminal":
+                raise
+            hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
+            raise TestbedError(f"{error}; {hint}") from None
+        return facts | {name: str(value) for name, value in values.items()}
+
+    def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
+        """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
+        units, found = {"percent": "%", "celsius": "°C"}, dict[str, str]()
+        for name, command in (
+            ("load", self.description.commands.load),
+            ("temperature", self.description.commands.temperature),
+        ):
+            if command is not None:
+                values = _read_or_note(name, functools.partial(self._results, name, command, {}), unread)
+                for key, value in values.items():
+                    found[name] = f"{value:g} {units[key]}"
+        return found
+
+    def facts(self) -> RouterFacts:
+        """Version, load, temperature and neighbours, as far as they are described."""
+        unread: dict[str, str] = {}
+        versions = _read_or_note("version", self.identify, unread) if self.description.commands.version else {}
+        condition = self._condition(unread)
+        neighbours = _read_or_note("neighbours", self._known_neighbours, unread)
+        other = {key: value for key, value in versions.items() if key not in ("software", "version")}
+        other |= condition
+        other |= (
+            {"neighbours": ", ".join(f"{ip} {mac}" for ip, mac in sorted(neighbours.items()))} if neighbours else {}
+        )
+        software = self._title
+        return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
+
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
+        """The counters of lost frames around *wait*, and load and temperature after it."""
+        unread: dict[str, str] = {}
+        texts: list[Mapping[str, str]] = []
+        started, counts = time.monotonic(), list[Mapping[str, int]]()
+        for moment in ("before", "after"):
+            try:
+                found = self.read()
+            except TestbedError as error:
+                unread[f"counters {moment}"] = str(error)
+            else:
+                counts.append(found.drops)
+                texts.append({f"{command} {moment}": text for command, text in found.raw.items()})
+            if moment == "before":
+                wait()
+        seconds = time.monotonic() - started
+        return UnderLoad(
+            raw={name: text for each in texts for name, text in each.items()},
+            seconds=seconds,
+            counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},
+            condition=self._condition(unread),
+            unread=unread,
+        )
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
+        if self.description.commands.neighbours is None:
+            return ()
+        try:
+            rows = self._neighbour_rows()
+        except RouterUnreachable:
+            raise
+        except TestbedError:
+            return ()
+        return tuple(
+            neighbour_of(
+                side,
+                [(row["interface"], row["mac"], row["lasting"]) for row in rows if row["address"] == side.peer],
+                self._neighbour_fix(side),
+            )
+            for side in sides
+        )
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """The speed of each link, where it is described and can be read: no verdict needs it."""
+        return tuple(map(self._link_state, self.interfaces))
+
+    def _link_state(self, interface: str) -> LinkState:
+        if (query := self.description.commands.link_speed) is None:
+            return LinkState(interface)
+        command = filled(query.run, {"interface": interface})
+        try:
+            speed = query.results(self._commands.run_quoted(command), interface).get("speed")
+        except RouterUnreachable:
+            raise
+        except TestbedError:
+            return LinkState(interface)
+        return LinkState(interface, speed_bps=float(speed), speed_from=command) if speed else LinkState(interface)
+
+    def _neighbour_rows(self) -> list[dict[str, Any]]:
+        """``address``, ``mac`` (lower case, colons), ``interface`` ("": not shown), ``lasting`` (None: not shown)."""
+        command = self.description.commands.neighbours
+        if command is None:
+            return []
+        found = [
+            each.groupdict() for each in compiled(command.pattern[0]).finditer(self._commands.run_quoted(command.run))
+        ]
+        return [
+            {
+                "address": row["address"],
+                "mac": plain_mac(row["mac"]),
+                "interface": row.get("interface") or "",
+                "lasting": not row["learned"] if "learned" in row else None,
+            }
+            for row in found
+        ]
+
+    def _known_neighbours(self) -> dict[str, str]:
+        return {row["address"]: row["mac"] for row in self._neighbour_rows()}
+
+    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
+        """The file's own lines that set the IPv4 neighbour of *side*; none where it has none, or no MAC is known."""
+        if not side.peer_mac or ":" in side.peer:
+            return ()  # they are for IPv4 addresses
+        words = side_words(validated_side(side))
+        changes = [change.do for change in self.description.changes if any("{peer_mac" in line for line in change.do)]
+        return ("; ".join(filled(line, words) for line in changes[0]),) if changes else ()
+
+    def read(self) -> Telemetry:
+        """Read uptime and counters now, as far as they are described."""
+        commands, raw = self.description.commands, dict[str, str]()
+        uptime = None
+        if commands.uptime is not None:
+            uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
+        interfaces: dict[str, InterfaceCounters] = {}
+        causes: list[Cause] = []
+        if (counters := commands.counters) is not None:
+            for name in self.interfaces:
+                counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
+                known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
+                packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
+                interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
+                causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
+        drops = {cause.label: cause.count for cause in causes}
+        return Telemetry(uptime, interfaces, drops, raw=raw, causes=tuple(causes))
+
+    def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
+        text = filled(command.run, {"interface": interface})
+        if text not in raw:
+            run = self._commands.run_unchecked if command.json_paths else self._commands.run_quoted
+            raw[text] = run(text)
+        try:
+            return command.results(raw[text], interface)
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(
+                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in {self._name}"
+            ) from None
+
+
+def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[str, str]) -> Mapping[str, V]:
+    """Return what *read* finds; nothing where it cannot be read, and why is in *unread*."""
+    try:
+        return read()
+    except TestbedError as error:
+        unread[name] = str(error)
+        return {}
+
+
+def _for_stacks(entry: DescribedChange) -> DescribedChange:
+    """Return *entry* for stacks of tags in place of sides."""
+    return entry.model_copy(update={"for_": entry.for_.replace("prefix", "stack prefix").replace("side", "stack")})
+
+
+def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Iterator[Words]:
+    """Yield *words* with those of each IPv6 prefix of *frames*; as they are where *frames* is None."""
+    if frames is None:
+        yield words
+        return
+    own, length = side.address.split("/")
+    for prefix in frames.prefixes:
+        address = ipv6_address(prefix, own)
+        yield {
+            **words,
+            "network6": ipv6_network(prefix, side.network),
+            "peer6": ipv6_address(prefix, side.peer),
+            "ip6": address,
+            "length6": str(96 + int(length)),
+            "address6": f"{address}/{96 + int(length)}",
+        }
+
+
+def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:
+    """The labels that leave by each of so many *sides*; *pairs*: a label of the first and of the second direction.
+
+    Each pair of sides has its own labels: those of the first direction leave by the second side. Raises TestbedError if
+    a label would have to leave by two.
+    """
+    ahead, back = zip(*pairs, strict=True) if pairs else ((), ())
+    exits = [
+        tuple(dict.fromkeys(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back)))
+        for index in range(sides)
+    ]
+    used = [label for labels in exits for label in labels]
+    both = sorted(label for label in set(used) if used.count(label) > 1)
+    if both:
+        hint = f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
+        raise TestbedError(
+            f"label {both[0]} is among the words' 'labels' and 'labels_back'{hint}, and a router forwards each label in"
+            " one direction only; expected different labels"
+        )
+    return exits
+
+
+def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:
+    """The counters of lost frames among *counts*; *drops*: where ``rx_drops`` are lost.
+
+    ``rx_errors`` and ``tx_errors`` may count what the drops count too: only the excess is added.
+    """
+    places = {
+        "rx_drops": (drops, Role.LOSS),
+        "rx_errors": (Stage.ARRIVING, Role.OVERLAPPING),
+        "tx_drops": (Stage.LEAVING, Role.LOSS),
+        "tx_errors": (Stage.LEAVING, Role.OVERLAPPING),
+    }
+    found = [
+        Cause(*place[:1], name, interface, counts[name], place[1]) for name, place in places.items() if name in counts
+    ]
+    for name, value in counts.items():
+        if own := LOSS_GROUP.fullmatch(name):
+            found.append(Cause(_STAGES[own["stage"]], own["name"], interface, value))
+    return tuple(found)
+
+
+def side_words(side: Side) -> Mapping[str, str]:
+    """Return what a command may name of *side*, which is validated."""
+    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
+    digits = side.peer_mac.replace(":", "")
+    groups = [digits[at : at + 4] for at in (0, 4, 8)]
+    return {
+        "interface": side.interface,
+        "address": side.address,
+        "ip": str(address.ip),
+        "length": str(address.network.prefixlen),
+        "mask": str(address.netmask),
+        "mask_hex": f"{int(address.netmask):#010x}",
+        "peer": side.peer,
+        "peer_mac": side.peer_mac,
+        "peer_mac_dotted": ".".join(groups),
+        "peer_mac_dashed": "-".join(groups),
+        "network": side.network,
+        "network_ip": str(network.network_address),
+        "network_length": str(network.prefixlen),
+        "network_mask": str(network.netmask),
+    }

@@ -1,0 +1,700 @@
+"""A router as a YAML file: its commands, the values in their output, and its changes with their opposites.
+
+Values are found by regular expressions, or by paths where the router prints JSON. A file has no conditions.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from ..command_values import JsonPath, compiled, value_at
+from ..config import Config, Location, read_yaml, validate_config
+from ..core.causes import Stage
+from ..core.traffic.frame_kinds import FrameKind
+from ..errors import ConfigError, TestbedError
+from ..json_text import parse_json
+from ..platforms import named_file
+from ..project import Folder
+from ..system.ssh_terminal import Dialogue
+from ..visible import shortened
+from .journal import NONE, Look
+from .shell_commands import ShellHabits
+from .shell_output import MOST_OUTPUT, first_line, parser
+
+Values = Mapping[str, str]
+
+
+@parser("its output")
+def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping[str, str], interface: str) -> Values:
+    """Return the groups of *patterns* that took part, or what *paths* lead to. Raises TestbedError."""
+    if len(output) > MOST_OUTPUT:
+        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+    if paths:
+        return _read_json(output, paths, interface)
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        if match := pattern.search(output):
+            found |= {name: value for name, value in match.groupdict().items() if value is not None}
+    if not found:
+        raise TestbedError(f"nothing that is searched is in '{shortened(first_line(output)) or 'no output'}'")
+    return found
+
+
+def _read_json(output: str, paths: Mapping[str, str], interface: str) -> Values:
+    begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
+    try:
+        data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
+    except ValueError as error:
+        where = shortened(first_line(output)) or "no output"
+        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{where}'") from None
+    found = {name: value for name, path in paths.items() if (value := value_at(data, path, interface)) is not None}
+    if not found:
+        raise TestbedError(f"its JSON has nothing at {', '.join(paths.values())}")
+    return found
+
+
+COUNTERS = (
+    *("rx_packets", "rx_bytes", "rx_drops", "rx_errors"),
+    *("tx_packets", "tx_bytes", "tx_drops", "tx_errors"),
+)
+UPTIME_UNITS = {
+    "years": 365 * 86400.0,
+    "weeks": 7 * 86400.0,
+    "days": 86400.0,
+    "hours": 3600.0,
+    "minutes": 60.0,
+    "seconds": 1.0,
+    "milliseconds": 0.001,
+}
+"""Seconds of each group of ``uptime``."""
+
+SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
+"""bit/s of each group of ``link_speed``."""
+
+LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in Stage)})_(?P<name>\w+)")
+"""A counter of lost frames of its own: ``passing_no_route``."""
+
+WORD_IN_BRACES = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _checked_line(value: str) -> str:
+    if not value.strip() or "\n" in value:
+        raise ValueError("expected one command, in one line")
+    return value
+
+
+def _checked_expression(value: str) -> str:
+    compiled(value)
+    return value
+
+
+Line = Annotated[str, AfterValidator(_checked_line)]
+Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
+Expression = Annotated[str, AfterValidator(_checked_expression)]
+
+
+def filled(command: str, words: Mapping[str, str]) -> str:
+    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
+    return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
+
+
+def check_words(command: str, known: tuple[str, ...]) -> None:
+    """Raise ValueError where a word in braces of *command* is none of *known*."""
+    for word in WORD_IN_BRACES.findall(command):
+        if word not in known:
+            expected = ", ".join(f"{{{each}}}" for each in known) or "no word in braces"
+            raise ValueError(f"'{{{word}}}' is not known in '{shortened(command)}'; expected {expected}")
+
+
+class Query(Config):
+    """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
+
+    ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
+    found; ``source``: where the example is from.
+    """
+
+    groups: ClassVar[tuple[str, ...]] = ()
+    needed: ClassVar[tuple[str, ...]] = ()
+
+    run: Line
+    pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
+    json_paths: Mapping[str, JsonPath] = {}
+    example: str
+    expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)]
+    source: str = ""
+
+    @field_validator("run")
+    @classmethod
+    def _check_run(cls, value: str) -> str:
+        check_words(value, cls.words())
+        return value
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """Return what may stand in braces in ``run``."""
+        return ()
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The values that it reads."""
+        found = {name for text in self.pattern for name in compiled(text).groupindex}
+        return frozenset(found | set(self.json_paths))
+
+    @model_validator(mode="after")
+    def _check_values(self) -> Query:
+        if bool(self.pattern) == bool(self.json_paths):
+            raise ValueError("expected one of 'pattern' and 'json_paths'")
+        for name in sorted(self.named):
+            if not self.knows(name):
+                key = "pattern" if self.pattern else "json_paths"
+                raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
+        if lacking := [name for name in self.needed if name not in self.named]:
+            raise ValueError(
+                f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json_paths'"
+            )
+        return self
+
+    def knows(self, name: str) -> bool:
+        """Return whether *name* is a value of such a command."""
+        return name in self.groups
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """The values in *output*. Raises TestbedError that says what was not found."""
+        return read_values(output, tuple(map(compiled, self.pattern)), self.json_paths, interface)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
+        return dict(self.read(output, interface))
+
+
+class VersionQuery(Query):
+    """``version``: text that identifies the software; ``software``, ``hardware``: likewise."""
+
+    groups = ("version", "software", "hardware")
+    needed = ("version",)
+
+
+class UptimeQuery(Query):
+    """The time since the start, as a number in each of the groups; those that are missing are 0.
+
+    ``step``: s by which it advances where the router prints it, as 60 for one that shows minutes.
+    """
+
+    groups = tuple(UPTIME_UNITS)
+
+    step: Annotated[float, Field(gt=0, le=3600)] = 1.0
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``uptime`` in s."""
+        parts = {name: number(name, value) for name, value in self.read(output).items()}
+        if not parts:
+            raise TestbedError(f"no {', '.join(sorted(self.named))} were found")
+        return {"uptime": sum(UPTIME_UNITS[name] * value for name, value in parts.items())}
+
+
+class LoadQuery(Query):
+    """The load of the processors: ``percent``, or ``idle`` in per cent."""
+
+    groups = ("percent", "idle")
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``percent``."""
+        found = {name: number(name, value) for name, value in self.read(output).items()}
+        if not found:
+            raise TestbedError("neither 'percent' nor 'idle' was found")
+        return {"percent": found["percent"] if "percent" in found else 100 - found["idle"]}
+
+
+class TemperatureQuery(Query):
+    """``celsius``."""
+
+    groups = needed = ("celsius",)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``celsius``."""
+        return {name: number(name, value) for name, value in self.read(output).items()}
+
+
+class LinkSpeedQuery(Query):
+    """The speed of an interface's link, as a number in one of the groups."""
+
+    groups = tuple(SPEED_UNITS)
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """The interface."""
+        return ("interface",)
+
+    @model_validator(mode="after")
+    def _check_interface(self) -> LinkSpeedQuery:
+        if "{interface}" not in self.run:
+            raise ValueError("'run' is for one interface; expected {interface} there")
+        return self
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``speed`` in bit/s; nothing where none is shown."""
+        found = {name: number(name, value) for name, value in self.read(output, interface).items()}
+        return {"speed": sum(SPEED_UNITS[name] * value for name, value in found.items())} if found else {}
+
+
+class NeighboursQuery(Query):
+    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
+
+    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    """
+
+    groups = ("address", "mac", "interface", "learned")
+    needed = ("address", "mac")
+
+    @model_validator(mode="after")
+    def _check_one(self) -> NeighboursQuery:
+        if len(self.pattern) != 1:
+            raise ValueError("expected one expression in 'pattern', which finds each neighbour")
+        return self
+
+
+class CountersQuery(Query):
+    """Counters of an interface since the router's start; ``run`` names it, or ``block`` finds where it begins.
+
+    Beside those of COUNTERS each group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
+    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
+    """
+
+    groups = COUNTERS
+    needed = ("rx_packets", "tx_packets")
+
+    block: Expression | None = None
+    absent_is_zero: tuple[str, ...] = ()
+    drops: Literal["arriving", "passing"] = "arriving"
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """The interface."""
+        return ("interface",)
+
+    def knows(self, name: str) -> bool:
+        """A counter, or one of lost frames."""
+        return name in COUNTERS or LOSS_GROUP.fullmatch(name) is not None
+
+    @model_validator(mode="after")
+    def _check_block(self) -> CountersQuery:
+        if self.block is not None and "interface" not in compiled(self.block).groupindex:
+            raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
+        selects = any("{interface}" in path for path in self.json_paths.values())
+        if "{interface}" not in self.run and self.block is None and not selects:
+            raise ValueError("'run' is for all interfaces; expected {interface} there or in 'json_paths', or 'block'")
+        if unknown := sorted(set(self.absent_is_zero) - self.named):
+            raise ValueError(
+                f"'absent_is_zero' names '{shortened(unknown[0])}', which is not read; expected of"
+                f" {', '.join(sorted(self.named))}"
+            )
+        return self
+
+    def block_of(self, output: str, interface: str) -> str:
+        """The part of *output* about *interface*. Raises TestbedError that lists those there are."""
+        if self.block is None:
+            return output
+        begins = list(compiled(self.block).finditer(output))
+        for at, found in enumerate(begins):
+            if found["interface"] == interface:
+                return output[found.start() : begins[at + 1].start() if at + 1 < len(begins) else len(output)]
+        known = ", ".join(shortened(found["interface"], 40) for found in begins[:20]) or "none"
+        raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Each counter, an int. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
+        found = self.read(self.block_of(output, interface), interface)
+        for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
+            raise TestbedError(f"no '{name}' was found for interface '{interface}'")
+        return {name: count(name, found[name]) if name in found else 0 for name in sorted(self.named)}
+
+
+def number(name: str, text: str) -> float:
+    """A number that a router printed, without what groups its digits. Raises TestbedError."""
+    plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
+    if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", plain):
+        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected a number")
+    return float(plain)
+
+
+def count(name: str, text: str) -> int:
+    """A count that a router printed. Raises TestbedError."""
+    plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
+    if not re.fullmatch(r"[0-9]{1,20}", plain):
+        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected a count")
+    return int(plain)
+
+
+class Commands(Config):
+    """The questions to a router. A key that is missing is not read."""
+
+    version: VersionQuery | None = None
+    uptime: UptimeQuery | None = None
+    counters: CountersQuery | None = None
+    load: LoadQuery | None = None
+    temperature: TemperatureQuery | None = None
+    neighbours: NeighboursQuery | None = None
+    link_speed: LinkSpeedQuery | None = None
+
+    def items(self) -> Iterator[tuple[str, Query]]:
+        """Yield those that there are, by name."""
+        for name in type(self).model_fields:
+            if (command := getattr(self, name)) is not None:
+                yield name, command
+
+
+SIDE_WORDS = (
+    *("interface", "address", "ip", "length", "mask", "mask_hex"),
+    *("peer", "peer_mac", "peer_mac_dotted", "peer_mac_dashed"),
+    *("network", "network_ip", "network_length", "network_mask"),
+)
+"""The words of a side that may stand in braces; see :func:`.described.side_words`."""
+_PREFIX_WORDS = ("network6", "peer6", "address6", "ip6", "length6")
+_STACK_WORDS = (*SIDE_WORDS, "within", "port", "side", "tags", "tag_interface", "table", "fib")
+SCOPES: Mapping[str, tuple[str, ...]] = {
+    "router": ("tables", "labels"),
+    "interface": ("interface",),
+    "side": (*SIDE_WORDS, "within"),
+    "prefix": (*SIDE_WORDS, "within", *_PREFIX_WORDS),
+    "tag": (*_STACK_WORDS, "link", "vlan", "protocol", "unit"),
+    "stack": _STACK_WORDS,
+    "stack prefix": (*_STACK_WORDS, *_PREFIX_WORDS),
+    "label": (*SIDE_WORDS, "label"),
+}
+"""Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
+
+NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
+
+
+class LookQuery(Query):
+    """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
+
+    By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
+    Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
+    and ``ours``; those of the example are in ``expected``.
+    """
+
+    needed = ("value",)
+
+    example: str = "0\n"
+    expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)] = {"value": "0"}
+    ours: Lines = ()
+    at_least: bool = False
+
+    @field_validator("run")
+    @classmethod
+    def _check_run(cls, value: str) -> str:
+        return value  # its words are those of its change
+
+    def knows(self, name: str) -> bool:
+        """Any group may be a word of ``back``."""
+        return True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, data: Any) -> Any:
+        lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
+        return {**data, "pattern": (NUMBERS,)} if lacks else data
+
+    @model_validator(mode="after")
+    def _check_one(self) -> LookQuery:
+        if len(self.pattern) > 1:
+            raise ValueError("expected one expression in 'pattern'")
+        return self
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All in which words may stand in braces."""
+        return (self.run, *self.pattern, *self.json_paths.values(), *self.ours)
+
+    def look(self, words: Mapping[str, str], is_posix: bool = False) -> Look:
+        """Return what is run, and read of it, with *words* in place of those in braces."""
+        escaped = {name: re.escape(value) for name, value in words.items()}
+        pattern = filled(self.pattern[0], escaped) if self.pattern else ""
+        path = filled(self.json_paths.get("value", ""), words)
+        ours = tuple(filled(text, words) for text in self.ours) or (NONE,)
+        return Look(command_line(self.run, words, is_posix), pattern, path, ours)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``value`` and other groups; the words of the example are those of ``expected``."""
+        words = {name: str(value) for name, value in self.expected.items() if name not in self.named}
+        groups = next(iter(self.look(words).values(output)), {"value": NONE})
+        return {**words, **groups}
+
+
+def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
+    """Return *line* with *words* in place of those in braces.
+
+    For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
+    Raises TestbedError where the router itself has shown what another command line may take for a command.
+    """
+    if not is_posix:
+        if bad := next((value for value in words.values() if not re.fullmatch(r"[\w ./:@-]*", value)), ""):
+            raise TestbedError(f"'{shortened(bad)}' is no word for a command; expected letters, digits, _ . / : @ -")
+        return filled(line, words)
+    parts: list[str] = []
+    for part in shlex.split(line):
+        alone = WORD_IN_BRACES.fullmatch(part)
+        parts += words[alone[1]].split() if alone and alone[1] in words else [filled(part, words)]
+    return shlex.join(parts)
+
+
+class DescribedChange(Config):
+    """Commands that change the configuration, with {words} of what they are ``for``, and their opposites.
+
+    ``look``: the value before. Is it ours, nothing is done. Is there none, ``undo`` undoes it; another one is set again
+    by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
+    ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
+    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``moves_link``: a link may be
+    negotiated anew.
+    """
+
+    for_: Annotated[str, Field(alias="for")] = "side"
+    tagged: bool = False
+    do: Annotated[Lines, Field(min_length=1)]
+    over: Lines = ()
+    undo: Lines = ()
+    back: Lines = ()
+    look: LookQuery | None = None
+    note: str = ""
+    check: str = ""
+    may_fail: bool = False
+    moves_link: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> DescribedChange:
+        if self.back and self.look is None:
+            raise ValueError("'back' sets what 'look' has shown; expected both, or 'undo'")
+        if self.look is not None and not (self.undo or self.back):
+            raise ValueError("'look' comes before an 'undo'; expected both, or the file's own 'look' for 'restore'")
+        return self
+
+    def check_words(self, known: tuple[str, ...]) -> None:
+        """Raise ValueError where a word in braces is none of *known*."""
+        more = ("former", *self.look.named) if self.look else ()
+        for line in (*self.do, *self.over, *self.undo, self.check, *(self.look.texts if self.look else ())):
+            check_words(line, known)
+        for line in (*self.back, self.note):
+            check_words(line, (*known, *more))
+
+
+class FrameGroup(Config):
+    """Changes for a kind of frames. ``needs``: a command that is refused where the router cannot forward them.
+
+    ``load``: run before that is tried again. ``missing``: why they are not forwarded then, or where a change is refused
+    with words that ``lacking`` finds.
+    """
+
+    needs: Line | None = None
+    load: Line | None = None
+    missing: str = ""
+    lacking: Expression | None = None
+    changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
+
+
+class Terminal(Config):
+    """How to talk to a command line that needs a terminal. ``prompt``, ``pager``: match the whole last line.
+
+    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login.
+    """
+
+    prompt: Expression
+    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
+    pager: Expression | None = None
+    answer: Annotated[str, Field(min_length=1)] = " "
+    first: tuple[Line, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_prompts(self) -> Terminal:
+        pattern = compiled(self.prompt)
+        for example in self.prompts:
+            if not pattern.fullmatch(example.rstrip()):
+                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
+        if pattern.fullmatch(""):
+            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
+        return self
+
+
+class RouterDescription(Config):
+    """A router's commands and changes.
+
+    ``channel``: ``posix`` is a shell of POSIX, in which several commands are run at once; ``exec`` runs each command
+    by itself, ``terminal`` types it at a prompt.
+
+    ``refused``: expressions that are found in the output of a command that was refused; ``prints``: all that a command
+    of a change may print where none is; ``gone``: in that of a line of an ``undo`` that has nothing to undo;
+    ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
+    to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
+    those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
+    interface of a tag. ``words``: by what a change is for, words that Python in its folder gives.
+    """
+
+    shell: str
+    description: str = ""
+    channel: Literal["posix", "exec", "terminal"] = "exec"
+    terminal: Terminal | None = None
+    refused: tuple[Expression, ...] = ()
+    prints: Expression | None = None
+    gone: tuple[Expression, ...] = ()
+    ignore: Expression | None = None
+    limit: Annotated[float, Field(ge=1, le=120)] = 10.0
+    """Seconds that a command may take."""
+    commands: Commands = Commands()
+    save: tuple[Line, ...] = ()
+    restore: tuple[Line, ...] = ()
+    look: LookQuery | None = None
+    words: Mapping[str, tuple[str, ...]] = {}
+    changes: tuple[DescribedChange, ...] = ()
+    tag_interface: str = ""
+    ipv6: FrameGroup | None = None
+    vlan: FrameGroup | None = None
+    mpls: FrameGroup | None = None
+    cannot: Mapping[str, str] = {}
+    tuning: Mapping[str, tuple[DescribedChange, ...]] = {}
+
+    @property
+    def groups(self) -> Mapping[FrameKind, FrameGroup | None]:
+        """The changes for kinds of frames; None: not described."""
+        return {"ipv6": self.ipv6, "vlan": self.vlan, "mpls": self.mpls}
+
+    @property
+    def unforwardable(self) -> Mapping[frozenset[FrameKind], str]:
+        """Kinds of frames that it cannot forward together, and why."""
+        return {frozenset(kind for kind in self.groups if kind in key.split()): why for key, why in self.cannot.items()}
+
+    def all_changes(self) -> Iterator[tuple[Location, DescribedChange, tuple[str, ...]]]:
+        """Yield each described change, where it stands, and what beside its scope's words may stand in its braces."""
+        places: dict[Location, tuple[DescribedChange, ...]] = {("changes",): self.changes}
+        places |= {(kind, "changes"): group.changes for kind, group in self.groups.items() if group}
+        places |= {("tuning", key): changes for key, changes in self.tuning.items()}
+        for place, changes in places.items():
+            for at, change in enumerate(changes):
+                yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
+
+    @model_validator(mode="after")
+    def _check(self) -> RouterDescription:
+        if (self.channel == "terminal") != (self.terminal is not None):
+            raise ValueError("'channel: terminal' and the key 'terminal' go together; expected both or none of them")
+        if bool(self.save) != bool(self.restore):
+            raise ValueError("'save' and 'restore' go together; expected both or none of them")
+        for line in (*self.save, *self.restore, *(self.look.texts if self.look else ())):
+            check_words(line, ())
+        if self.look is not None and not self.restore:
+            raise ValueError("the file's 'look' comes before its 'restore'; expected both, or 'look' beside an 'undo'")
+        scopes = {name: (*SCOPES.get(name, ()), *self.words.get(name, ())) for name in (*SCOPES, *self.words)}
+        for place, change, more in self.all_changes():
+            where = f"'{'.'.join(place)}'"
+            if change.for_ not in scopes:
+                raise ValueError(f"{where} is for '{shortened(change.for_)}'; expected of {', '.join(scopes)}")
+            change.check_words((*scopes[change.for_], *more))
+            if change.look and self.restore:
+                raise ValueError(
+                    f"{where} has a 'look', and 'restore' undoes all at once; expected the file's own 'look'"
+                )
+            if not (change.undo or change.back or self.restore):
+                raise ValueError(f"{where} has no 'undo', and there is no 'restore'; expected one")
+        return self
+
+    @property
+    def uptime_step(self) -> float:
+        """Seconds by which the uptime that is read advances; 0 where none is read."""
+        return self.commands.uptime.step if self.commands.uptime else 0.0
+
+    @property
+    def dialogue(self) -> Dialogue | None:
+        """How to talk to it in a terminal; None: it needs none."""
+        if (terminal := self.terminal) is None:
+            return None
+        pager = None if terminal.pager is None else compiled(terminal.pager)
+        return Dialogue(compiled(terminal.prompt), pager, terminal.answer, terminal.first)
+
+    def refusal_in(self, output: str) -> str:
+        """The line of *output* that says that the command was refused; "": it was not."""
+        for text in self.refused:
+            if found := compiled(text).search(output):
+                start = output.rfind("\n", 0, found.start()) + 1
+                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
+        return ""
+
+    @property
+    def habits(self) -> ShellHabits:
+        """The part about its shell."""
+        return ShellHabits(self.channel == "posix", self.prints, self.ignore, self.gone)
+
+    def _queries(self) -> Iterator[tuple[Location, Query]]:
+        """All that are run and read, by where they stand."""
+        for name, command in self.commands.items():
+            yield ("commands", name), command
+        for place, change, _ in self.all_changes():
+            if change.look is not None:
+                yield (*place, "look"), change.look
+        if self.look is not None:
+            yield ("look",), self.look
+
+    def problems(self) -> Iterator[tuple[Location, str]]:
+        """Place and problem of each command whose example does not give what is expected."""
+        for name, command in self._queries():
+            expected = dict(command.expected)
+            interface = str(expected.pop("interface", "")) if name[-1] == "counters" else ""
+            if refusal := self.refusal_in(command.example):
+                yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
+            if self.terminal is not None:
+                prompt = compiled(self.terminal.prompt)
+                for line in command.example.splitlines():
+                    if prompt.fullmatch(line.rstrip()):
+                        yield name, f"the line '{shortened(line)}' of its example is taken for a prompt"
+            try:
+                found = command.results(command.example, interface)
+            except TestbedError as error:
+                yield name, f"in its example: {error}"
+                continue
+            for key, value in expected.items():
+                if key not in found:
+                    yield name, f"'expected' names '{shortened(key)}'; its example gives {_shown(found)}"
+                elif not _equal(found[key], value):
+                    text = isinstance(found[key], str) and not isinstance(value, str)
+                    quotes = " (a text: write it in quotes)" if text else ""
+                    yield name, f"its example gives {key} {_word(found[key])}; expected {shortened(value)}{quotes}"
+
+
+def _equal(found: str | float, expected: str | float) -> bool:
+    if isinstance(found, str):
+        return found == str(expected)
+    return not isinstance(expected, str) and abs(found - expected) <= 1e-9 * max(1.0, abs(expected))
+
+
+def _shown(found: Mapping[str, str | float]) -> str:
+    return ", ".join(f"{name} {_word(value)}" for name, value in found.items())
+
+
+def _word(value: str | float) -> str:
+    return shortened(value if isinstance(value, str) else f"{value:.15g}", 40)
+
+
+def read_description(folder: Folder, name: str) -> RouterDescription:
+    """The router *name* of *folder*, with its examples tried. Raises ConfigError."""
+    path = named_file(folder, name, "shell")
+    description, lines = load_description(path)
+    if description.shell != name:
+        raise ConfigError(
+            f"says 'shell: {shortened(description.shell)}'; in a file of this name expected '{name}'", path
+        )
+    for place, problem in description.problems():
+        raise ConfigError(f"'{'.'.join(map(str, place))}': {problem}", path, lines.get(place))
+    return description
+
+
+def load_description(path: Path) -> tuple[RouterDescription, Mapping[Location, int]]:
+    """Return the description in *path*, and the line of each key. Raises ConfigError."""
+    data, lines = read_yaml(path)
+    return validate_config(data, RouterDescription, path, lines), lines
