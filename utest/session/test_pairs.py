@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.traffic.profiles import PAIRS
+from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.streams import profile_streams
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
-from support import robot_run
+from support import robot_run, simulated_session
 from support.catalogue import CATALOGUE
 
 # -- addresses
@@ -84,6 +86,52 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
         Plan.read(Project(home), "linux_router", "linux", "netns-pairs", "quick")
 
 
+# -- ports of several speeds
+
+PLAN = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
+FORMS = (
+    "imix unidirectional ≥ 95% line rate",
+    "imix bidirectional ≥ 95% line rate each way",
+    "imix bidirectional ≥ 190% line rate in total",
+    "imix bidirectional forwards ≥ 100% line rate in total at 80% line rate each way",
+    "imix unidirectional forwards ≥ 95% line rate",
+    "imix unidirectional loses ≤ 0.1% at 80% line rate",
+    "imix unidirectional latency p99 ≤ 1 ms at 50% line rate",
+)
+
+
+def plan_of(*gbps: float) -> Plan:
+    """Return a plan whose ports have these speeds."""
+    ports = {f"port{number}": 1e9 * speed for number, speed in enumerate(gbps)}
+    return replace(PLAN, platform=PLAN.platform.model_copy(update={"ports": ports}))
+
+
+@pytest.mark.parametrize("sentence", FORMS)
+def test_per_cent_of_line_rate_are_of_the_slower_end(sentence: str) -> None:
+    requirement, plans = PLAN.requirement(sentence), (plan_of(2.5, 2.5), plan_of(10, 2.5), plan_of(2.5, 10))
+    expected, *promises = (
+        requirement.promise(plan.goal, plan.load_for(requirement), plan.link_bps(1)) for plan in plans
+    )
+    assert promises == [expected, expected]
+
+
+@pytest.mark.slow
+def test_a_verdict_is_the_same_with_its_ends_exchanged_and_says_whose_line_rate_it_is(tmp_path: Path) -> None:
+    testbed = robot_run.project(tmp_path) / "variables" / "testbeds" / "mixed.yaml"
+
+    def verdict(*cabled: str) -> Verdict:
+        testbed.write_text(f"testbed: mixed\nkind: simulated\ncabled: [{', '.join(cabled)}]\n")
+        words = ("netgate6100", "pfsense", "mixed")
+        with simulated_session.opened(tmp_path, words, home=tmp_path / "project") as session:
+            return simulated_session.owed(session, "1514b unidirectional ≥ 95% line rate")
+
+    found = verdict("WAN3", "LAN1")
+    assert found.message.startswith("PASS: ") and "line rate 2.5 Gbit/s, the slower of 2.5 and 10" in found.message
+    assert verdict("LAN1", "WAN3").message == found.message
+    with pytest.raises(ConfigError, match=r"mixed\.yaml: 'cabled': platform 'netgate6100' has no port 'LAN9'; did you"):
+        verdict("WAN3", "LAN9")
+
+
 # -- testbeds
 
 FOUR = """\
@@ -105,7 +153,7 @@ Too Much
 def test_two_pairs_of_the_model(tmp_path: Path):
     variables = robot_run.project(tmp_path) / "variables"
     box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
-    box["platform"] = "fourport"
+    box |= {"platform": "fourport", "ports": dict.fromkeys("abcd", "10 Gbps")}
     box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
     (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
     testbed = variables / "testbeds" / "simulated.yaml"

@@ -58,7 +58,7 @@ class RouterKeywords(Component):
         With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
         ends of each cable that was brought up have a link, ``link_wait`` s of the testbed's file at most, and reads the
         speed of the router's links and its neighbour entries of the generator's ports. Fails if the router refuses a
-        command, a link does not come up or has another speed than the platform's ``port_speed``, or an entry is missing
+        command, a link does not come up or has another speed than the platform's ``ports``, or an entry is missing
         or wrong; one that was learned is a warning, because it ages. Example:
         | Configure Router
         """
@@ -152,7 +152,7 @@ class TelemetryKeywords(Component):
             return []
         if session.router.is_black_box or not session.router.connected:
             return []
-        load = session.traffic.load_for(verdict.requirement)
+        load = session.plan.load_for(verdict.requirement)
         loads = {"under load": load}
         passed = self.shared.records.highest_passed(verdict.requirement)
         if verdict.ruling is Ruling.FAIL and passed is not None and passed < load.pps:

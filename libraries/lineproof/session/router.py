@@ -401,47 +401,49 @@ LARGEST_DIFFERENCE = 0.01
 """The largest by which two figures of one speed may differ, as a ratio."""
 
 
-def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str) -> str:
-    """Return what has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
+def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, float]], platform: str) -> str:
+    """Return what has to be known of the speeds that *platform* says; "": each link shows them.
 
-    *cables*: both ends of each, the generator's None where it is not known. Raises TestbedError where a router's
-    interface certainly has another speed; a faster one behind a generator's port that shows *link_bps* by itself is
-    none: a switch is between, and sends no faster.
+    *cables*: both ends of each, the generator's None where it is not known, and the platform's bit/s. Raises
+    TestbedError where the slower end certainly has another speed. Where one is faster a switch is between.
     """
     notes, unseen = [], []
-    for state, port in cables:
-        own = port is not None and bool(port.speed_bps)
-        if state.speed_bps is None:
-            if not own:
-                unseen.append(state.interface)
-        elif abs(state.speed_bps - link_bps) > LARGEST_DIFFERENCE * link_bps:
-            words = f"the router's {state.interface} runs at {si(state.speed_bps, 'bit/s')} ('{state.speed_from}')"
-            if not own or state.speed_bps < link_bps:
-                raise TestbedError(
-                    f"{words}, and 'port_speed' of the platform '{platform}' says {si(link_bps, 'bit/s')}"
-                    f"{_generators_words(port)}; fix 'port_speed' or the cabling"
-                )
-            notes.append(f"{words}; line rate is that of the generator's port, {si(link_bps, 'bit/s')}")
+    for state, port, said in cables:
+        router = state.speed_bps or said
+        # a slower one was refused when it was connected, and TRex knows none above 200 Gbit/s
+        own = max(port.speed_bps, said) if port is not None and port.speed_bps else 0.0
+        words = f"the router's {state.interface} runs at {si(router, 'bit/s')} ('{state.speed_from}')"
+        generators = f"the generator's port {port.index} runs at {port.speed_text}" if port is not None else ""
+        if state.speed_bps is None and not own:
+            unseen.append(f"{state.interface} ({si(said, 'bit/s')})")
+        elif _differ(min(router, own or router), said):
+            both = f"{words}; {generators}" if generators else words
+            raise TestbedError(
+                f"{both}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the cabling"
+            )
+        elif own and _differ(own, router):
+            end = "generator's port" if own < router else "router's interface"
+            notes.append(
+                f"{words if own < router else generators}; line rate is that of the {end}, {si(said, 'bit/s')}"
+            )
     if unseen:
         notes.append(
-            f"'% line rate' is of the {si(link_bps, 'bit/s')} that 'port_speed' of the platform '{platform}' says:"
-            f" neither end of {' and '.join(unseen)} shows the speed of its link"
+            f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of"
+            f" {' and '.join(unseen)} shows the speed of its link"
         )
     return "; ".join(notes)
 
 
-def _generators_words(port: GeneratorPort | None) -> str:
-    if port is None:
-        return ""
-    return f"; the generator's port {port.index} runs at {port.speed_text}"
+def _differ(speed: float, other: float) -> bool:
+    return abs(speed - other) > LARGEST_DIFFERENCE * other
 
 
 def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
     """:func:`check_line_rate` of a session's cables; *states*: of the router's interfaces, in their order."""
     plan, facts = generator.plan, generator.testbed.facts
     ports = {port.index: port for port in generator.ports}
-    ends = [(state, ports.get(index)) for state, index in zip(states, facts.generator.ports, strict=True)]
-    return check_line_rate(ends, facts.link_bps, plan.platform.platform)
+    ends = zip(states, map(ports.get, facts.generator.ports), plan.platform.ports.values(), strict=False)
+    return check_line_rate(list(ends), plan.platform.platform)
 
 
 def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:

@@ -148,7 +148,7 @@ class Traffic:
         Twice as many as make its figure close, no more than a share of the load. Lost and copied ones show what equal
         counts of two directions cannot.
         """
-        quantity, load = requirement.quantity, self.load_for(requirement).pps
+        quantity, load = requirement.quantity, self.plan.load_for(requirement).pps
         if "probes" not in quantity.needs:
             can_show = lost_probes in quantity.doubts and quantity.needs <= {"load"} and self._has_room(requirement)
             return Probe(min(MOST_PROBES, FEW_PROBES * load), times=False) if can_show else None
@@ -165,14 +165,6 @@ class Traffic:
             return False
         can_count = profile not in self._unprobed and self.plan.abilities.latency
         return can_count and is_long and len(profile.frames) * ways <= MOST_PROBE_GROUPS
-
-    def maximum_load(self, profile: Profile) -> Load:
-        """The testbed's maximum load, per port."""
-        return self.plan.maximum_load(profile, self.testbed.facts.link_bps)
-
-    def load_for(self, requirement: Requirement) -> Load:
-        """The load that a sentence is judged at, per sending port."""
-        return self.plan.load_for(requirement, self.testbed.facts.link_bps)
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
@@ -207,7 +199,7 @@ class Traffic:
         seconds = self.plan.warm_up
         if not seconds:
             return None
-        outcome = self.measure(requirement.quantity.gentle_load(self.load_for(requirement)), seconds)
+        outcome = self.measure(requirement.quantity.gentle_load(self.plan.load_for(requirement)), seconds)
         return read_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
