@@ -587,8 +587,9 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
     except TestbedError as error:
         yield wrong("line rate", error)
     else:
-        speeds = dict.fromkeys(session.plan.platform.ports.values())
-        shown = f"{' and '.join(si(speed, 'bit/s') for speed in speeds)} by 'ports' of the platform, as each link shows"
+        plan = session.plan
+        speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
+        shown = f"{speeds} by 'ports' of the platform, and each link shows the same"
         yield warning("line rate", note) if note else ok("line rate", shown)
 
 

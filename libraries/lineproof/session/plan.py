@@ -136,16 +136,17 @@ class Plan:
 
     def link_bps(self, pairs: int) -> float:
         """Return the line rate of each of the first *pairs* port pairs in bit/s: the slower end of each direction."""
-        return min(self._speeds(pairs))
+        return min(self.speeds(pairs))
 
     def line_text(self, pairs: int) -> str:
         """Return which line rate per cent are of, where the ports have several speeds; "": they have one."""
-        speeds = sorted({speed / 1e9 for speed in self._speeds(pairs)})
+        speeds = sorted({speed / 1e9 for speed in self.speeds(pairs)})
         if len(speeds) == 1:
             return ""
         return f"line rate {speeds[0]:g} Gbit/s, the slower of {' and '.join(f'{speed:g}' for speed in speeds)}"
 
-    def _speeds(self, pairs: int) -> list[float]:
+    def speeds(self, pairs: int) -> list[float]:
+        """Return the speed of each router port of the first *pairs* port pairs in bit/s."""
         return list(self.platform.ports.values())[: 2 * pairs]
 
     @property
