@@ -45,10 +45,6 @@ class RouterKeywords(Component):
         self.shared.note_simulation()
         for name, value in versions.items():
             logger.info(f"{name}: {value}")
-        if not session.router.is_black_box:
-            logger.info(as_html(machine_document("The router", session.router.facts, session.simulated)), html=True)
-        for difference in session.router.facts.differences:
-            logger.warn(f"{session.plan.platform.platform}: {difference}")
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:
@@ -62,7 +58,7 @@ class RouterKeywords(Component):
         or wrong; one that was learned is a warning, because it ages. Example:
         | Configure Router
         """
-        router = self.shared.session.router
+        session, router = self.shared.session, self.shared.session.router
         self.shared.progress.work("configuring the router")
         if undone := router.undo_leftover():
             logger.warn(undone)
@@ -73,6 +69,10 @@ class RouterKeywords(Component):
             logger.info(f"links were awaited{waited}")
         if router.line_rate_note:
             logger.info(router.line_rate_note)
+        if not router.is_black_box:
+            logger.info(as_html(machine_document("The router", router.facts, session.simulated)), html=True)
+        for difference in router.facts.differences:
+            logger.warn(f"{session.plan.platform.platform}: {difference}")
 
     @keyword(tags=["router"])
     def reason_against_traffic(self, traffic: str) -> str:

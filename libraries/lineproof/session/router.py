@@ -61,8 +61,7 @@ class RouterConnection:
     _versions: Mapping[str, str] = field(default_factory=dict)
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
-    facts: RouterFacts = field(default_factory=RouterFacts)
-    """Facts of the router, read by :meth:`connect`."""
+    _facts: RouterFacts | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     """Findings of :meth:`configure` that will make trouble later, in words."""
     line_rate_note: str = ""
@@ -85,7 +84,7 @@ class RouterConnection:
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
 
-        Reads :attr:`facts` too. Raises TestbedError.
+        Raises TestbedError.
         """
         facts, black_box = self.testbed.facts, self.is_black_box
         self._shell = no_shell if black_box else shell or self.log_in()
@@ -99,10 +98,7 @@ class RouterConnection:
         )
         step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
-        self._versions = self._router.identify()
-        found, software = self._router.facts(), self.plan.software
-        odd = differences(found, software.version, software.workers, software.rx_queues)
-        self.facts = replace(found, differences=odd)
+        self._versions, self._facts = self._router.identify(), None
         return self._versions
 
     def refused_first(self) -> Mapping[str, str]:
@@ -112,6 +108,15 @@ class RouterConnection:
             return {}
         found = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
         return {line: words for line, words in found.items() if words}
+
+    @property
+    def facts(self) -> RouterFacts:
+        """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
+        if self._facts is None and self._router is not None:
+            found, software = self._router.facts(), self.plan.software
+            odd = differences(found, software.version, software.workers, software.rx_queues)
+            self._facts = replace(found, differences=odd)
+        return self._facts or RouterFacts()
 
     @property
     def is_black_box(self) -> bool:
@@ -189,7 +194,7 @@ class RouterConnection:
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
         self.line_rate_note = await_links(self.links, self.link_states, self.generator)
-        self._links_known = True
+        self._links_known, self._facts = True, None
         self._check_neighbours()
 
     def link_states(self) -> tuple[LinkState, ...]:
