@@ -34,7 +34,7 @@ from ..units import si
 from .generator import GeneratorConnection
 from .links import LinkWait, ipv6_entries, ipv6_sides
 from .plan import Plan
-from .router_watch import RouterWatch
+from .router_watch import RouterRestarted, RouterWatch
 
 T = TypeVar("T")
 
@@ -215,6 +215,25 @@ class RouterConnection:
         found, sides = self.driver.neighbours(self.sides()), self.sides()
         own = self.plan.testbed.prepare != "configure" and bool(found)
         return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
+
+    def trouble(self) -> str:
+        """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""
+        if not self.connected or self.is_black_box:
+            return ""
+        try:
+            self.watch.read_again()
+            states, entries = self.link_states(), self.neighbours()
+        except RouterRestarted as error:
+            return str(error)
+        except TestbedError as error:
+            return f"the router does not answer: {error}"
+        found = [f"the router's {state.interface} is down" for state in states if state.up is False]
+        found += [
+            f"the router's {state.interface} has no link"
+            for state in states
+            if state.up is not False and state.carrier is False
+        ]
+        return "; ".join(found + [entry.problem for entry in entries if entry.problem])
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""

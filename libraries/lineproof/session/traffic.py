@@ -42,6 +42,9 @@ MOST_PROBES, FEW_PROBES = 937.3, 0.00937
 """Frames/s, and at most that share of the load, that are probe frames where their times do not matter: not in step with
 timers of the router."""
 
+CHECK_OWN = "the router's routes for them, and their addresses, checksums and lengths, which it may refuse"
+"""What to look at where frames with their own addresses do not come back."""
+
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""
 
@@ -270,6 +273,8 @@ class Traffic:
         """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
         if self.generator.bypassed:
             return ""
+        if trouble := self.router.trouble():
+            return trouble
         found = list(map(self.plan.misfit_words, self.plan.misfits()))
         endpoint = self.testbed.facts.generator
         # the wires between interfaces of one machine filter nothing
@@ -296,15 +301,20 @@ class Traffic:
             check_arrival(
                 profile.name,
                 self._send_slowly(len(directions), pps, CHECK_SECONDS),
-                "the router has no route for them, or drops them as invalid; check their addresses, checksums, lengths",
+                lambda: self.router.trouble() or f"check {CHECK_OWN}",
                 ALL_RATIO,
             )
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
             self._prepare(longest, bidirectional, None, pairs)
             outcome = self._send_slowly(len(directions), PROBE_PPS, CHECK_SECONDS)
-            check_arrival(longest.name, outcome, self._seen.likely_cause(profile, directions))
+            check_arrival(longest.name, outcome, lambda: self._cause(profile, directions))
         self._seen.note(profile, directions)
+
+    def _cause(self, profile: Profile, directions: tuple[Direction, ...]) -> str:
+        """Return why no frames of *profile* came back: what the router shows, or else what nobody looked at."""
+        made = self.plan.testbed.set_up if self.plan.testbed.prepare == "configure" else ()
+        return self.router.trouble() or self._seen.likely_cause(profile, directions, made)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.
