@@ -146,34 +146,18 @@ class Platform(Config):
     software: Annotated[Mapping[str, Software], Field(min_length=1)]
     model: Mapping[str, Any] = {}
 
-    @model_validator(mode="after")
-    def _check_interfaces(self) -> Platform:
-        for name, software in self.software.items():
-            if len(software.interfaces) > len(self.ports):
-                raise ValueError(
-                    f"'{name}' has {len(software.interfaces)} interfaces, and 'ports' has {len(self.ports)}; expected"
-                    " one for each port, in the order of 'ports'"
-                )
-        return self
-
     def cabled(self, names: Sequence[str], path: Path | None = None) -> Self:
         """Return it with only the ports *names*, in this order; with all, if there are none.
 
         *path*: the testbed's file. Raises ConfigError.
         """
-        known = list(self.ports)
-        if wrong := [name for name in names if name not in known]:
-            hint = did_you_mean(wrong[0], known)
-            raise ConfigError(
-                f"'cabled': platform '{self.platform}' has no port '{shortened(wrong[0])}'; {hint}known:"
-                f" {', '.join(known)}",
-                path,
-            )
-        if not names:
-            return self
+        names = names or list(self.ports)
+        if wrong := [name for name in names if name not in self.ports]:
+            known = f"platform '{self.platform}' has {', '.join(self.ports)}"
+            raise ConfigError(f"'cabled': no port '{shortened(wrong[0])}'; {known}", path)
         software = {}
         for key, own in self.software.items():
-            named = dict(zip(known, own.interfaces, strict=False))
+            named = dict(zip(self.ports, own.interfaces, strict=False))
             interfaces = tuple(named[name] for name in names if name in named)
             software[key] = own.model_copy(update={"interfaces": interfaces})
         return self.model_copy(update={"ports": {name: self.ports[name] for name in names}, "software": software})

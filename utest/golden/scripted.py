@@ -90,13 +90,8 @@ class ScriptedBench:
         self.read_runtime = self.watch.read
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
-        self.plan: Any = SimpleNamespace(
-            goal=goal,
-            load_for=self._load_for,
-            link_bps=lambda pairs: LINK_BPS,
-            line_text=lambda pairs: "",
-            power_text=power,
-        )
+        self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for, power_text=power)
+        self.plan.link_bps, self.plan.line_text = lambda pairs: LINK_BPS, lambda pairs: ""
 
     def _load_for(self, requirement: Any) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""

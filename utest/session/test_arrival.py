@@ -103,9 +103,8 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
         driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None
     )
     links = SimpleNamespace(retried=lambda check: check())
-    router: Any = SimpleNamespace(
-        not_forwarded={}, restarts=0, restarted=False, connected=False, links=links, trouble=str
-    )
+    router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
+    router.trouble = str
     probe = (CATALOGUE.profile(["64b"]), True)
     lab = SimpleNamespace(set_up=(), prepare="configure")
     plan: Any = SimpleNamespace(catalogue=CATALOGUE, abilities=Abilities(), probe=probe, misfits=list, testbed=lab)
@@ -128,11 +127,7 @@ def put(traffic: Traffic, words: str, bidirectional: bool = False, probe: Probe 
         ("128b qinq", ethertype(0x88A8), "check its sub-interface for VLAN "),
         ("128b mpls", ethertype(0x8847), "check its label route for label "),
         ("128b tcp", lambda frame, direction: float(frame[23] != 6), "check its filters of TCP"),
-        (
-            "9000b",
-            mtu(1500),
-            "an MTU is too small for frames of 9000 bytes with FCS (packets of 8982 bytes)",
-        ),
+        ("9000b", mtu(1500), "an MTU is too small for frames of 9000 bytes with FCS (packets of 8982 bytes)"),
         ("1514b", mtu(1400), "an MTU is too small for frames of 1518 bytes with FCS (packets of 1500 bytes)"),
     ],
 )

@@ -127,7 +127,7 @@ def calibrate(
                     testbed=plan.testbed.testbed,
                     platform=plan.platform.platform,
                     kind=plan.testbed.kind,
-                    link_bps=plan.link_bps(plan.testbed.pair_count),
+                    link_bps=plan.fastest,
                     simulated=session.simulated,
                     lineproof=__version__,
                     versions=dict(session.generator.versions),

@@ -134,7 +134,7 @@ class RecordedBench:
         then = datetime.fromtimestamp(environment.started, UTC)
         measured = measured_limits(plan, server, environment.simulated, then)
         card, why = choose_card(plan.cards, ports, plan.card)
-        published = PublishedLimits(card, why, ports, self.record.link_bps, server) if ports else None
+        published = PublishedLimits(card, why, ports, plan.fastest, server) if ports else None
         return own_part(measured, published, requirement, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:

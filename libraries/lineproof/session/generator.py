@@ -45,8 +45,7 @@ def measured_limits(
     """
     if plan.calibration is None:
         return None
-    line = plan.link_bps(plan.testbed.pair_count)
-    return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, line, server, simulated, now)
+    return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, plan.fastest, server, simulated, now)
 
 
 @dataclass
@@ -180,10 +179,10 @@ class GeneratorConnection:
 
     def check_links(self, expected: bool = True) -> None:
         """Raise TestbedError for a port that is slower than the platform's, or without an *expected* link."""
-        ports, line = self.driver.ports, self.plan.link_bps(self.plan.testbed.pair_count)
+        ports = self.driver.ports
         self._note_signs(ports)
         card, why = choose_card(self.plan.cards, ports, self.plan.card)
-        self.known_limits = PublishedLimits(card, why, ports, line, self.versions.get("server"))
+        self.known_limits = PublishedLimits(card, why, ports, self.plan.fastest, self.versions.get("server"))
         for port in ports:
             if not port.link_up:
                 if not expected:

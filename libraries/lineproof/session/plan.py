@@ -105,10 +105,12 @@ class Plan:
             )
         settings, cards = read_testbed(project.testbeds, testbed), read_cards(project.generators)
         box = box.cabled(settings.cabled, project.testbeds / f"{testbed}.yaml")
-        if len(interfaces := box.software[name].interfaces) < 2 * settings.pair_count:
+        interfaces = box.software[name].interfaces
+        if min(len(interfaces), len(box.ports)) < 2 * settings.pair_count:
             raise ConfigError(
-                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}), and testbed '{testbed}' is"
-                f" cabled to {2 * settings.pair_count}; expected as many, in the order of the cables",
+                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}) of the ports"
+                f" {', '.join(box.ports)}, and testbed '{testbed}' is cabled to {2 * settings.pair_count}; expected as"
+                " many of both, in the order of the cables",
                 project.platforms / f"{platform}.yaml",
             )
         commands = box.software[name].commands
@@ -144,6 +146,11 @@ class Plan:
         if len(speeds) == 1:
             return ""
         return f"line rate {speeds[0]:g} Gbit/s, the slower of {' and '.join(f'{speed:g}' for speed in speeds)}"
+
+    @property
+    def fastest(self) -> float:
+        """The fastest port's speed in bit/s: a limit of the generator beyond it is none."""
+        return max(self.speeds(self.testbed.pair_count))
 
     def speeds(self, pairs: int) -> list[float]:
         """Return the speed of each router port of the first *pairs* port pairs in bit/s."""

@@ -227,13 +227,11 @@ class RouterConnection:
             return str(error)
         except TestbedError as error:
             return f"the router does not answer: {error}"
-        found = [f"the router's {state.interface} is down" for state in states if state.up is False]
-        found += [
-            f"the router's {state.interface} has no link"
-            for state in states
-            if state.up is not False and state.carrier is False
-        ]
-        return "; ".join(found + [entry.problem for entry in entries if entry.problem])
+        found = [entry.problem for entry in entries if entry.problem]
+        for state in states:
+            if False in (state.up, state.carrier):
+                found.insert(0, f"the router's {state.interface} {'is down' if state.up is False else 'has no link'}")
+        return "; ".join(found)
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
@@ -446,10 +444,8 @@ def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, floa
                 f"{both}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the cabling"
             )
         elif own and _differ(own, router):
-            end = "generator's port" if own < router else "router's interface"
-            notes.append(
-                f"{words if own < router else generators}; line rate is that of the {end}, {si(said, 'bit/s')}"
-            )
+            faster, end = (generators, "router's interface") if own > router else (words, "generator's port")
+            notes.append(f"{faster}; line rate is that of the {end}, {si(said, 'bit/s')}")
     if unseen:
         notes.append(
             f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of"

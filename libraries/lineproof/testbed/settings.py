@@ -6,7 +6,7 @@ import dataclasses
 import ipaddress
 import itertools
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -128,12 +128,6 @@ class CommonSettings(Config):
     link_wait: Annotated[float, Field(ge=0, le=600)] = 15.0
     power: PowerSettings | None = None
     lab: LabSettings | None = None
-
-    @model_validator(mode="after")
-    def _check_cabled(self) -> Self:
-        if self.cabled and len(set(self.cabled)) != 2 * self.pair_count:
-            raise ValueError(f"'cabled' has {len(set(self.cabled))} ports, and the generator {2 * self.pair_count}")
-        return self
 
     @field_validator("sides")
     @classmethod
