@@ -221,7 +221,9 @@ def test_the_page_of_goal_files_has_every_key_with_its_default():
 def test_a_wrong_key_of_a_platform_says_how_it_is_written(tmp_path: Path, shell: str, says: str) -> None:
     speed = "10" if shell == "none" else "10 Gbps"
     software = f"software: {{a: {{shell: {shell}, version: '1', interfaces: [x, y]}}}}"
-    (tmp_path / "box.yaml").write_text(f"platform: box\ndescription: x\nport_speed: {speed}\n{software}\n")
+    (tmp_path / "box.yaml").write_text(
+        f"platform: box\ndescription: x\nports: {{a: {speed}, b: {speed}}}\n{software}\n"
+    )
     with pytest.raises(ConfigError) as caught:
         read_platform(tmp_path, "box")
     assert says in str(caught.value)

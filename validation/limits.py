@@ -60,7 +60,7 @@ def _relieved(model: RouterModel, now: Forwarding) -> Iterator[tuple[Limit, Rout
         Limit.ONE_WORKER if busy == 1 and model.workers > 1 else Limit.WORKERS,
         _with_cost(model, cost, **{name: getattr(cost, name) / 2 for name in _WORK}),
     )
-    yield Limit.LINE, replace(model, link_bps=2 * model.link_bps)
+    yield Limit.LINE, replace(model, speeds=tuple(2 * speed for speed in model.speeds))
     if cost.locks:
         yield Limit.LOCK, _with_cost(model, cost, locks=())
     if nic.queue_ns:

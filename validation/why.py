@@ -113,7 +113,7 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
     most, directions = model.ceiling, 2 if row.bidirectional else 1
     at = loads_at(model, profile, row.bidirectional)
     carried = lossless_share(model, at)
-    line = profile.line_rate_pps(model.link_bps) * directions
+    line = profile.line_rate_pps(model.speeds[0]) * directions
     for share in sorted({min(most, ABOVE * carried), most}):
         loads = at(share)
         # all that the generator sends is what it sends of line rate
@@ -129,7 +129,7 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
         tried = TriedLoad(
             profile.mean_size,
             profile.flows.count or None,
-            model.link_bps,
+            model.speeds[0],
             asked,
             seen.offered_pps,
             seen.forwarded_pps,

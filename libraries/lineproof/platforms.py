@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -60,7 +60,7 @@ Interface = Annotated[
 
 
 class Software(Config):
-    """One software of a platform. ``interfaces``: in the order of the generator's ports.
+    """One software of a platform. ``interfaces``: its names of the platform's ports, in their order.
 
     ``shell``: its commands; ``none``: a black box that is judged from outside; ``generic``: those of the file
     ``commands`` of ``variables/shells``. ``workers``: cores that forward.
@@ -129,27 +129,38 @@ class RouterSetup(Config):
     configured: Mapping[str, bool | int | float | str] = {}
 
 
+LinkSpeed = Annotated[float, BeforeValidator(lambda text: parse_link_speed(str(text)))]
+
+
 class Platform(Config):
-    """Router hardware. ``port_speed``: of the ports under test. ``model``: physical parameters of the simulation."""
+    """Router hardware. ``model``: physical parameters of the simulation.
+
+    ``ports``: the speed of each in bit/s, by the name on its case. A testbed is cabled to the first of them, in the
+    order of the generator's ports, unless it names others (:meth:`cabled`).
+    """
 
     platform: str
     description: str
-    port_speed: str
+    ports: Annotated[Mapping[str, LinkSpeed], Field(min_length=2)]
     watts: Annotated[float, Field(gt=0)] | None = None
     software: Annotated[Mapping[str, Software], Field(min_length=1)]
     model: Mapping[str, Any] = {}
 
-    @field_validator("port_speed", mode="before")
-    @classmethod
-    def _check_speed(cls, value: object) -> object:
-        if isinstance(value, str | int | float):  # a number lacks its unit
-            parse_link_speed(str(value))
-        return value
+    def cabled(self, names: Sequence[str], path: Path | None = None) -> Self:
+        """Return it with only the ports *names*, in this order; with all, if there are none.
 
-    @property
-    def link_bps(self) -> float:
-        """Link speed in bit/s."""
-        return parse_link_speed(self.port_speed)
+        *path*: the testbed's file. Raises ConfigError.
+        """
+        names = names or list(self.ports)
+        if wrong := [name for name in names if name not in self.ports]:
+            known = f"platform '{self.platform}' has {', '.join(self.ports)}"
+            raise ConfigError(f"'cabled': no port '{shortened(wrong[0])}'; {known}", path)
+        software = {}
+        for key, own in self.software.items():
+            named = dict(zip(self.ports, own.interfaces, strict=False))
+            interfaces = tuple(named[name] for name in names if name in named)
+            software[key] = own.model_copy(update={"interfaces": interfaces})
+        return self.model_copy(update={"ports": {name: self.ports[name] for name in names}, "software": software})
 
 
 def read_platform(folder: Folder, name: str) -> Platform:

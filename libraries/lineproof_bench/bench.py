@@ -139,7 +139,7 @@ def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: C
     """Return the model of the ``platform_file`` in *specification*, or of the cable that bypasses it."""
     path = Path(specification["platform_file"])
     return (DirectCableModel if specification.get("bypass") else LossyModel)(
-        load_platform(path),
+        load_platform(path).cabled(specification.get("cabled") or ()),
         str(specification["software"]),
         clock,
         specification.get("rx_queues"),
@@ -176,7 +176,7 @@ class DirectCableModel(LossyModel):
             sending.fate(Fate(0.0, 0.0, 0.0, {sending.port ^ 1: 1.0}))
 
     def _delay(self, sending: Sending) -> Delay:
-        return Delay(FIXED_LATENCY / 2 + l2_bits(sending.size) / self.model.link_bps * 1e6, 0.0)
+        return Delay(FIXED_LATENCY / 2 + l2_bits(sending.size) / self.model.speeds[sending.port] * 1e6, 0.0)
 
     def _sent(self, traffic: StreamTraffic, fib: Fib, port: int, number: int) -> Sequence[bytes]:
         return (frame_of(traffic, number),)

@@ -47,9 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _serve(arguments: argparse.Namespace) -> None:
     project = Project.find()
-    platform = read_platform(project.platforms, arguments.platform)
-    software = arguments.software or next(iter(platform.software))
     testbed = read_testbed(project.testbeds, arguments.testbed)
+    platform = read_platform(project.platforms, arguments.platform).cabled(testbed.cabled)
+    software = arguments.software or next(iter(platform.software))
     if isinstance(testbed, HardwareSettings):
         raise ConfigError(f"testbed '{testbed.testbed}' is hardware and serves by itself; expected a simulated one")
     if isinstance(testbed, SimulatedSettings):

@@ -74,7 +74,7 @@ def said(card: str, link_bps: float = 10e9, calibrated: bool = False) -> list[Ch
     limits = PublishedLimits(FILES[card], "named", (), link_bps, "v3.06")
     headroom = SimpleNamespace(why_unfit="") if calibrated else None
     generator = SimpleNamespace(known_limits=limits, headroom=headroom)
-    return list(_card(cast(Any, SimpleNamespace(generator=generator, link_bps=link_bps))))
+    return list(_card(cast(Any, SimpleNamespace(generator=generator))))
 
 
 @pytest.mark.parametrize("card", FILES)

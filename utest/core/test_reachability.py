@@ -64,6 +64,6 @@ def test_a_direction_that_carries_nothing_is_named():
     ],
 )
 def test_traffic_with_its_own_addresses_must_be_forwarded(received: list[int], says: str):
-    check_arrival("mine", outcome(SENT), "why", ALL_RATIO)
+    check_arrival("mine", outcome(SENT), lambda: "why", ALL_RATIO)
     with pytest.raises(TestbedError, match=says):
-        check_arrival("mine", outcome(received), "why", ALL_RATIO)
+        check_arrival("mine", outcome(received), lambda: "why", ALL_RATIO)

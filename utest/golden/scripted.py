@@ -83,7 +83,7 @@ class ScriptedBench:
         self.numbers, self.readings, self.trial, self.waited = count(), -1, T(), 0.0
         self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
         self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
-        self.clock_speed, self.link_bps, self.tolerance, self.interfaces = 1.0, LINK_BPS, Tolerance(), INTERFACES
+        self.clock_speed, self.tolerance, self.interfaces = 1.0, Tolerance(), INTERFACES
         self.why_no_ledger, self.uncounted = "", more.get("uncounted", "")
         router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
         self.watch = RouterWatch(router, 1.0, tuple)
@@ -91,10 +91,11 @@ class ScriptedBench:
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
         self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for, power_text=power)
+        self.plan.link_bps, self.plan.line_text = lambda pairs: LINK_BPS, lambda pairs: ""
 
-    def _load_for(self, requirement: Any, link_bps: float) -> Load:
+    def _load_for(self, requirement: Any) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""
-        found: Load = requirement.quantity.load(requirement, link_bps, Load(self.more.get("pps", 1e6)))
+        found: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
         return found
 
     @property

@@ -42,7 +42,8 @@ def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
 
 
 def bench() -> MagicMock:
-    session = MagicMock(link_bps=10e9, simulated=True)
+    session = MagicMock(simulated=True)
+    session.plan.link_bps.return_value = 10e9
     session.traffic.reconnection.note = session.revival.note = ""
     return session
 

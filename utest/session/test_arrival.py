@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -23,7 +25,9 @@ from lineproof.generators.abilities import Abilities
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.session.traffic import Traffic
+from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.settings import default_side
+from support import simulated_session
 from support.catalogue import CATALOGUE
 
 Forwards = Callable[[bytes, Direction], float]
@@ -100,8 +104,10 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     )
     links = SimpleNamespace(retried=lambda check: check())
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
+    router.trouble = str
     probe = (CATALOGUE.profile(["64b"]), True)
-    plan: Any = SimpleNamespace(catalogue=CATALOGUE, abilities=Abilities(), probe=probe, misfits=list)
+    lab = SimpleNamespace(set_up=(), prepare="configure")
+    plan: Any = SimpleNamespace(catalogue=CATALOGUE, abilities=Abilities(), probe=probe, misfits=list, testbed=lab)
     traffic = Traffic(plan, testbed, generator, router)
     traffic.check_reachability()
     driver.forwards = forwards
@@ -116,11 +122,11 @@ def put(traffic: Traffic, words: str, bidirectional: bool = False, probe: Probe 
 @pytest.mark.parametrize(
     ("words", "forwards", "likely"),
     [
-        ("128b ipv6", no_ipv6, "the router does not forward IPv6, or has no IPv6 route"),
-        ("128b vlan", ethertype(0x8100), "it has no sub-interface for VLAN "),
-        ("128b qinq", ethertype(0x88A8), "it has no sub-interface for VLAN "),
-        ("128b mpls", ethertype(0x8847), "it has no label route for label "),
-        ("128b tcp", lambda frame, direction: float(frame[23] != 6), "a filter stops TCP"),
+        ("128b ipv6", no_ipv6, "check its forwarding of IPv6, and its IPv6 routes to"),
+        ("128b vlan", ethertype(0x8100), "check its sub-interface for VLAN "),
+        ("128b qinq", ethertype(0x88A8), "check its sub-interface for VLAN "),
+        ("128b mpls", ethertype(0x8847), "check its label route for label "),
+        ("128b tcp", lambda frame, direction: float(frame[23] != 6), "check its filters of TCP"),
         ("9000b", mtu(1500), "an MTU is too small for frames of 9000 bytes with FCS (packets of 8982 bytes)"),
         ("1514b", mtu(1400), "an MTU is too small for frames of 1518 bytes with FCS (packets of 1500 bytes)"),
     ],
@@ -137,6 +143,24 @@ def test_what_is_not_set_up_is_named_and_not_lost(words: str, forwards: Forwards
     # once it is set up, the same sentence is judged
     driver.forwards = everything
     put(traffic, words, bidirectional)
+
+
+@pytest.mark.slow
+def test_the_router_is_asked_and_what_the_run_has_set_up_is_not_called_missing(tmp_path: Path):
+    with simulated_session.opened(tmp_path, ("netgate6100", "linux", "simulated"), set_up=("vlan",)) as session:
+
+        def refused() -> str:
+            with pytest.raises(TestbedError) as caught:
+                session.traffic.put(CATALOGUE.profile(["128b", "qinq"]), True)
+            return str(caught.value).partition("what is not set up is not lost: ")[2]
+
+        session.cause_fault(parse_fault("one-way loss", start=0, share=0.99, of="cable"))
+        own = "the run itself has set it up for them ('set_up': vlan); check its routes, neighbours and filters"
+        assert refused() == own
+        session.router.shell(f"sudo -n ip link set dev {session.interfaces[1]} down", 2.0)
+        assert refused() == f"the router's {session.interfaces[1]} is down"
+        with mock.patch.object(session.router.watch, "read_again", side_effect=TestbedError("no route to host")):
+            assert refused() == "the router does not answer: no route to host"
 
 
 def test_one_direction_without_a_route_is_enough():
@@ -160,7 +184,7 @@ def test_networks_beyond_those_of_the_testbed_are_named():
     profile = CATALOGUE.profile(["64b"])
     elsewhere = profile.flows.destination.__class__("10.0.0.1", "10.0.0.254")
     there = Profile("there", profile.frames, profile.flows.__class__(profile.flows.source, elsewhere))
-    with pytest.raises(TestbedError, match=r"it has no route to 10\.0\.0\.1"):
+    with pytest.raises(TestbedError, match=r"check its routes to 10\.0\.0\.1"):
         traffic.put(there, False)
     assert driver.slow == ["there"]
 
@@ -245,15 +269,15 @@ def test_only_a_kind_of_which_almost_nothing_arrives_is_not_set_up(sent: int, ar
     outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, sent, sent, arrived),))
     if arrived <= NONE_RATIO * sent:
         with pytest.raises(TestbedError, match="what is not set up is not lost: why"):
-            check_arrival("mine", outcome, "why")
+            check_arrival("mine", outcome, lambda: "why")
     else:
-        check_arrival("mine", outcome, "why")
+        check_arrival("mine", outcome, lambda: "why")
 
 
 def test_a_generator_that_cannot_send_them_is_named():
     outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, 500, 0, 0),))
     with pytest.raises(TestbedError, match=r"port 0 sends no frames of '9000b'.* the MTU of that port"):
-        check_arrival("9000b", outcome, "why")
+        check_arrival("9000b", outcome, str)
 
 
 LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})

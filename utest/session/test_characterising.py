@@ -44,6 +44,8 @@ class Testbed:
             check_pairs=lambda traffic: None,
             check_generator=lambda traffic: None,
             check_method=lambda method: None,
+            link_bps=lambda pairs: self.link_bps,
+            maximum_load=self.maximum_load,
         )
         self.generator = SimpleNamespace(known_limits=None, headroom=None)
         self.tolerance, self.clock_speed = Tolerance(), 1.0
@@ -61,7 +63,7 @@ class Testbed:
         self.prepared.append((profile.name, bidirectional, probe))
         self.model.directions = 2 if bidirectional else 1
 
-    def maximum_load(self, profile):
+    def maximum_load(self, profile, pairs):
         return Load(profile.line_rate_pps(self.link_bps) * self.most)
 
     def measure(self, load, duration):

@@ -59,7 +59,7 @@ def trials(*lost: int) -> tuple[Trial, ...]:
 def ruling(sentence: str, judged: Sequence[Trial], problems: Sequence[Problem]) -> Ruling | None:
     """The ruling on trials of a generator that was watched clean, with *problems*."""
     requirement = PLAN.requirement(sentence)
-    promise = requirement.promise(PLAN.goal, PLAN.load_for(requirement, LINK), LINK, OwnPart(trials=1000))
+    promise = requirement.promise(PLAN.goal, PLAN.load_for(requirement), LINK, OwnPart(trials=1000))
     return ask(promise, [replace(trial, problems=(*trial.problems, *problems)) for trial in judged]).ruling
 
 

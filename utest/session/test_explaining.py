@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.session.explaining import SampledLoad, explained, read_under_load, samples
 from lineproof.stacks import SampledStacks
+from support import simulated_session
 from support.ceilings import failed
 
 OFFERED = 6_000_000
@@ -178,3 +180,15 @@ def test_spoilt_readings_are_not_followed_by_stacks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run, "under_load", late)
     found, more = run.read()
     assert more == {} and "stacks" not in run.events and "all" in found.unread
+
+
+@pytest.mark.slow
+def test_facts_are_those_of_the_router_as_it_was_configured(tmp_path: Path) -> None:
+    with simulated_session.started(tmp_path, ("netgate6100", "pfsense", "simulated")) as session:
+        session.generator.connect()
+        session.router.connect()
+        assert (session.router.facts.firewall or "").startswith("on")
+        session.router.configure()
+        # a filter that the run has switched off is not blamed for lost frames
+        assert session.router.facts.firewall == "off"
+        assert "the packet filter was switched off for the test (pfctl -d)" in str(session.router.configuration())

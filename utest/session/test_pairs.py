@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.quantity import Promise
 from lineproof.core.traffic.profiles import PAIRS
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
@@ -19,7 +21,7 @@ from lineproof.generators.streams import profile_streams
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
-from support import robot_run
+from support import robot_run, simulated_session
 from support.catalogue import CATALOGUE
 
 # -- addresses
@@ -84,6 +86,46 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
         Plan.read(Project(home), "linux_router", "linux", "netns-pairs", "quick")
 
 
+# -- ports of several speeds
+
+
+FORMS = (
+    "unidirectional ≥ 95% line rate",
+    "bidirectional loses ≤ 0.1% at 80% line rate each way",
+    "bidirectional forwards ≥ 190% line rate in total",
+    "bidirectional on 2 pairs ≥ 95% line rate each way",
+)
+
+
+@pytest.mark.parametrize("words", FORMS)
+def test_per_cent_of_line_rate_are_of_the_slower_end(words: str) -> None:
+    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
+    requirement = plan.requirement(f"imix {words}")
+
+    def promise(*gbps: float) -> Promise:
+        ports = {str(number): 1e9 * speed for number, speed in enumerate(gbps)}
+        of = replace(plan, platform=plan.platform.model_copy(update={"ports": ports}))
+        return requirement.promise(of.goal, of.load_for(requirement), of.link_bps(requirement.pairs))
+
+    expected = promise(2.5, 2.5, 2.5, 2.5)
+    assert promise(10, 2.5, 10, 2.5) == promise(2.5, 10, 10, 2.5) == expected != promise(10, 10, 10, 10)
+
+
+@pytest.mark.slow
+def test_a_verdict_is_the_same_with_its_ends_exchanged_and_says_whose_line_rate_it_is(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+
+    def message(cabled: str) -> str:
+        (home / "variables/testbeds/mixed.yaml").write_text(f"testbed: mixed\nkind: simulated\ncabled: {cabled}\n")
+        with simulated_session.opened(tmp_path, ("netgate6100", "pfsense", "mixed"), home=home) as session:
+            return simulated_session.owed(session, "1514b unidirectional ≥ 95% line rate").message
+
+    assert message("[WAN3, LAN1]") == (found := message("[LAN1, WAN3]"))
+    assert found.startswith("PASS: ") and "\n  line rate 2.5 Gbit/s, the slower of 2.5 and 10" in found
+    with pytest.raises(ConfigError, match=r"mixed\.yaml: 'cabled': no port 'LAN9'; platform 'netgate6100' has WAN3,"):
+        message("[WAN3, LAN9]")
+
+
 # -- testbeds
 
 FOUR = """\
@@ -105,7 +147,7 @@ Too Much
 def test_two_pairs_of_the_model(tmp_path: Path):
     variables = robot_run.project(tmp_path) / "variables"
     box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
-    box["platform"] = "fourport"
+    box |= {"platform": "fourport", "ports": dict.fromkeys("abcd", "10 Gbps")}
     box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
     (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
     testbed = variables / "testbeds" / "simulated.yaml"

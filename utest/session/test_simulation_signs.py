@@ -38,7 +38,8 @@ def connected(
 ) -> Session:
     """A session on a testbed of kind hardware whose generator and router say this of themselves."""
     sides = tuple(SimpleNamespace(interface=name) for name in ("one", "two"))
-    known = {"label": "lab", "link_bps": 10e9, "clock_speed": 1.0, "simulated": False, "sides": sides, **facts}
+    generator = SimpleNamespace(ports=(0, 1))
+    known = {"label": "lab", "generator": generator, "clock_speed": 1.0, "simulated": False, "sides": sides, **facts}
     testbed: Any = SimpleNamespace(
         facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False, where="192.0.2.1:22")),
         problems=list,

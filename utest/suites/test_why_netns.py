@@ -55,7 +55,7 @@ def judged(session: Session, sentence: str = SENTENCE) -> Verdict:
     requirement = session.plan.requirement(sentence)
     facts = session.router.driver.facts()
     verdict = judge(session, requirement)
-    return explained(verdict, facts, read_under_load(session, requirement, session.traffic.load_for(requirement)))
+    return explained(verdict, facts, read_under_load(session, requirement, session.plan.load_for(requirement)))
 
 
 def why(session: Session, sentence: str = SENTENCE) -> Verdict:

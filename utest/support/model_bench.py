@@ -33,7 +33,7 @@ class HandClock:
 
 @cache
 def platform() -> Platform:
-    return read_platform(PROJECT.platforms, "netgate6100")
+    return read_platform(PROJECT.platforms, "netgate6100").cabled(["WAN3", "WAN4"])
 
 
 def configuration(backend: ModelBackend | FaultyBackend) -> RouterConfiguration:

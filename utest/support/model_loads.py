@@ -22,7 +22,7 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
 
     Every frame leaves by the other port.
     """
-    line = profile.line_rate_pps(model.link_bps)
+    line = profile.line_rate_pps(model.speeds[0])
     directions = (Direction(0, 1), Direction(1, 0, swapped=True))[: 2 if bidirectional else 1]
     rows = []
     for port, direction in enumerate(directions):
@@ -68,4 +68,4 @@ def at_saturation(model: RouterModel, profile: Profile) -> tuple[float, Forwardi
 
 def forwarding_at(model: RouterModel, profile: Profile, pps: float) -> Forwarding:
     """How the router forwards *pps* frames/s of *profile* in one direction."""
-    return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.link_bps)))
+    return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.speeds[0])))

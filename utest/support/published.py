@@ -188,16 +188,16 @@ def _percent_per_unit(variant: ModelledVariant) -> float:
     """Per cent of one direction's line rate that one of a rate's unit is. Frames/s: of the smallest frames."""
     unit = variant.study.unit_of(variant.row)
     scale = {"Gbit/s": 1e9} | {f"{prefix}pps": PREFIX[prefix] * l1_bits(64) for prefix in ("", "k", "M")}
-    return 1.0 if unit == "percent of line" else 100 * scale[unit] / variant.model.link_bps
+    return 1.0 if unit == "percent of line" else 100 * scale[unit] / variant.model.speeds[0]
 
 
 def modelled(variant: ModelledVariant) -> float:
     """Return what the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
     study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
     profile, kind = words.profile, study.measures[row].kind
-    line = profile.line_rate_pps(model.link_bps)
+    line = profile.line_rate_pps(model.speeds[0])
     # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
-    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.link_bps
+    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
     if kind in ("ramp", "throughput"):
         return throughput(model, profile, words.bidirectional) * line / 100 * each
     found = forwarding_at(model, profile, _offered(variant))
@@ -212,11 +212,11 @@ def modelled(variant: ModelledVariant) -> float:
 def _offered(variant: ModelledVariant) -> float:
     """Frames/s that a row offers in one direction: its load, or all that the generator sends."""
     model, profile = variant.model, variant.traffic.profile
-    most = model.ceiling * profile.line_rate_pps(model.link_bps)
+    most = model.ceiling * profile.line_rate_pps(model.speeds[0])
     if (at := variant.study.measures[variant.row].at) is None:
         return most
     requirement = parse(f"{variant.traffic.sentence} forwards ≥ 1 pps at {at}", variant.catalogue)
-    load = requirement.named_load(model.link_bps)
+    load = requirement.named_load(model.speeds[0])
     return min(most, load.pps) if load else most
 
 

@@ -56,7 +56,7 @@ Prepare
 KERNEL_BOX = """\
 platform: box
 description: this machine's kernel
-port_speed: 10 Gbps
+ports: {port1: 10 Gbps, port2: 10 Gbps}
 software:
   linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}
 """

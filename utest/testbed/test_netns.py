@@ -30,7 +30,7 @@ FILE = PLATFORMS / "netgate6100.yaml"
 PLATFORM = Platform(
     platform="box",
     description="a box",
-    port_speed="1 Gbps",
+    ports={"port1": "1 Gbps", "port2": "1 Gbps"},
     software={
         "linux": Software(shell="linux", version="any", interfaces=("left", "right")),
         "vpp": Software(shell="vpp", version="any", interfaces=("left", "right")),
@@ -60,7 +60,6 @@ class TestNetnsTestbed:
             facts = testbed.facts
             assert len(facts.namespaces) == 2
             assert not facts.simulated
-            assert facts.link_bps == 1e9
             found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=60, check=False)
             assert " left@" in found.stdout, found.stderr
             assert " right@" in found.stdout

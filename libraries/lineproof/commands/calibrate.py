@@ -124,7 +124,7 @@ def calibrate(
                     testbed=plan.testbed.testbed,
                     platform=plan.platform.platform,
                     kind=plan.testbed.kind,
-                    link_bps=session.link_bps,
+                    link_bps=plan.fastest,
                     simulated=session.simulated,
                     lineproof=__version__,
                     versions=dict(session.generator.versions),
@@ -148,7 +148,7 @@ def _check_bypassed(session: Session, pairs: int = 1) -> None:
 def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
     before, traffic = cpu_times(), session.traffic
     traffic.put(profile, bidirectional, pairs=pairs)
-    line = profile.line_rate_pps(session.link_bps)
+    line = profile.line_rate_pps(session.plan.link_bps(pairs))
     if session.plan.warm_up:
         traffic.measure(Load(line), session.plan.warm_up)
     terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from statistics import median
 
-from ..ceilings.cards import CardQuirk
+from ..ceilings.cards import CardQuirk, PublishedLimits
 from ..core.foreign import ForeignFrames, origins
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import NicFacts, RouterFacts
@@ -242,12 +242,8 @@ def _port(session: Session, port: GeneratorPort) -> Check:
         return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
     if not port.link_up:
         return wrong(name, "has no link; check the cable and the router's port")
-    if port.contradicts(session.link_bps):
-        return wrong(
-            name,
-            f"runs at {port.speed_text}, the platform '{session.plan.platform.platform}' says"
-            f" {session.link_bps / 1e9:g}; fix 'port_speed' or the cabling",
-        )
+    if slower := session.generator.slower_words(port):
+        return wrong(name, slower)
     said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
     said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
     return ok(name, said if port.numa is None else f"{said}, NUMA node {port.numa}")
@@ -270,12 +266,12 @@ def _card(session: Session) -> Iterator[Check]:
         yield ok("card", counts, card.flow_stats.source)
     for quirk in card.quirks:
         if quirk.servers.include(known.server):
-            yield _quirk(session, quirk)
+            yield _quirk(session, known, quirk)
 
 
-def _quirk(session: Session, quirk: CardQuirk) -> Check:
+def _quirk(session: Session, known: PublishedLimits, quirk: CardQuirk) -> Check:
     """A warning where it may matter at the testbed's rates, and no calibration says what the generator carries."""
-    most, headroom = session.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
+    most, headroom = known.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
     measured = headroom is not None and not headroom.why_unfit
     if quirk.above_pps is None or most <= quirk.above_pps or measured:
         return ok("card", quirk.quirk, quirk.source)
@@ -583,7 +579,7 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
     if not described:
         for state, number in zip(states, session.testbed.facts.generator.ports, strict=True):
             yield _interface(session, state, ports.get(number))
-    if not session.generator.connected or any(port.contradicts(session.link_bps) for port in ports.values()):
+    if not session.generator.connected or any(map(session.generator.slower_words, ports.values())):
         # the lines of the ports say so
         return
     try:
@@ -591,7 +587,9 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
     except TestbedError as error:
         yield wrong("line rate", error)
     else:
-        shown = f"{si(session.link_bps, 'bit/s')} by 'port_speed' of the platform, and each link shows the same"
+        plan = session.plan
+        speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
+        shown = f"{speeds} by 'ports' of the platform, and each link shows the same"
         yield warning("line rate", note) if note else ok("line rate", shown)
 
 

@@ -62,10 +62,11 @@ def _reason(likely: Callable[[], str]) -> str:
     return f"; most likely: {words}; else" if words else ";"
 
 
-def check_arrival(name: str, outcome: Outcome, likely: str, least: float = NONE_RATIO) -> None:
+def check_arrival(name: str, outcome: Outcome, likely: Callable[[], str], least: float = NONE_RATIO) -> None:
     """Raise TestbedError where no more than *least* (ratio) of the frames of *name* come through, or to another port.
 
-    *likely*: what the router probably lacks, in words. A part that arrives is no matter of set-up: trials judge it.
+    *likely*: tells what the router shows, or what to look at. A part that arrives is no matter of set-up: trials judge
+    it.
     """
     for direction in outcome.directions:
         if not direction.offered:
@@ -78,7 +79,7 @@ def check_arrival(name: str, outcome: Outcome, likely: str, least: float = NONE_
             raise TestbedError(
                 f"of {direction.offered} frames of '{name}' sent slowly from the generator's port {direction.tx_port},"
                 f" {direction.forwarded} came back at port {direction.rx_port}{problems}; what is not set up is not"
-                f" lost: {likely}"
+                f" lost: {likely()}"
             )
 
     if found := _direction_with_foreign_frames(outcome):

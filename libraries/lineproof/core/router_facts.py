@@ -1,4 +1,4 @@
-"""Facts of a router: its machine, system, cards, and how its queues are placed. Read once, before any traffic.
+"""Facts of a router: its machine, system, cards, and how its queues are placed. Read without traffic.
 
 A fact that the router does not report is missing (None, "" or no entry), never guessed or 0.
 """

@@ -146,7 +146,7 @@ class Recorder:
             sentence=requirement.sentence,
             profile=profile.name,
             mean_size=profile.mean_size,
-            link_bps=session.link_bps,
+            link_bps=session.plan.link_bps(requirement.pairs),
             trial=trial,
             clock_speed=self.environment.clock_speed,
             streams=self._streams[1],

@@ -76,7 +76,7 @@ class RecordedBench:
         self.kept = self.searched or [each for each in self.run.trials_by_number.get(number, ()) if each.trial.number]
         self.trials = [each for each in self.kept if not each.trial.run]
         self.readings = [each.reading for each in self.run.readings_by_number.get(number, ()) if not self.searched]
-        self.link_bps, self.tolerance = self.record.link_bps, self.record.tolerance
+        self.tolerance = self.record.tolerance
         self.simulated, self.clock_speed = self.record.simulated, self.environment.clock_speed
         if self.simulated and self.clock_speed == 1:
             self.clock_speed = math.nan
@@ -132,9 +132,9 @@ class RecordedBench:
         plan, environment, ports = self.plan, self.environment, self.environment.ports
         server = environment.versions.get("generator.server")
         then = datetime.fromtimestamp(environment.started, UTC)
-        measured = measured_limits(plan, self.link_bps, server, environment.simulated, then)
+        measured = measured_limits(plan, server, environment.simulated, then)
         card, why = choose_card(plan.cards, ports, plan.card)
-        published = PublishedLimits(card, why, ports, self.link_bps, server) if ports else None
+        published = PublishedLimits(card, why, ports, plan.fastest, server) if ports else None
         return own_part(measured, published, requirement, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
@@ -346,8 +346,8 @@ def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[Recorde
         words = f"{asked.where}: {error}" if asked.where else str(error)
         hint = "platform, ports and traffic words are those of the run, as its folder has them"
         raise SentenceError(f"{words}\n({hint})") from None
-    link_bps, is_throughput = plan.platform.link_bps, requirement.quantity.threshold_is_load
-    promise = requirement.promise(plan.goal, plan.load_for(requirement, link_bps), link_bps)
+    is_throughput = requirement.quantity.threshold_is_load
+    promise = requirement.promise(plan.goal, plan.load_for(requirement), plan.link_bps(requirement.pairs))
     # trials of a search judge a throughput only
     mine = [bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)]
     mine = [bench for bench in mine if is_throughput or not bench.searched]

@@ -60,11 +60,9 @@ class GeneratorPort:
         """The speed, for messages."""
         return f"{self.speed_bps / 1e9:g} Gbit/s" if self.speed_bps else "a speed that its driver does not report"
 
-    def contradicts(self, link_bps: float) -> bool:
-        """Return whether its link certainly has another speed than *link_bps*, bit/s."""
-        if not self.speed_bps or (self.speed_bps >= HIGHEST_SPEED_BPS and link_bps > self.speed_bps):
-            return False
-        return abs(self.speed_bps - link_bps) > 0.01 * link_bps
+    def is_slower_than(self, link_bps: float) -> bool:
+        """Return whether its link certainly has a lower speed than *link_bps*, bit/s."""
+        return 0 < self.speed_bps < min(0.99 * link_bps, HIGHEST_SPEED_BPS)
 
 
 @dataclass(frozen=True, slots=True)

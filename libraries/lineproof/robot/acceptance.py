@@ -167,9 +167,10 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
         self.shared.judged, self.shared.shown = Judged(requirement, expect), []
-        profile, load = requirement.profile, session.traffic.load_for(requirement)
-        line = profile.line_rate_pps(session.link_bps)
-        logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction")
+        profile, load = requirement.profile, session.plan.load_for(requirement)
+        line = profile.line_rate_pps(session.plan.link_bps(requirement.pairs))
+        words = session.plan.line_text(requirement.pairs)
+        logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction{f' ({words})' if words else ''}")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
         count = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
@@ -216,7 +217,7 @@ class AcceptanceKeywords(Component):
         session, recorder, value = self.shared.session, self.shared.records, BuiltIn().get_variable_value
         requirement = judged.requirement
         logger.info(f"judged by {session.plan.goal}")
-        self.shared.progress.begin(requirement.sentence, session.traffic.load_for(requirement).pps)
+        self.shared.progress.begin(requirement.sentence, session.plan.load_for(requirement).pps)
         about = {
             "documentation": str(value("${TEST DOCUMENTATION}")),
             "tags": [str(tag) for tag in value("@{TEST TAGS}")],

@@ -63,8 +63,9 @@ class CharacterisationKeywords(Component):
         | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
         """
         session = self.shared.session
-        profile = Characteriser(session).traffic(traffic).profile
-        parts = partial(procedures.search_parts, size=profile.mean_size, link_bps=session.link_bps)
+        words = Characteriser(session).traffic(traffic)
+        line_bps = session.plan.link_bps(words.pairs)
+        parts = partial(procedures.search_parts, size=words.profile.mean_size, link_bps=line_bps)
         procedure = Procedure("search", parts, procedures.search_plot)
         terms = LOSS_RATIOS, relative_width, _seconds(deadline)
         return self._measured(procedure, traffic, Characteriser.search, *terms)
@@ -330,7 +331,7 @@ class CharacterisationWork:
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
-        self._progress = shared.progress
+        self._progress, self._link_bps = shared.progress, session.plan.link_bps(1)
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
@@ -363,7 +364,7 @@ class CharacterisationWork:
                 method=self.method,
                 sentence=self.words,
                 findings="\n".join([told, *declared]),
-                link_bps=self.session.link_bps,
+                link_bps=self._link_bps,
                 started=self._started,
                 ended=time.time(),
                 result=json_data(result),
@@ -387,6 +388,7 @@ class CharacterisationWork:
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
         self._first = self._first or self.recorder.number
+        self._link_bps = self.session.plan.link_bps(traffic.pairs)
         logger.info(f"{self.method}: {traffic.sentence}")
         self._progress.work(f"{self.method}: {traffic.sentence}")
 

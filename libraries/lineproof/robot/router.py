@@ -56,10 +56,6 @@ class RouterKeywords(Component):
         self.shared.note_simulation()
         for name, value in versions.items():
             logger.info(f"{name}: {value}")
-        if not session.router.is_black_box:
-            logger.info(as_html(machine_document("The router", session.router.facts, session.simulated)), html=True)
-        for difference in session.router.facts.differences:
-            logger.warn(f"{session.plan.platform.platform}: {difference}")
         if (connection := session.router.connection) is not None:
             _share(connection)
 
@@ -71,11 +67,11 @@ class RouterKeywords(Component):
         With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
         ends of each cable that was brought up have a link, ``link_wait`` s of the testbed's file at most, and reads the
         speed of the router's links and its neighbour entries of the generator's ports. Fails if the router refuses a
-        command, a link does not come up or has another speed than the platform's ``port_speed``, or an entry is missing
+        command, a link does not come up or has another speed than the platform's ``ports``, or an entry is missing
         or wrong; one that was learned is a warning, because it ages. Example:
         | Configure Router
         """
-        router = self.shared.session.router
+        session, router = self.shared.session, self.shared.session.router
         self.shared.progress.work("configuring the router")
         if undone := router.undo_leftover():
             logger.warn(undone)
@@ -86,6 +82,10 @@ class RouterKeywords(Component):
             logger.info(f"links were awaited{waited}")
         if router.line_rate_note:
             logger.info(router.line_rate_note)
+        if not router.is_black_box:
+            logger.info(as_html(machine_document("The router", router.facts, session.simulated)), html=True)
+        for difference in router.facts.differences:
+            logger.warn(f"{session.plan.platform.platform}: {difference}")
 
     @keyword(tags=["router"])
     def reason_against_traffic(self, traffic: str) -> str:
@@ -193,7 +193,7 @@ class TelemetryKeywords(Component):
             return []
         if session.router.is_black_box or not session.router.connected:
             return []
-        load = session.traffic.load_for(verdict.requirement)
+        load = session.plan.load_for(verdict.requirement)
         loads = {"under load": load}
         passed = self.shared.records.highest_passed(verdict.requirement)
         if verdict.ruling is Ruling.FAIL and passed is not None and passed < load.pps:

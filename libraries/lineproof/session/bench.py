@@ -54,11 +54,6 @@ class Bench(Protocol):
     plan: Plan
 
     @property
-    def link_bps(self) -> float:
-        """Link speed of the ports under test in bit/s."""
-        ...
-
-    @property
     def interfaces(self) -> Mapping[int, str]:
         """The router's interfaces under test, by the generator's port."""
         ...

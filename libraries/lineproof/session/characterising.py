@@ -99,12 +99,12 @@ class Characteriser:
         To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
         would not be the router's. A router that restarted meanwhile makes nothing of it certain.
         """
-        session, link_bps = self.session, self.session.link_bps
-        profile, pairs = requirement.profile, requirement.pairs
+        session, profile, pairs = self.session, requirement.profile, requirement.pairs
+        link_bps = session.plan.link_bps(pairs)
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         own = self._own_part(traffic)
-        most = min(session.traffic.maximum_load(profile).pps, USABLE_SHARE * own.lossless_pps)
+        most = min(session.plan.maximum_load(profile, pairs).pps, USABLE_SHARE * own.lossless_pps)
         highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
             session.tolerance, session.clock_speed, on_trial=lambda trial, standing: self.on_trial(traffic, trial)
@@ -119,7 +119,7 @@ class Characteriser:
 
     def _promise(self, requirement: Requirement, pps: float) -> Promise:
         """Return *requirement* in numbers, at another load."""
-        promise = requirement.promise(self.session.plan.goal, Load(pps), self.session.link_bps)
+        promise = requirement.promise(self.session.plan.goal, Load(pps), self.session.plan.link_bps(requirement.pairs))
         return replace(promise, own=self._own_part(requirement, pps, promise.quantity.trial_seconds(promise)))
 
     def _own_part(self, traffic: Requirement | TrafficWords, pps: float = 0.0, seconds: float = 1.0) -> OwnPart:
@@ -278,7 +278,7 @@ class Characteriser:
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
         session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
-        highest = session.traffic.maximum_load(traffic.profile)
+        highest = session.plan.maximum_load(traffic.profile, traffic.pairs)
         if warm_up and seconds:
             outcome = self._measure(highest, seconds)
             self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))
@@ -289,7 +289,7 @@ class Characteriser:
 
     def _line(self, traffic: TrafficWords) -> float:
         """Return line rate in frames/s of each port."""
-        return traffic.profile.line_rate_pps(self.session.link_bps)
+        return traffic.profile.line_rate_pps(self.session.plan.link_bps(traffic.pairs))
 
     def _at_throughputs(
         self, method: Method, words: str, throughputs: Sequence[ThroughputResult]

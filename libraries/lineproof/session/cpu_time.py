@@ -77,7 +77,7 @@ def cpu_time(
 
     Raises TestbedError, also where no CPU time can be read.
     """
-    load = session.traffic.load_for(requirement)
+    load = session.plan.load_for(requirement)
     if session.plan.testbed.kind != "netns":
         return _by_the_router(session, requirement, load)
     read, readings = _clock(session), list[CpuReading]()

@@ -37,7 +37,7 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
 
 
 def measured_limits(
-    plan: Plan, link_bps: float, server: str | None, simulated: bool, now: datetime | None = None
+    plan: Plan, server: str | None, simulated: bool, now: datetime | None = None
 ) -> MeasuredLimits | None:
     """Return what the plan's calibration says *now* of the generator; None: it was not calibrated.
 
@@ -45,7 +45,7 @@ def measured_limits(
     """
     if plan.calibration is None:
         return None
-    return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, now)
+    return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, plan.fastest, server, simulated, now)
 
 
 @dataclass
@@ -175,14 +175,14 @@ class GeneratorConnection:
     def headroom(self) -> MeasuredLimits | None:
         """Return what the generator carries by itself; None if it was not calibrated."""
         server, simulated = self.versions.get("server"), bool(self.simulation_signs)
-        return measured_limits(self.plan, self.testbed.facts.link_bps, server, simulated)
+        return measured_limits(self.plan, server, simulated)
 
     def check_links(self, expected: bool = True) -> None:
-        """Raise TestbedError for a port of another speed than the platform's, or without an *expected* link."""
-        ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
+        """Raise TestbedError for a port that is slower than the platform's, or without an *expected* link."""
+        ports = self.driver.ports
         self._note_signs(ports)
         card, why = choose_card(self.plan.cards, ports, self.plan.card)
-        self.known_limits = PublishedLimits(card, why, ports, link_bps, self.versions.get("server"))
+        self.known_limits = PublishedLimits(card, why, ports, self.plan.fastest, self.versions.get("server"))
         for port in ports:
             if not port.link_up:
                 if not expected:
@@ -190,11 +190,19 @@ class GeneratorConnection:
                 raise TestbedError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
                 )
-            if port.contradicts(link_bps):
-                raise TestbedError(
-                    f"the generator's port {port.index} runs at {port.speed_text}, the platform"
-                    f" '{self.plan.platform.platform}' says {link_bps / 1e9:g}; fix 'port_speed' or the cabling"
-                )
+            if words := self.slower_words(port):
+                raise TestbedError(f"the generator's port {port.index} {words}")
+
+    def slower_words(self, port: GeneratorPort) -> str:
+        """Return that *port* is certainly slower than the router's port that it is cabled to; "": it is not."""
+        platform = self.plan.platform
+        name, speed = dict(zip(self.testbed.facts.generator.ports, platform.ports.items(), strict=False))[port.index]
+        if not port.is_slower_than(speed):
+            return ""
+        return (
+            f"runs at {port.speed_text}, the platform '{platform.platform}' says {speed / 1e9:g} of {name}; fix 'ports'"
+            " or the cabling"
+        )
 
 
 RESTART_LIMIT = 100.0

@@ -39,7 +39,8 @@ def judge(
     verdict = decided(bench, requirement, earlier)
     if verdict is None:
         verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged(whole_soak)
-    return replace(verdict, deviations=deviations_of_verdict(verdict))
+    reason = verdict.reason.with_details(bench.plan.line_text(requirement.pairs))
+    return replace(verdict, reason=reason, deviations=deviations_of_verdict(verdict))
 
 
 def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:
@@ -56,8 +57,8 @@ def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) ->
 
 def promised(bench: Bench, requirement: Requirement) -> Promise:
     """Return *requirement* in numbers, on this bench."""
-    load = bench.plan.load_for(requirement, bench.link_bps)
-    promise = requirement.promise(bench.plan.goal, load, bench.link_bps)
+    load = bench.plan.load_for(requirement)
+    promise = requirement.promise(bench.plan.goal, load, bench.plan.link_bps(requirement.pairs))
     own = bench.own_part(requirement, load.pps, promise.quantity.trial_seconds(promise))
     return replace(promise, own=own)
 
@@ -129,7 +130,7 @@ class _Sentence:
             book.account()
 
         conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial)
-        line_pps = self.requirement.profile.line_rate_pps(bench.link_bps)
+        line_pps = self.requirement.profile.line_rate_pps(self.promise.link_bps)
         measure = bench.measure_of(self.promise, self.hear)
         return decide(self.promise, measure, conditions, line_pps, warm_up, self.earlier)
 
@@ -202,7 +203,7 @@ class _Sentence:
 
     def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
-        goal, link_bps = self.bench.plan.goal, self.bench.link_bps
+        goal, link_bps = self.bench.plan.goal, self.promise.link_bps
         found = Verdict(self.requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
         return replace(found, promise=self.promise)
 

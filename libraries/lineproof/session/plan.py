@@ -104,10 +104,13 @@ class Plan:
                 project.platforms / f"{platform}.yaml",
             )
         settings, cards = read_testbed(project.testbeds, testbed), read_cards(project.generators)
-        if len(interfaces := box.software[name].interfaces) < 2 * settings.pair_count:
+        box = box.cabled(settings.cabled, project.testbeds / f"{testbed}.yaml")
+        interfaces = box.software[name].interfaces
+        if min(len(interfaces), len(box.ports)) < 2 * settings.pair_count:
             raise ConfigError(
-                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}), and testbed '{testbed}' is"
-                f" cabled to {2 * settings.pair_count}; expected as many, in the order of the cables",
+                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}) of the ports"
+                f" {', '.join(box.ports)}, and testbed '{testbed}' is cabled to {2 * settings.pair_count}; expected as"
+                " many of both, in the order of the cables",
                 project.platforms / f"{platform}.yaml",
             )
         commands = box.software[name].commands
@@ -124,14 +127,34 @@ class Plan:
         read = (project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
         return cls(*read, calibrations=calibrations)
 
-    def load_for(self, requirement: Requirement, link_bps: float) -> Load:
+    def load_for(self, requirement: Requirement) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
-        maximum = self.maximum_load(requirement.profile, link_bps)
-        return requirement.quantity.load(requirement, link_bps, maximum)
+        maximum = self.maximum_load(requirement.profile, requirement.pairs)
+        return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), maximum)
 
-    def maximum_load(self, profile: Profile, link_bps: float) -> Load:
-        """The testbed's maximum load, per port."""
-        return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
+    def maximum_load(self, profile: Profile, pairs: int) -> Load:
+        """The testbed's maximum load, per port, on the first *pairs* port pairs."""
+        return Load(profile.line_rate_pps(self.link_bps(pairs)) * self.testbed.maximum_load_percent / 100)
+
+    def link_bps(self, pairs: int) -> float:
+        """Return the line rate of each of the first *pairs* port pairs in bit/s: the slower end of each direction."""
+        return min(self.speeds(pairs))
+
+    def line_text(self, pairs: int) -> str:
+        """Return which line rate per cent are of, where the ports have several speeds; "": they have one."""
+        speeds = sorted({speed / 1e9 for speed in self.speeds(pairs)})
+        if len(speeds) == 1:
+            return ""
+        return f"line rate {speeds[0]:g} Gbit/s, the slower of {' and '.join(f'{speed:g}' for speed in speeds)}"
+
+    @property
+    def fastest(self) -> float:
+        """The fastest port's speed in bit/s: a limit of the generator beyond it is none."""
+        return max(self.speeds(self.testbed.pair_count))
+
+    def speeds(self, pairs: int) -> list[float]:
+        """Return the speed of each router port of the first *pairs* port pairs in bit/s."""
+        return list(self.platform.ports.values())[: 2 * pairs]
 
     @property
     def replaced(self) -> tuple[str, ...]:
@@ -228,9 +251,9 @@ class Plan:
             found = found.on_cores(self.software.workers)
         self.check_pairs(found)
         self.check_generator(found)
-        found.check(self.platform.link_bps)
+        found.check(self.link_bps(found.pairs))
         promise = self._promise(found)
-        load = self.load_for(found, self.platform.link_bps).pps
+        load = self.load_for(found).pps
         frames = load * promise.quantity.trial_seconds(promise)
         if frames < MIN_FRAMES:
             raise SentenceError(
@@ -256,9 +279,8 @@ class Plan:
         return found
 
     def _promise(self, requirement: Requirement) -> Promise:
-        link_bps = self.platform.link_bps
         try:
-            return requirement.promise(self.goal, self.load_for(requirement, link_bps), link_bps)
+            return requirement.promise(self.goal, self.load_for(requirement), self.link_bps(requirement.pairs))
         except ValueError as error:
             raise SentenceError(f"'{requirement.sentence}': {error}") from None
 
@@ -284,7 +306,7 @@ class Plan:
 
     def _check_probes(self, promise: Promise, requirement: Requirement) -> None:
         """Raise SentenceError where a trial has no room for the probe frames that its figure takes."""
-        load = self.load_for(requirement, self.platform.link_bps).pps
+        load = self.load_for(requirement).pps
         seconds = promise.quantity.trial_seconds(promise)
         needed, room = self.probes_needed(requirement), math.floor(PROBE_SHARE * load * seconds)
         if needed <= room:
@@ -356,7 +378,7 @@ class Plan:
             key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
             raise SentenceError(
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
-                f" for more, extend {key} in its file and 'interfaces' of the platform"
+                f" for more, extend {key} in its file and 'ports' of the platform"
             )
 
 

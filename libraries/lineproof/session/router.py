@@ -32,7 +32,7 @@ from ..units import si
 from .generator import GeneratorConnection
 from .links import LinkWait, ipv6_entries, ipv6_sides
 from .plan import Plan
-from .router_watch import RouterWatch
+from .router_watch import RouterRestarted, RouterWatch
 
 T = TypeVar("T")
 
@@ -59,8 +59,7 @@ class RouterConnection:
     _versions: Mapping[str, str] = field(default_factory=dict)
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
-    facts: RouterFacts = field(default_factory=RouterFacts)
-    """Facts of the router, read by :meth:`connect`."""
+    _facts: RouterFacts | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     """Findings of :meth:`configure` that will make trouble later, in words."""
     line_rate_note: str = ""
@@ -83,7 +82,7 @@ class RouterConnection:
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
 
-        Reads :attr:`facts` too. Raises TestbedError.
+        Raises TestbedError.
         """
         facts, black_box = self.testbed.facts, self.is_black_box
         self._shell = no_shell if black_box else shell or self.log_in()
@@ -97,10 +96,7 @@ class RouterConnection:
         )
         step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
-        self._versions = self._router.identify()
-        found, software = self._router.facts(), self.plan.software
-        odd = differences(found, software.version, software.workers, software.rx_queues)
-        self.facts = replace(found, differences=odd)
+        self._versions, self._facts = self._router.identify(), None
         return self._versions
 
     def refused_first(self) -> Mapping[str, str]:
@@ -110,6 +106,15 @@ class RouterConnection:
             return {}
         found = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
         return {line: words for line, words in found.items() if words}
+
+    @property
+    def facts(self) -> RouterFacts:
+        """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
+        if self._facts is None and self._router is not None:
+            found, software = self._router.facts(), self.plan.software
+            odd = differences(found, software.version, software.workers, software.rx_queues)
+            self._facts = replace(found, differences=odd)
+        return self._facts or RouterFacts()
 
     @property
     def is_black_box(self) -> bool:
@@ -192,7 +197,7 @@ class RouterConnection:
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
         self.line_rate_note = await_links(self.links, self.link_states, self.generator)
-        self._links_known = True
+        self._links_known, self._facts = True, None
         self._check_neighbours()
 
     def link_states(self) -> tuple[LinkState, ...]:
@@ -213,6 +218,23 @@ class RouterConnection:
         found, sides = self.driver.neighbours(self.sides()), self.sides()
         own = self.plan.testbed.prepare != "configure" and bool(found)
         return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
+
+    def trouble(self) -> str:
+        """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""
+        if not self.connected or self.is_black_box:
+            return ""
+        try:
+            self.watch.read_again()
+            states, entries = self.link_states(), self.neighbours()
+        except RouterRestarted as error:
+            return str(error)
+        except TestbedError as error:
+            return f"the router does not answer: {error}"
+        found = [entry.problem for entry in entries if entry.problem]
+        for state in states:
+            if False in (state.up, state.carrier):
+                found.insert(0, f"the router's {state.interface} {'is down' if state.up is False else 'has no link'}")
+        return "; ".join(found)
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
@@ -402,47 +424,47 @@ LARGEST_DIFFERENCE = 0.01
 """The largest by which two figures of one speed may differ, as a ratio."""
 
 
-def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str) -> str:
-    """Return what has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
+def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, float]], platform: str) -> str:
+    """Return what has to be known of the speeds that *platform* says; "": each link shows them.
 
-    *cables*: both ends of each, the generator's None where it is not known. Raises TestbedError where a router's
-    interface certainly has another speed; a faster one behind a generator's port that shows *link_bps* by itself is
-    none: a switch is between, and sends no faster.
+    *cables*: both ends of each, the generator's None where it is not known, and the platform's bit/s. Raises
+    TestbedError where the slower end certainly has another speed. Where one is faster a switch is between.
     """
     notes, unseen = [], []
-    for state, port in cables:
-        own = port is not None and bool(port.speed_bps)
-        if state.speed_bps is None:
-            if not own:
-                unseen.append(state.interface)
-        elif abs(state.speed_bps - link_bps) > LARGEST_DIFFERENCE * link_bps:
-            words = f"the router's {state.interface} runs at {si(state.speed_bps, 'bit/s')} ('{state.speed_from}')"
-            if not own or state.speed_bps < link_bps:
-                raise TestbedError(
-                    f"{words}, and 'port_speed' of the platform '{platform}' says {si(link_bps, 'bit/s')}"
-                    f"{_generators_words(port)}; fix 'port_speed' or the cabling"
-                )
-            notes.append(f"{words}; line rate is that of the generator's port, {si(link_bps, 'bit/s')}")
+    for state, port, said in cables:
+        router = state.speed_bps or said
+        # a slower one was refused when it was connected, and TRex knows none above 200 Gbit/s
+        own = max(port.speed_bps, said) if port is not None and port.speed_bps else 0.0
+        words = f"the router's {state.interface} runs at {si(router, 'bit/s')} ('{state.speed_from}')"
+        generators = f"the generator's port {port.index} runs at {port.speed_text}" if port is not None else ""
+        if state.speed_bps is None and not own:
+            unseen.append(f"{state.interface} ({si(said, 'bit/s')})")
+        elif _differ(min(router, own or router), said):
+            both = f"{words}; {generators}" if generators else words
+            raise TestbedError(
+                f"{both}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the cabling"
+            )
+        elif own and _differ(own, router):
+            faster, end = (generators, "router's interface") if own > router else (words, "generator's port")
+            notes.append(f"{faster}; line rate is that of the {end}, {si(said, 'bit/s')}")
     if unseen:
         notes.append(
-            f"'% line rate' is of the {si(link_bps, 'bit/s')} that 'port_speed' of the platform '{platform}' says:"
-            f" neither end of {' and '.join(unseen)} shows the speed of its link"
+            f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of"
+            f" {' and '.join(unseen)} shows the speed of its link"
         )
     return "; ".join(notes)
 
 
-def _generators_words(port: GeneratorPort | None) -> str:
-    if port is None:
-        return ""
-    return f"; the generator's port {port.index} runs at {port.speed_text}"
+def _differ(speed: float, other: float) -> bool:
+    return abs(speed - other) > LARGEST_DIFFERENCE * other
 
 
 def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
     """:func:`check_line_rate` of a session's cables; *states*: of the router's interfaces, in their order."""
     plan, facts = generator.plan, generator.testbed.facts
     ports = {port.index: port for port in generator.ports}
-    ends = [(state, ports.get(index)) for state, index in zip(states, facts.generator.ports, strict=True)]
-    return check_line_rate(ends, facts.link_bps, plan.platform.platform)
+    ends = zip(states, map(ports.get, facts.generator.ports), plan.platform.ports.values(), strict=False)
+    return check_line_rate(list(ends), plan.platform.platform)
 
 
 def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:

@@ -7,9 +7,10 @@ through: what stops frames by their length is an MTU. Profiles with their own ad
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ..core.traffic.frame_kinds import FrameKind, kinds_of
 from ..core.traffic.ip_header import ip_header
 from ..core.traffic.profiles import AddressRange, Profile
 from ..errors import TestbedError
@@ -43,30 +44,35 @@ class SeenFrames:
         """The router may be set up otherwise now."""
         self._longest.clear()
 
-    def likely_cause(self, profile: Profile, directions: Sequence[Direction]) -> str:
-        """Return what a router most likely lacks that forwards no frame of *profile* in one of *directions*."""
+    def likely_cause(self, profile: Profile, directions: Sequence[Direction], made: Collection[FrameKind] = ()) -> str:
+        """Return what to look at on a router that forwards no frame of *profile* in one of *directions*.
+
+        *made*: kinds of frames that the run itself has set it up for.
+        """
         headers, size, found = profile.headers, longest_size(profile), []
         if any(self._kind(profile, direction) in self._longest for direction in directions):
-            return _mtu_words(profile)  # shorter ones came through
-        if headers.prefix:
-            found.append("the router does not forward IPv6, or has no IPv6 route to their destinations")
-        if headers.tags:
+            return f"an MTU is too small {_mtu_words(profile)}"  # shorter ones came through
+        if headers.prefix and "ipv6" not in made:
+            found.append("its forwarding of IPv6, and its IPv6 routes to their destinations")
+        if headers.tags and "vlan" not in made:
             vlans = " in ".join(str(vlan) for _, vlan in reversed(headers.tags))
-            found.append(f"it has no sub-interface for VLAN {vlans}")
-        if headers.labels:
+            found.append(f"its sub-interface for VLAN {vlans}")
+        if headers.labels and "mpls" not in made:
             labels = sorted({headers.of_pair(item.pair).labels[0] for item in directions if not item.swapped})
             labels += sorted({headers.of_pair(item.pair).labels_back[0] for item in directions if item.swapped})
-            found.append(f"it has no label route for label {' or '.join(map(str, labels))}")
+            found.append(f"its label route for label {' or '.join(map(str, labels))}")
         if any(isinstance(self._network(item), tuple) for item in (profile.flows.source, profile.flows.destination)):
             found.append(
-                f"it has no route to {profile.flows.destination.first} or {profile.flows.source.first}, which are in"
-                " none of the testbed's networks"
+                f"its routes to {profile.flows.destination.first} or {profile.flows.source.first}, which are in none of"
+                " the testbed's networks"
             )
         if headers.transport == "tcp":
-            found.append("a filter stops TCP")
+            found.append("its filters of TCP")
         if size > USUAL_SIZE + headers.ip - 14:
-            found.append(_mtu_words(profile))
-        return ", or ".join(found) or "check its routes, neighbours and filters"
+            found.append(f"whether an MTU is too small {_mtu_words(profile)}")
+        own = ", ".join(sorted(kinds_of(profile) & set(made)))
+        words = f"check {', and '.join(found) or 'its routes, neighbours and filters'}"
+        return f"the run itself has set it up for them ('set_up': {own}); {words}" if own else words
 
     def _kind(self, profile: Profile, direction: Direction) -> Hashable:
         if profile.has_own_addresses:
@@ -98,8 +104,8 @@ def _mtu_words(profile: Profile) -> str:
     size = longest_size(profile)
     packet = size - FCS - profile.headers.ip
     return (
-        f"an MTU is too small for frames of {size} bytes with FCS (packets of {packet} bytes): of the router's"
-        " interfaces, or of the generator's ports"
+        f"for frames of {size} bytes with FCS (packets of {packet} bytes): of the router's interfaces, or of the"
+        " generator's ports"
     )
 
 

@@ -96,11 +96,6 @@ class Session:
         return cls(plan, OpenTestbed(hardware_facts(plan.testbed, plan.platform, plan.software_name, plan.secrets)))
 
     @property
-    def link_bps(self) -> float:
-        """Link speed of the ports under test in bit/s."""
-        return self.testbed.facts.link_bps
-
-    @property
     def tolerance(self) -> Tolerance:
         """How far a trial may differ from what was intended."""
         return self.plan.testbed.tolerances()

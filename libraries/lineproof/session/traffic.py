@@ -42,6 +42,9 @@ MOST_PROBES, FEW_PROBES = 937.3, 0.00937
 """Frames/s, and at most that share of the load, that are probe frames where their times do not matter: not in step with
 timers of the router."""
 
+CHECK_OWN = "the router's routes for them, and their addresses, checksums and lengths, which it may refuse"
+"""What to look at where frames with their own addresses do not come back."""
+
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""
 
@@ -148,7 +151,7 @@ class Traffic:
         Twice as many as make its figure close, no more than a share of the load. Lost and copied ones show what equal
         counts of two directions cannot.
         """
-        quantity, load = requirement.quantity, self.load_for(requirement).pps
+        quantity, load = requirement.quantity, self.plan.load_for(requirement).pps
         if "probes" not in quantity.needs:
             can_show = lost_probes in quantity.doubts and quantity.needs <= {"load"} and self._has_room(requirement)
             return Probe(min(MOST_PROBES, FEW_PROBES * load), times=False) if can_show else None
@@ -165,14 +168,6 @@ class Traffic:
             return False
         can_count = profile not in self._unprobed and self.plan.abilities.latency
         return can_count and is_long and len(profile.frames) * ways <= MOST_PROBE_GROUPS
-
-    def maximum_load(self, profile: Profile) -> Load:
-        """The testbed's maximum load, per port."""
-        return self.plan.maximum_load(profile, self.testbed.facts.link_bps)
-
-    def load_for(self, requirement: Requirement) -> Load:
-        """The load that a sentence is judged at, per sending port."""
-        return self.plan.load_for(requirement, self.testbed.facts.link_bps)
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
@@ -207,7 +202,7 @@ class Traffic:
         seconds = self.plan.warm_up
         if not seconds:
             return None
-        outcome = self.measure(requirement.quantity.gentle_load(self.load_for(requirement)), seconds)
+        outcome = self.measure(requirement.quantity.gentle_load(self.plan.load_for(requirement)), seconds)
         return read_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
@@ -278,6 +273,8 @@ class Traffic:
         """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
         if self.generator.bypassed:
             return ""
+        if trouble := self.router.trouble():
+            return trouble
         found = list(map(self.plan.misfit_words, self.plan.misfits()))
         endpoint = self.testbed.facts.generator
         # the wires between interfaces of one machine filter nothing
@@ -304,15 +301,20 @@ class Traffic:
             check_arrival(
                 profile.name,
                 self._send_slowly(len(directions), pps, CHECK_SECONDS),
-                "the router has no route for them, or drops them as invalid; check their addresses, checksums, lengths",
+                lambda: self.router.trouble() or f"check {CHECK_OWN}",
                 ALL_RATIO,
             )
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
             self._prepare(longest, bidirectional, None, pairs)
             outcome = self._send_slowly(len(directions), PROBE_PPS, CHECK_SECONDS)
-            check_arrival(longest.name, outcome, self._seen.likely_cause(profile, directions))
+            check_arrival(longest.name, outcome, lambda: self._cause(profile, directions))
         self._seen.note(profile, directions)
+
+    def _cause(self, profile: Profile, directions: tuple[Direction, ...]) -> str:
+        """Return why no frames of *profile* came back: what the router shows, or else what nobody looked at."""
+        made = self.plan.testbed.set_up if self.plan.testbed.prepare == "configure" else ()
+        return self.router.trouble() or self._seen.likely_cause(profile, directions, made)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.

@@ -144,7 +144,8 @@ class _Measurement:
         self.traffic = parse_traffic(study.traffic_of(step.row, step.variant), session.plan.catalogue)
         self.directions = len(session.traffic.directions(self.traffic.bidirectional, self.traffic.pairs))
         self.is_rate = self.row.kind in RATES
-        self.line = self._rate(self.traffic.profile.line_rate_pps(session.link_bps)) if self.is_rate else None
+        self.link_bps = session.plan.link_bps(self.traffic.pairs)
+        self.line = self._rate(self.traffic.profile.line_rate_pps(self.link_bps)) if self.is_rate else None
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
@@ -239,7 +240,7 @@ class _Measurement:
         """Return *pps* frames/s in the unit of the row."""
         unit, profile = self.study.unit_of(self.step.row), self.traffic.profile
         if unit == "percent of line":
-            return 100 * pps / profile.line_rate_pps(self.session.link_bps)
+            return 100 * pps / profile.line_rate_pps(self.link_bps)
         if unit == "Gbit/s":
             return pps * bits(profile.mean_size, Layer.L1) / 1e9
         return pps / {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[unit]
@@ -327,7 +328,8 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
     """
     plan, here = session.plan, session.plan.testbed.kind == "netns"
     terms = CharacterisationTerms(plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
-    seconds, line = plan.goal.final_trial_duration, traffic.profile.line_rate_pps(session.link_bps)
+    seconds, link_bps = plan.goal.final_trial_duration, plan.link_bps(traffic.pairs)
+    line = traffic.profile.line_rate_pps(link_bps)
     if plan.warm_up and not _sends_all(session):
         session.traffic.measure(Load(line), plan.warm_up)
     spent: dict[str, float] = {}
@@ -346,7 +348,7 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
     while True:
         # what is not sent as asked is what is measured, not a spoilt trial
         trial = series.run(Load(pps), seconds, is_measured)
-        found = {**_figures(trial, traffic, session.link_bps, here), **spent}
+        found = {**_figures(trial, traffic, link_bps, here), **spent}
         best = max(best or found, found, key=lambda each: each[OFFERED])
         if pps >= line or found[OFFERED] < KEPT * pps:
             return best

@@ -27,7 +27,7 @@ class TestbedFacts:
 
     ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is filled in from the
     generator's port once that is known.
-    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the testbed's clock per second of real time.
+    ``clock_speed``: seconds of the testbed's clock per second of real time.
     ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
     ``runtime``: the folder of this run's keys and logs until the testbed is closed; None if nothing was started.
     """
@@ -35,7 +35,6 @@ class TestbedFacts:
     generator: GeneratorEndpoint
     router: RouterEndpoint
     sides: tuple[Side, ...]
-    link_bps: float
     label: str
     clock_speed: float = 1.0
     simulated: bool = False

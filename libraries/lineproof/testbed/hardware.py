@@ -29,7 +29,6 @@ def hardware_facts(
         generator=generator_endpoint(testbed, secrets),
         router=NO_ROUTER if router is None else _endpoint(router, secrets),
         sides=sides,
-        link_bps=platform.link_bps,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
 

@@ -22,7 +22,6 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.network_namespace import kept_within
-from ..units import parse_link_speed
 from . import namespaces, sshd
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .namespaces import Topology
@@ -72,7 +71,7 @@ def start_netns(
         Side(cable.router_interface, side.address, side.peer, side.peer_mac or cable.port_mac, side.network)
         for side, cable in zip(settings.cabled_sides, cables, strict=True)
     )
-    link_bps = parse_link_speed(settings.port_speed or platform.port_speed)
+    speeds = tuple(platform.ports.values())
     sender = None
     hops = next_hops(ports, settings.cabled_sides)
     # without a router the two ports of a pair are the ends of one cable
@@ -84,10 +83,10 @@ def start_netns(
     else:
         local_ports = (rpc_port, pub_port)
         if home is None:
-            server = belongings.keep(_embedded(belongings.folder, topology, sides, link_bps, local_ports))
+            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports))
             sender = server.facts["sender"]
         else:
-            prefix, speed = f"lineproof-{belongings.folder.name}", round(link_bps / 1e6)
+            prefix, speed = f"lineproof-{belongings.folder.name}", round(max(speeds) / 1e6)
             # the MAC addresses are known, so it starts without ARP
             infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
             config = config_text(infos, max(os.sched_getaffinity(0)), prefix, speed)
@@ -115,7 +114,6 @@ def start_netns(
         generator=generator,
         router=router,
         sides=sides,
-        link_bps=link_bps,
         label=f"{platform.description}, {software}, in network namespaces of this machine",
         runtime=belongings.folder,
         sender=sender,
@@ -124,7 +122,7 @@ def start_netns(
 
 
 def _embedded(
-    folder: Path, topology: Topology, sides: Sequence[Side], link_bps: float, local_ports: tuple[int, int]
+    folder: Path, topology: Topology, sides: Sequence[Side], speeds: Sequence[float], local_ports: tuple[int, int]
 ) -> TestbedProcess:
     ports = [
         {
@@ -135,9 +133,9 @@ def _embedded(
             "peer_mac": cable.router_mac,
             "ipv4": side.peer,
             "peer_ipv4": side.address.partition("/")[0],
-            "speed_bps": link_bps,
+            "speed_bps": speed_bps,
         }
-        for side, cable in zip(sides, topology.cables, strict=True)
+        for side, cable, speed_bps in zip(sides, topology.cables, speeds, strict=False)
     ]
     specification = {
         "backend": "wire",

@@ -19,7 +19,6 @@ from ..power.meter import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
-from ..units import parse_link_speed
 from .lab.place import LabSettings
 from .trex.settings import TrexGeneratorSettings
 from .waiting_time import Seconds
@@ -105,6 +104,7 @@ class ToleranceSettings(Config):
 class CommonSettings(Config):
     """The keys that every kind of testbed has.
 
+    ``cabled``: the router's ports, as its platform names them, in the order of the generator's; default its first.
     ``sides`` of the router, one for each port of the generator, in their order; default :func:`default_side`.
     ``prepare``: ``configure`` puts addresses, neighbours and routes on the router and undoes them afterwards; ``none``:
     they are there already. ``maximum_load_percent``: the generator's ceiling in per cent of line rate, the load of
@@ -118,6 +118,7 @@ class CommonSettings(Config):
 
     testbed: str
     description: str = ""
+    cabled: tuple[str, ...] = ()
     sides: tuple[SideSettings, ...] | None = None
     prepare: Literal["configure", "none"] = "configure"
     set_up: tuple[FrameKind, ...] = ()
@@ -169,7 +170,7 @@ class CommonSettings(Config):
 class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
 
-    ``pairs`` of ports: the platform's interfaces in their order. ``noise``: what differs from trial to trial
+    ``pairs`` of ports. ``noise``: what differs from trial to trial
     (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
     ``set_up`` frames take the routes of IPv4.
     """
@@ -200,9 +201,9 @@ class SimulatedSettings(CommonSettings):
 
 
 class NetnsSettings(CommonSettings):
-    """Real frames between network namespaces here. ``port_speed``: what the ports report; default the platform's.
+    """Real frames between network namespaces here. ``pairs`` of ports.
 
-    ``pairs`` of ports, to the platform's interfaces in their order. ``set_up``: everything, because the router is new.
+    ``set_up``: everything, because the router is new.
     ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names; or another
     kind's keys, with ``type``: the model that reads a file has them (:mod:`.files`).
     """
@@ -215,7 +216,6 @@ class NetnsSettings(CommonSettings):
     promiscuous: bool = False
     """The same as in :class:`TrexGeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
-    port_speed: str | None = None
 
     @property
     def pair_count(self) -> int:
@@ -231,13 +231,6 @@ class NetnsSettings(CommonSettings):
     def generator_type(self) -> str:
         """The generator's ``type``: the embedded server is a TRex server to all who use it."""
         return self.generator.type if isinstance(self.generator, GeneratorSettings) else DEFAULT
-
-    @field_validator("port_speed")
-    @classmethod
-    def _check_port_speed(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_link_speed(value)
-        return value
 
 
 class RouterSettings(LoginSettings):

@@ -91,9 +91,10 @@ class ModelBackend:
     @property
     def ports(self) -> tuple[PortDescription, ...]:
         """The ports, index 0 first."""
-        speed = self._noiseless.link_bps
         return tuple(
-            PortDescription(index, port.mac, port.router_mac, speed, MODEL_DRIVER, interface=f"model{index}")
+            PortDescription(
+                *(index, port.mac, port.router_mac, port.interface.speed_bps, MODEL_DRIVER), interface=f"model{index}"
+            )
             for index, port in enumerate(self._ports)
         )
 
@@ -186,8 +187,8 @@ class ModelBackend:
         above, self._was_above = self._was_above, self._above_ceiling
         if now <= before:
             return GeneratorLoad()
-        rate = max(new - old for new, old in zip(sent, then, strict=True)) / (now - before)
-        share = min(1.0, rate / (self._noiseless.ceiling * self._noiseless.link_bps))
+        used = max((new - old) / limit for new, old, limit in zip(sent, then, self._limits, strict=True))
+        share = min(1.0, used / (now - before))
         return GeneratorLoad(tx_percent=100.0 if above else 100 * CPU_AT_CEILING * share)
 
     def flow_counters(self, group: int) -> FlowCounters:
@@ -352,16 +353,22 @@ class ModelBackend:
         """Return frame *number* of *traffic* as it leaves for *port*; () if it does not."""
         return egress_frame(traffic, fib, self._ports[port].name, self._ports[port].router_mac, number)
 
+    @property
+    def _limits(self) -> list[float]:
+        """The most that the generator sends from each port, L1 bit/s."""
+        return [self._noiseless.ceiling * port.interface.speed_bps for port in self._ports]
+
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""
         self._change = None
-        limit, asked = self._noiseless.ceiling * self._noiseless.link_bps, [0.0] * len(self._ports)
+        limits, asked = self._limits, [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
-        self._above_ceiling = max(asked) > limit * _ROUNDING
+        self._above_ceiling = any(bps > limit * _ROUNDING for bps, limit in zip(asked, limits, strict=True))
         self._was_above |= self._above_ceiling
         for sending in self._sending:
-            scale = limit / asked[sending.port] if asked[sending.port] > limit * _ROUNDING else 1.0
+            limit, bps = limits[sending.port], asked[sending.port]
+            scale = limit / bps if bps > limit * _ROUNDING else 1.0
             sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
         up = {self._numbers[name] for name in self._configuration.up}
         entering = [sending for sending in self._sending if sending.port in up]

@@ -307,7 +307,7 @@ def _fits_out(
         for (worker, leaves), share in shares.items():
             if leaves is not None:
                 bits[leaves] += load.pps * share * fits[worker, leaves] * l1_bits(load.size)
-    line = {leaves: _share_that_fits(model.link_bps, rate) for leaves, rate in bits.items()}
+    line = {leaves: _share_that_fits(model.speeds[leaves], rate) for leaves, rate in bits.items()}
     return {(worker, leaves): share * line[leaves] for (worker, leaves), share in fits.items()}
 
 

@@ -24,9 +24,10 @@ _FULL_AT = 0.999
 """A server that is busy for this share of the time has a full queue."""
 
 
-def least_latency(model: RouterModel, size: float) -> float:
-    """Return what every frame of *size* bytes with FCS takes."""
-    return FIXED_LATENCY + 2 * l2_bits(size) / model.link_bps * 1e6
+def least_latency(model: RouterModel, port: int, size: float) -> float:
+    """Return what every frame of *size* bytes with FCS takes from *port* to the other one of its pair."""
+    bits = l2_bits(size)
+    return FIXED_LATENCY + (bits / model.speeds[port] + bits / model.speeds[port ^ 1]) * 1e6
 
 
 def delay_of(
@@ -67,11 +68,11 @@ def delay_of(
         beyond = mean * (1 - math.exp(-max(0.0, most - fixed) / mean)) if mean else 0.0
         wait += part.share / through * (min(fixed, most) + beyond)
         longest = max(longest, most)
-    least = least_latency(model, load.size)
+    least = least_latency(model, load.port, load.size)
     return Delay(least, wait, least + longest)
 
 
 def delay_of_released(model: RouterModel, released: ReleasedFrames) -> Delay:
     """Latency of frames that had to wait in a ring."""
-    least = least_latency(model, released.sending.size)
+    least = least_latency(model, released.sending.port, released.sending.size)
     return Delay(least + released.usec / 2, released.usec / 2, least + 2 * released.usec)

@@ -189,7 +189,7 @@ def _emptying_rate(
     ]
     if own := seconds_per_frame(model.nic, arrivals):
         free = min(free, 1 / own - sum(row.pps for row in arrivals if (row.port, row.queue) == queue))
-    return max(min(free, model.link_bps / l1_bits(_size(ring))), _SPARE * most)
+    return max(min(free, model.speeds[queue[0]] / l1_bits(_size(ring))), _SPARE * most)
 
 
 def _with_emptying(model: RouterModel, worker: CoreLoad, ring: _Ring, contention: float) -> CoreLoad:

@@ -143,7 +143,7 @@ class ModelFile(Features):
 
 @dataclass(frozen=True, slots=True)
 class RouterModel:
-    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``link_bps``: bit/s.
+    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``speeds``: bit/s of each port.
 
     ``ring``: frames that a receive queue holds. ``socket_cores``: cores of one socket; ``threads``: workers of a core;
     ``spread``: standard deviation of its capacity from trial to trial, as a share.
@@ -153,7 +153,7 @@ class RouterModel:
     workers: int
     rx_queues: int
     ceiling: float
-    link_bps: float
+    speeds: tuple[float, ...]
     nic: Nic
     software: SoftwareModel
     ring: int
@@ -198,7 +198,7 @@ def router_model(
         workers,
         queues,
         model.generator_ceiling,
-        platform.link_bps,
+        tuple(platform.ports.values()),
         nic,
         model.software[software],
         nic.ring or RINGS[chosen.shell],

@@ -68,7 +68,7 @@ def test_generator_cpu_follows_the_share_of_the_ceiling_since_the_last_reading(
     backend = ModelBackend(slower, "vpp", clock)
     clock.time = 5
     assert backend.utilisation().tx_percent == 0
-    backend.start({0: traffic("64b 1-flow", share * backend.model.link_bps / l1_bits(64))}, 2.0)
+    backend.start({0: traffic("64b 1-flow", share * backend.model.speeds[0] / l1_bits(64))}, 2.0)
     clock.time = 6
     assert backend.utilisation().tx_percent == pytest.approx(busy, rel=1e-3)
     clock.time = 8

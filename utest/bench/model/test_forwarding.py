@@ -102,7 +102,7 @@ def offered(router: RouterModel, pps: float) -> tuple[Forwarding, Delay]:
 
 def capacity(router: RouterModel) -> float:
     """Frames/s of one queue that are forwarded without loss."""
-    low, high = 0.0, router.link_bps / 672
+    low, high = 0.0, router.speeds[0] / 672
     while high - low > 1:
         middle = (low + high) / 2
         low, high = (middle, high) if offered(router, middle)[0].loss == 0 else (low, middle)
