@@ -264,7 +264,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return f"run {rule.runs} of {rule.shares.runs}, evidence {odds_text(rule.worse.odds)}"
     if best is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
-    if 10 * sum(map(_is_generator_slow, trials)) >= len(trials):
+    if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
     better, worse = (_UNDECIDED if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
     if better != worse:
