@@ -110,11 +110,11 @@ def an_execution(words: str) -> ExecutionSummary:
 
 def test_the_work_of_the_workers_is_shown_of_what_is_no_pass() -> None:
     readings = {"worker_busy.CPU 0": 1.0}
-    record = trial_record()
-    read = replace(record.trial, outcome=replace(record.trial.outcome, readings=readings))
-    run = replace(run_of("x"), trials=(replace(record, trial=read),))
+    trial = trial_record().trial
+    read = replace(trial, outcome=replace(trial.outcome, readings=readings))
     for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": True}.items():
-        *_, last = sentence_document(run, row_of("x", verdict=verdict), True).sections
+        row = replace(row_of("x", verdict=verdict), trials=(read,))
+        *_, last = sentence_document(run_of("x"), row, True).sections
         assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
         (folded,) = (part for part in last.parts if isinstance(part, Folded))
         assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown

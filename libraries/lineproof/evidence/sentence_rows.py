@@ -93,11 +93,15 @@ class SentenceRow:
         return min(low, high), max(low, high)
 
     @property
+    def documentation(self) -> str:
+        """The test's documentation; "": it has none."""
+        about = self.record.extra.get(ABOUT)
+        return str(about.get("documentation", "")) if isinstance(about, Mapping) else ""
+
+    @property
     def published(self) -> str:
         """The figure of others that the test's documentation names: ``97 %`` of ``Published: 97 %, which …``."""
-        about = self.record.extra.get(ABOUT)
-        documentation = str(about.get("documentation", "")) if isinstance(about, Mapping) else ""
-        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", documentation)
+        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", self.documentation)
         return named[1] if named else ""
 
     @property
