@@ -257,3 +257,19 @@ def stream(pps: float = 1.0, frame: bytes = b"\xaa" * 60, kind: str = "continuou
         "next_stream_id": -1,
         **more,
     }
+
+
+def rate(kind: str, value: float) -> dict[str, Any]:
+    """The mode of a stream that never ends."""
+    return {"type": "continuous", "rate": {"type": kind, "value": value}}
+
+
+def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> dict[str, Any]:
+    """An instruction of the field engine: a variable of *size* bytes."""
+    ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
+    return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
+
+
+def write(at: int, name: str = "a", **more: Any) -> dict[str, Any]:
+    """An instruction of the field engine: the variable *name* is written at this offset."""
+    return {"type": "write_flow_var", "name": name, "pkt_offset": at, "add_value": 0, "is_big_endian": True, **more}
