@@ -189,13 +189,9 @@ def test_every_ability_has_words() -> None:
 
 
 def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:
-    login = "{user: root, key: id}"
-    ports = (
-        "\n  type: pkt-gen\n  ports:\n"
-        "    - {interface: ix0, router_mac: '02:00:00:00:00:01'}\n"
-        f"    - {{interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {login}}}\n"
-    )
-    found = read_testbed(lab(tmp_path, ports), "lab")
+    far = "interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {user: root, key: id}"
+    keys = ports("pkt-gen", "interface: ix0, router_mac: '02:00:00:00:00:01'", far)
+    found = read_testbed(lab(tmp_path, keys), "lab")
     assert isinstance(found, HardwareSettings)
     assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
 
