@@ -10,7 +10,6 @@ import subprocess
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -106,45 +105,22 @@ def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
 # -- a simulation behind a testbed file of ``kind: hardware`` is a simulation in every record and report
 
 
-@dataclass(frozen=True)
-class Done:
-    run: robot_run.RobotRun
-    left: Path
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
-    folder = tmp_path_factory.mktemp("served")
-    with served(folder) as bench:
-        home = bench.project(folder)
+def test_a_simulation_is_one_in_every_record_and_report(tmp_path: Path) -> None:
+    with served(tmp_path) as bench:
+        home = bench.project(tmp_path)
         robot_run.shorten(home)
-        suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
-        found = robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    (left,) = (folder / "results").iterdir()
-    yield Done(found, left)
-
-
-def test_no_record_passes_for_a_measurement(done: Done):
-    assert done.run.tests["The Test"][0] == "PASS", done.run.message
-    run = read_run(done.left)
-    assert run.environment is not None and run.environment.testbed == "lab"
-    assert run.environment.simulated and run.environment.clock_speed == 1
-    assert run.trials and all(record.simulated for record in run.trials)
-    assert all(record.simulated for record in run.requirements)
-
-
-def test_the_records_say_what_showed_it(done: Done):
-    environment = read_run(done.left).environment
-    assert environment is not None
-    signs = environment.simulated_because
+        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 10 kpps")
+        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
+    assert found.tests["The Test"][0] == "PASS" and "SIMULATED: " in found.console, found.console
+    (left,) = (tmp_path / "results").iterdir()
+    run = read_run(left)
+    said = run.environment
+    assert said is not None and (said.testbed, said.simulated, said.clock_speed) == ("lab", True, 1)
+    assert run.trials and all(record.simulated for record in (*run.trials, *run.requirements))
     for who in ("the generator's server", "driver of the generator's port 0", "the router's kernel"):
-        assert any(sign.startswith(f"{who}: ") for sign in signs), (who, signs)
-
-
-def test_console_and_log_say_it(done: Done):
-    assert "SIMULATED: " in done.run.console
-    suite = ET.parse(done.run.folder / "out" / "output.xml").getroot().find("suite")
-    assert suite is not None and "SIMULATED" in (suite.findtext("meta[@name='Testbed']") or "")
+        assert any(sign.startswith(f"{who}: ") for sign in said.simulated_because), said.simulated_because
+    suite_data = ET.parse(tmp_path / "out" / "output.xml").getroot().find("suite")
+    assert suite_data is not None and "SIMULATED" in (suite_data.findtext("meta[@name='Testbed']") or "")
 
 
 def test_a_calibration_of_it_is_for_a_simulated_generator_only(tmp_path: Path):

@@ -168,15 +168,5 @@ def test_a_generator_is_clean_where_it_was_watched_for_long_enough(watched: Watc
     assert promise(FAILING, measured_limits(ceiling(watched=watched))).own.is_clean(GOAL.risk) is is_clean
 
 
-def test_loss_that_may_be_the_generators_own_is_no_fail():
-    few, many = 400 / (LINE / 2), 500 / (LINE / 2)
-    lossy, clean = (
-        promise(FAILING, measured_limits(ceiling(lossless=LINE, watched=watched)))
-        for watched in (watch(lossy=3, most=200), watch())
-    )
-    assert ruled(lossy, LINE / 2, few) is Ruling.INCONCLUSIVE and ruled(lossy, LINE / 2, many) is Ruling.FAIL
-    assert ruled(clean, LINE / 2, few) is Ruling.FAIL
-
-
 def test_the_generators_own_delay_is_the_end_of_its_slowest_frames():
     assert promise(FAILING, measured_limits(ceiling(latency=LATENCY))).own.delay == 10

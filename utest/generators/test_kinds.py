@@ -98,29 +98,14 @@ def ports(kind: str, *keys: str) -> str:
         ("hardware", "\n  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
         ("hardware", "\n  type: anothrbox\n", 4, "'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
         ("hardware", "\n  type: [x]\n", 4, "'type' is the name of a kind of generator"),
-        (
-            "hardware",
-            "\n  type: broken\n",
-            4,
-            "(anotherbox_generator:MISSING of anotherbox_generator) cannot be ",
-        ),
+        ("hardware", "\n  type: broken\n", 4, "(anotherbox_generator:MISSING of anotherbox_generator)"),
         ("hardware", "\n  type: wrong\n", 4, "is no GeneratorSettings"),
         ("hardware", ports("trafgen", "interface: e0", "interface: e1"), 3, "port 0 (e0) has no 'router_mac'"),
         ("hardware", ports("trafgen", "interface: e0"), 5, "must be pairs of different ports"),
         ("hardware", ports("trafgen"), 5, "must be pairs of different ports"),
         ("hardware", ports("trafgen", "interface: e0", "interface: e0"), 5, "must be pairs of different ports"),
-        (
-            "hardware",
-            ports("trafgen", "interface: e0, address: h", "interface: e1"),
-            5,
-            "'address' and 'ssh' belong together",
-        ),
-        (
-            "hardware",
-            ports("iperf3", "interface: e0", "interface: e1"),
-            3,
-            "port 1 is in the same network as port 0",
-        ),
+        ("hardware", ports("trafgen", "interface: e0, address: h", "interface: e1"), 5, "'address' and 'ssh'"),
+        ("hardware", ports("iperf3", "interface: e0", "interface: e1"), 3, "port 1 is in the same network"),
         ("netns", " pkt-gen\n", 3, "for testbeds of kind 'hardware' only"),
         ("netns", " {type: trex, cores: 2}\n", 3, "'cores' is not a key"),
         ("netns", " {type: trafgen, ports: []}\n", 3, "unknown key 'generator.ports'"),
@@ -204,13 +189,9 @@ def test_every_ability_has_words() -> None:
 
 
 def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:
-    login = "{user: root, key: id}"
-    ports = (
-        "\n  type: pkt-gen\n  ports:\n"
-        "    - {interface: ix0, router_mac: '02:00:00:00:00:01'}\n"
-        f"    - {{interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {login}}}\n"
-    )
-    found = read_testbed(lab(tmp_path, ports), "lab")
+    far = "interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {user: root, key: id}"
+    keys = ports("pkt-gen", "interface: ix0, router_mac: '02:00:00:00:00:01'", far)
+    found = read_testbed(lab(tmp_path, keys), "lab")
     assert isinstance(found, HardwareSettings)
     assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
 

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lineproof.core.trial import HOST_COUNTS, Fault, Load
+from lineproof.core.trial import HOST_COUNTS, Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, directions_of
 from lineproof.system import children
@@ -112,19 +112,6 @@ def test_a_load_beyond_the_program_is_offered_only_in_part(hosts: TwoHosts, kind
         # more than any processor sends before it is stopped
         (row,) = generator.measure(Load(5e7), 0.2).directions
     assert 0 < row.offered < row.intended and row.lost == 0
-
-
-def test_another_program_on_a_port_is_noticed(hosts: TwoHosts) -> None:
-    with connected(hosts, "trafgen") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), ONE)
-        stray = "{ fill(0xff, 60) }"
-        argv = ["ip", "netns", "exec", hosts.names[1], "trafgen", "--dev", "port1", "--num", "50", "--cpus", "1"]
-
-        def send(wait: Callable[[float], None]) -> None:
-            subprocess.run([*argv, "--no-sock-mem", stray], check=True, capture_output=True)
-
-        found = generator.measure(Load(2000.0), 1.0, send)
-    assert Fault.OVER_OFFERED in {problem.fault for problem in found.problems}
 
 
 @pytest.mark.parametrize("over_ssh", [False, True])

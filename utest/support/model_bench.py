@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from functools import cache
 
+from lineproof.core.traffic.profiles import Profile
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
@@ -62,8 +63,8 @@ def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> 
     return backend, clock
 
 
-def traffic(words: str, pps: float, swapped: bool = False) -> tuple[StreamTraffic, ...]:
-    profile = CATALOGUE.profile(words.split())
+def traffic(words: str | Profile, pps: float, swapped: bool = False) -> tuple[StreamTraffic, ...]:
+    profile = CATALOGUE.profile(words.split()) if isinstance(words, str) else words
     direction = Direction(1, 0, swapped=True) if swapped else Direction(0, 1)
     return tuple(
         StreamTraffic(

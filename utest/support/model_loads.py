@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lineproof.core.traffic.profiles import Profile
-from lineproof.generators.base import Direction
-from lineproof.generators.streams import profile_streams
 from lineproof.units import FCS
-from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.model.flows import Flow
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward, parts_of
 from lineproof_bench.model.schema import RouterModel
+from support.model_bench import traffic
 
 LOSSLESS = 1e-9
 """A share of frames lost below this is rounding."""
@@ -23,21 +20,14 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
     Every frame leaves by the other port.
     """
     line = profile.line_rate_pps(model.speeds[0])
-    directions = (Direction(0, 1), Direction(1, 0, swapped=True))[: 2 if bidirectional else 1]
-    rows = []
-    for port, direction in enumerate(directions):
-
-        def other(flow: Flow | None, port: int = port) -> int:
-            return 1 - port
-
-        for stream in profile_streams(profile, direction):
-            variables = tuple(
-                FieldVariable(item.offset, item.size, item.minimum, item.maximum, item.minimum, item.step)
-                for item in stream.variables
-            )
-            traffic = StreamTraffic(0, bytes.fromhex(stream.frame), 0.0, variables)
-            rows.append((port, stream.share * line, len(traffic.frame) + FCS, parts_of(model, traffic, other)))
-    return lambda load: [StreamLoad(port, load * pps, size, parts) for port, pps, size, parts in rows]
+    rows = [
+        (port, stream, parts_of(model, stream, (lambda _: 1, lambda _: 0)[port]))
+        for port in range(2 if bidirectional else 1)
+        for stream in traffic(profile, line, swapped=port == 1)
+    ]
+    return lambda load: [
+        StreamLoad(port, load * stream.pps, len(stream.frame) + FCS, parts) for port, stream, parts in rows
+    ]
 
 
 def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import zmq
 
 from lineproof.generators.trex.answer_limits import plain_bytes
+from lineproof.platforms import read_platform
 from lineproof_bench.backend import (
     CapturedFrame,
     FlowCounters,
@@ -24,34 +25,36 @@ from lineproof_bench.backend import (
     StreamTraffic,
     Utilisation,
 )
+from lineproof_bench.bench import DirectCableModel
+from lineproof_bench.clock import Clock
 from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.rpc import zip_message
+from support.paths import VARIABLES
 
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
 
 
-class FakeBackend:
-    """Two ports, each of which receives what the other sends. The clock runs *speed* times the wall's."""
+class FakeBackend(DirectCableModel):
+    """The modelled cable, which keeps what it was asked; packet groups and captures are made up.
+
+    The clock runs *speed* times the wall's.
+    """
 
     def __init__(self, speed: float = 1.0) -> None:
-        self.speed = speed
+        clock = Clock(speed)
+        super().__init__(read_platform(VARIABLES / "platforms", "netgate6100"), "vpp", clock)
+        self.now = clock.now
         self.starts: list[tuple[dict[int, tuple[StreamTraffic, ...]], float | None]] = []
         self.updates: list[tuple[int, float]] = []
-        self.sent = [0, 0]
-        self.running: dict[int, tuple[float, float, float | None]] = {}
         self.closed = False
         self.limits = [0, 0]
-        self.paused: dict[int, tuple[float, float, float | None]] = {}
         self.groups: dict[int, int] = {}
         self.fails = False
         self.load = Utilisation(12.5, 3.0)
         self.counted: PortCounters | None = None
         """Counters of port 0, in place of what was sent; port 1 has counted nothing then."""
-
-    def now(self) -> float:
-        return time.monotonic() * self.speed
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
@@ -64,60 +67,16 @@ class FakeBackend:
         if self.fails:
             raise OSError("the cable is cut")
         self.starts.append((dict(traffic), duration))
-        begin = self.now()
-        for port, streams in traffic.items():
-            counts = [stream.count for stream in streams]
-            pps = sum(stream.pps for stream in streams)
-            if counts and all(count is not None for count in counts):
-                # all of it evenly, in the time that the last burst ends
-                burst = max(stream.isg_usec / 1e6 + (stream.count or 0) / stream.pps for stream in streams)
-                pps = sum(stream.count or 0 for stream in streams) / burst
-                duration = burst if duration is None else min(burst, duration)
-            self.running[port] = begin, pps, duration
-
-    def _settle(self, port: int) -> None:
-        if port not in self.running:
-            return
-        begin, pps, duration = self.running.pop(port)
-        elapsed = self.now() - begin
-        if duration is not None and elapsed >= duration:
-            self.sent[port] += round(pps * duration)
-        else:
-            frames = int(pps * elapsed)
-            self.sent[port] += frames
-            self.running[port] = begin + frames / pps, pps, None if duration is None else duration - frames / pps
+        super().start(traffic, duration)
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        self._settle(port)
-        begin, _, duration = self.running[port]
         self.updates.append((port, sum(stream.pps for stream in streams)))
-        self.running[port] = begin, sum(stream.pps for stream in streams), duration
-
-    def pause(self, port: int) -> None:
-        self._settle(port)
-        self.paused[port] = self.running.pop(port)
-
-    def resume(self, port: int) -> None:
-        self.running[port] = (self.now(), *self.paused.pop(port)[1:])
-
-    def stop(self, port: int) -> None:
-        self._settle(port)
-        self.running.pop(port, None)
-
-    def sending(self, port: int) -> bool:
-        self._settle(port)
-        return port in self.running
+        super().update(port, streams)
 
     def counters(self, port: int) -> PortCounters:
         if self.counted is not None:
             return self.counted if port == 0 else PortCounters()
-        for each in (0, 1):
-            self._settle(each)
-        received = self.sent[1 - port]
-        return PortCounters(self.sent[port], received, 64 * self.sent[port], 64 * received)
-
-    def link_up(self, port: int) -> bool:
-        return True
+        return super().counters(port)
 
     def capture(self, port: int, limit: int, last: bool = False) -> None:
         if not last:
@@ -148,6 +107,7 @@ class FakeBackend:
         return self.load
 
     def close(self) -> None:
+        super().close()
         self.closed = True
 
 
@@ -257,3 +217,19 @@ def stream(pps: float = 1.0, frame: bytes = b"\xaa" * 60, kind: str = "continuou
         "next_stream_id": -1,
         **more,
     }
+
+
+def rate(kind: str, value: float) -> dict[str, Any]:
+    """The mode of a stream that never ends."""
+    return {"type": "continuous", "rate": {"type": kind, "value": value}}
+
+
+def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> dict[str, Any]:
+    """An instruction of the field engine: a variable of *size* bytes."""
+    ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
+    return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
+
+
+def write(at: int, name: str = "a", **more: Any) -> dict[str, Any]:
+    """An instruction of the field engine: the variable *name* is written at this offset."""
+    return {"type": "write_flow_var", "name": name, "pkt_offset": at, "add_value": 0, "is_big_endian": True, **more}

@@ -10,6 +10,7 @@ import pytest
 from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
 from lineproof.core.traffic.trex_streams import flow_count, read_trex_profile
 from lineproof.errors import ConfigError
+from support.server_support import counter, rate, write
 from support.server_support import stream as sent
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
@@ -23,10 +24,6 @@ def frame(size: int = 64, source: str = "10000001", sport: int = 1025, ttl: int 
 
 def stream(data: bytes | None = None, instructions: tuple[Data, ...] = (), **more: Any) -> Data:
     return sent(frame=data or frame(), **{"vm": {"instructions": list(instructions)}, **more})
-
-
-def rate(kind: str, value: float) -> Data:
-    return {"type": "continuous", "rate": {"type": kind, "value": value}}
 
 
 def program(*streams: Data, back: tuple[Data, ...] = ()) -> TrexProfile:
@@ -65,15 +62,6 @@ def test_latency_streams_have_a_fixed_rate() -> None:
 
 def test_streams_that_are_disabled_are_left_out() -> None:
     assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
-
-
-def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> Data:
-    ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
-    return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
-
-
-def write(at: int, name: str = "a", **more: Any) -> Data:
-    return {"type": "write_flow_var", "name": name, "pkt_offset": at, "add_value": 0, "is_big_endian": True, **more}
 
 
 SRC, DST, SPORT, PAYLOAD = 26, 30, 34, 50
@@ -121,6 +109,7 @@ def test_flows_of_several_streams_are_counted_or_not_known() -> None:
         ((counter(0, 255, op="random", size=1), write(SRC + 3)), 0x10000000, 0x100000FF),
         ((counter(0, 9, size=1), write(SRC + 3, add_value=5)), 0x10000005, 0x1000000E),
         ((counter(0, 9, size=1), write(SRC)), 0, 0xFFFFFFFF),
+        ((counter(1, 255, size=1), write(SRC + 3, add_value=9)), 0, 0xFFFFFFFF),  # beyond a byte
     ],
 )
 def test_the_range_of_addresses_includes_what_the_field_engine_writes(
@@ -128,6 +117,7 @@ def test_the_range_of_addresses_includes_what_the_field_engine_writes(
 ) -> None:
     found = program(stream(instructions=instructions))
     assert found.addresses == ((first, last), (0x30000001, 0x30000001))
+    assert program(stream(instructions=(write(SRC, "nowhere"),))).addresses == ((0, 0xFFFFFFFF),) * 2
 
 
 TRIM = {"type": "trim_pkt_size", "name": "a"}
@@ -182,10 +172,7 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
         (latency(5) | {"mode": BURST}, "measures latency in bursts"),
         (latency(5), "has latency streams only"),
         ((stream(), stream(mode=PER_CENT)), "their ratio depends on the link"),
-        (
-            (stream(), latency(1) | {"mode": PER_CENT}),
-            "measures latency at a rate in per cent",
-        ),
+        ((stream(), latency(1) | {"mode": PER_CENT}), "measures latency at a rate in per cent"),
         (trimmed(counter(60, 161, size=2)), "are cut to 60 to 161 bytes; expected 14 to the 160 of its packet"),
         (trimmed(counter(60, 100, size=2, next_var="b")), "the sizes of its frames cannot be derived"),
         (trimmed({**TUPLE, "name": "b"}), "the sizes of its frames cannot be derived"),

@@ -55,10 +55,7 @@ LOSS, TWICE = parse_fault("one-way loss", start=1, share=0.2, port=0), {"start":
         # of 5.1 Mpps the core loses 1.5 %, which 1 % of duplicates would make 0.5 %
         ("64b 1-flow unidirectional loses ≤ 1% at 5.1 Mpps", [parse_fault("duplicated frames", **TWICE)]),
         # 800 000 of 1 000 000 frames come, and a quarter of them twice
-        (
-            "64b 1-flow unidirectional ≥ 1 Mpps",
-            [LOSS, parse_fault("duplicated frames", start=1, share=0.25)],
-        ),
+        ("64b 1-flow unidirectional ≥ 1 Mpps", [LOSS, parse_fault("duplicated frames", start=1, share=0.25)]),
         # no router that answers says that they are fewer
         (
             "64b 1-flow unidirectional forwards ≥ 5.05 Mpps",

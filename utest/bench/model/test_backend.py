@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +14,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.traffic.ip_header import ipv4_checksum
-from lineproof.core.traffic.profiles import ETHERNET
 from lineproof.platforms import read_platform
 from lineproof.units import l1_bits
 from lineproof_bench.clock import Clock
@@ -139,24 +136,6 @@ def test_configuring_while_traffic_runs_takes_effect_from_then_on() -> None:
     assert backend.counters(1).ipackets == backend.state().interfaces[0].no_route == 1000
     with pytest.raises(ValueError, match="no interface 'eth7'"):
         backend.configure(replace(right, up=("eth7",)))
-
-
-def test_captured_frames_are_as_a_router_forwards_them() -> None:
-    backend, clock = configured_model()
-    backend.capture(1, 3)
-    backend.start({0: traffic("64b", 100)}, 1.0)
-    clock.time = 2.0
-    frames = backend.captured(1)
-    assert len(frames) == 3
-    for number, frame in enumerate(frames):
-        data = frame.data
-        assert data[0:6].hex(":") == backend.ports[1].mac
-        assert data[6:12].hex(":") == backend.state().interfaces[1].mac
-        assert data[ETHERNET + 8] == 63
-        assert ipv4_checksum(data[ETHERNET : ETHERNET + 20]) == 0
-        assert str(ipaddress.IPv4Address(data[ETHERNET + 16 : ETHERNET + 20])) == f"48.0.0.{4 + number}"
-    backend.capture(1, 0)
-    assert backend.captured(1) == ()
 
 
 @pytest.mark.parametrize("last", [False, True])

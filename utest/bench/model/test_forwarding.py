@@ -20,7 +20,6 @@ from lineproof_bench.model.forwarding import (
     StreamPart,
     Toeplitz,
     forward,
-    header_cycles,
     parts_of,
     queue_of,
 )
@@ -30,6 +29,7 @@ from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
 from lineproof_bench.packet_groups import Delay
 from lineproof_bench.state import RouterConfiguration
 from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
+from support.model_loads import lossless_share
 
 
 @cache
@@ -39,7 +39,7 @@ def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "
 
 def test_limits_of_port_and_bus_cut_what_comes_in() -> None:
     router = replace(model(), nic=Nic(reta=512, port_mpps=1.0))
-    assert forward(router, [StreamLoad(0, 4e6, 64, (StreamPart(0, 1, 1.0),))]).fates[0].missed == pytest.approx(0.75)
+    assert forward(router, one_queue(4e6)).fates[0].missed == pytest.approx(0.75)
     router = replace(model(), nic=Nic(reta=512, bus_gbps=1.024))
     fates = forward(router, [StreamLoad(port, 2e6, 64, (StreamPart(0, 1 - port, 1.0),)) for port in (0, 1)]).fates
     assert [fate.missed for fate in fates] == pytest.approx([0.5, 0.5])
@@ -93,25 +93,23 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
 CASES = [model(), model("linux"), model("cx5_dpdk", None, "gowin_n305"), model("igb_generic", None, "freebsd_apu2")]
 
 
+LINE_RATE = 10e9 / 672
+
+
+def one_queue(pps: float) -> list[StreamLoad]:
+    return [StreamLoad(0, pps, 64, (StreamPart(0, 1, 1.0),))]
+
+
 def offered(router: RouterModel, pps: float) -> tuple[Forwarding, Delay]:
     """One queue after a long time at *pps*: its ring is full where frames are lost."""
-    loads = [StreamLoad(0, pps, 64, (StreamPart(0, 1, 1.0),))]
+    loads = one_queue(pps)
     found = forward(router, loads)
     return found, delay_of(router, found, loads, 0, {(0, 0): router.ring} if found.loss else {})
 
 
-def capacity(router: RouterModel) -> float:
-    """Frames/s of one queue that are forwarded without loss."""
-    low, high = 0.0, router.speeds[0] / 672
-    while high - low > 1:
-        middle = (low + high) / 2
-        low, high = (middle, high) if offered(router, middle)[0].loss == 0 else (low, middle)
-    return low
-
-
 @pytest.mark.parametrize("router", CASES)
 def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel) -> None:
-    top = capacity(router)
+    top = lossless_share(router, lambda share: one_queue(share * LINE_RATE)) * LINE_RATE
     rows = [offered(router, share * top) for share in (0.01, 0.3, 0.6, 0.9, 0.97, 0.99, 1.05)]
     assert [found.loss > 0 for found, _ in rows] == [False] * 6 + [True]
     means = [delay.least + delay.wait for _, delay in rows]
@@ -216,24 +214,6 @@ def test_only_cards_that_look_behind_labels_spread_them() -> None:
 
     assert queues("inner") == {part.queue for part in parts_of(router, plain, lambda flow: 1)} == {0, 1, 2}
     assert queues("none") == {0}
-
-
-def test_tags_and_ipv6_cost_what_the_file_says() -> None:
-    router = router_model(read_platform(PROJECT.platforms, "freebsd_hp_dl360p"), "cxgbe_tuned")
-    cost = router.software.cost
-    found = {
-        words: header_cycles(router, flow_of(traffic(words, 1.0)[0].frame))
-        for words in ("64b", "64b vlan", "64b qinq", "66b ipv6", "64b mpls")
-    }
-    assert found == pytest.approx(
-        {
-            "64b": 0,
-            "64b vlan": cost.layer,
-            "64b qinq": 2 * cost.layer,
-            "66b ipv6": cost.ipv6 * cost.packet,
-            "64b mpls": 0,
-        }
-    )
 
 
 # source, port, destination, port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.errors import ConfigError
-from lineproof.platforms import Platform, read_platform
+from lineproof.platforms import read_platform
 from lineproof.simulation.habits import LossBursts, Noise, WarmUp
-from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import RINGS, Scalar, router_model
 from support.model_bench import PROJECT, HandClock, configuration, configured_model, traffic
@@ -73,34 +71,18 @@ def test_a_cold_router_is_slower_until_it_is_warm() -> None:
 RING = RINGS["vpp"]
 
 
-def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float) -> PortCounters:
-    """Return what port 1 has after port 0 sent one flow; 1 s later."""
-    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
-    clock.time += seconds + 1.0
-    return backend.counters(1)
-
-
 def capacity() -> float:
     """Frames/s of one flow that are forwarded for ever."""
-    backend, clock = configured_model()
-    before = received(backend, clock, 14e6, 1.0).ipackets
-    return float(received(backend, clock, 14e6, 2.0).ipackets - before - RING) / 2
+    sent, lost = trial(*configured_model(), 14e6, 2.0)
+    return (sent - lost - RING) / 2
 
 
 def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
     backend, clock = configured_model()
     top = capacity()
     # a millionth more: a ring is full after minutes
-    pps, seconds = top * (1 + 1e-6), 60.0
-    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
-    clock.time += seconds + 1
-    assert backend.counters(1).ipackets == backend.counters(0).opackets
-    over = top * (1 + 1e-4)
-    lost = backend.counters(0).opackets - backend.counters(1).ipackets
-    backend.start({0: traffic("64b 1-flow", over)}, 100.0)
-    clock.time += 101
-    lost = backend.counters(0).opackets - backend.counters(1).ipackets
-    assert lost == pytest.approx((over - top) * 100 - RING, abs=100)
+    assert trial(backend, clock, top * (1 + 1e-6), 60.0)[1] == 0
+    assert trial(backend, clock, top * (1 + 1e-4), 100.0)[1] == pytest.approx(top * 1e-2 - RING, abs=100)
 
 
 def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> None:
@@ -144,11 +126,6 @@ def test_counts_do_not_depend_on_when_and_how_often_they_are_read(pps: float, no
 # -- what a study's `configured` costs the modelled router: firewalls, states, locks, queues, threads
 
 
-@cache
-def box(name: str) -> Platform:
-    return read_platform(PROJECT.platforms, name)
-
-
 @pytest.mark.parametrize(
     ("configured", "says"),
     [
@@ -159,6 +136,7 @@ def box(name: str) -> Platform:
     ],
 )
 def test_what_the_model_does_not_know_is_refused(configured: Mapping[str, Scalar], says: str) -> None:
+    box = read_platform(PROJECT.platforms, "freebsd_apu2")
     with pytest.raises(ConfigError) as caught:
-        router_model(box("freebsd_apu2"), "igb_tuned", configured=configured)
+        router_model(box, "igb_tuned", configured=configured)
     assert says in str(caught.value)

@@ -18,7 +18,7 @@ from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
-from support.model_bench import address, configured_model
+from support.model_bench import configured_model, traffic
 from support.server_support import MACS, PEERS, Client, stream
 
 OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
@@ -120,20 +120,8 @@ def test_any_filter_is_refused_or_works(text: str, frame: bytes) -> None:
 PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "model")
 
 
-def frame(size: int = 60) -> bytes:
-    head = bytes(12) + b"\x08\x00" + bytes.fromhex("4500") + (size - 14).to_bytes(2, "big")
-    return (head + bytes.fromhex("0000000040110000") + address("16.0.0.1") + address("48.0.0.1")).ljust(size, b"\0")
-
-
 def parsed(number: int = 1, **more: Any) -> ServerStream:
-    return parse_stream(number, Params(stream(frame=frame(), **more)), PORT)
-
-
-def started(streams: list[ServerStream], duration: float | None = None) -> Any:
-    backend, clock = configured_model()
-    legs = segments_of(streams, 1.0, duration)
-    backend.start({0: tuple(row for leg in legs for row in traffic_of(leg, MACS[0], PEERS[0]))}, duration)
-    return backend, clock
+    return parse_stream(number, Params(stream(frame=traffic("64b 1-flow", 1.0)[0].frame, **more)), PORT)
 
 
 def latency_traffic() -> StreamTraffic:
@@ -142,7 +130,9 @@ def latency_traffic() -> StreamTraffic:
 
 
 def test_a_pause_before_a_burst_keeps_its_wait() -> None:
-    backend, clock = started([parsed(isg=500_000.0, pps=1000)], duration=1.0)
+    backend, clock = configured_model()
+    (leg,) = segments_of([parsed(isg=500_000.0, pps=1000)], 1.0, 1.0)
+    backend.start({0: traffic_of(leg, MACS[0], PEERS[0])}, 1.0)
     clock.time += 0.4
     backend.pause(0)
     clock.time += 10

@@ -17,7 +17,7 @@ from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from lineproof_bench.wire.frames import WireStream
-from support.server_support import MACS, PEERS, stream
+from support.server_support import MACS, PEERS, counter, rate, stream, write
 
 PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "fake")
 SPEED = 10e9
@@ -31,23 +31,14 @@ def vm(*instructions: dict[str, Any]) -> dict[str, Any]:
     return {"vm": {"instructions": list(instructions)}}
 
 
-def variable(**more: Any) -> dict[str, Any]:
-    found = {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "init_value": 5, "min_value": 5, "max_value": 9}
-    return found | {"step": 1} | more
-
-
-def write(**more: Any) -> dict[str, Any]:
-    return {"type": "write_flow_var", "name": "a", "pkt_offset": 30, "add_value": 0, "is_big_endian": True} | more
+VARIABLE = counter(5, 9, size=2)
+TRIM = {"type": "trim_pkt_size", "name": "a"}
 
 
 def refusal(**more: Any) -> str:
     with pytest.raises(RpcError) as caught:
         parsed(**more)
     return str(caught.value)
-
-
-def rate(kind: str, value: float) -> dict[str, Any]:
-    return {"mode": {"type": "continuous", "rate": {"type": kind, "value": value}}}
 
 
 def test_short_frames_are_padded_as_trex_does() -> None:
@@ -57,10 +48,10 @@ def test_short_frames_are_padded_as_trex_does() -> None:
 
 
 def test_rates_in_every_unit_are_the_same() -> None:
-    assert parsed(**rate("pps", 1000)).pps == 1000
-    assert parsed(**rate("bps_L1", 1000 * l1_bits(64))).pps == pytest.approx(1000)
-    assert parsed(**rate("bps_L2", 1000 * l2_bits(64))).pps == pytest.approx(1000)
-    assert parsed(**rate("percentage", 100)).pps == pytest.approx(SPEED / 672)
+    assert parsed(mode=rate("pps", 1000)).pps == 1000
+    assert parsed(mode=rate("bps_L1", 1000 * l1_bits(64))).pps == pytest.approx(1000)
+    assert parsed(mode=rate("bps_L2", 1000 * l2_bits(64))).pps == pytest.approx(1000)
+    assert parsed(mode=rate("percentage", 100)).pps == pytest.approx(SPEED / 672)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +69,7 @@ def test_macs_come_from_the_port_unless_the_flags_say_packet(flags: int, source:
 
 
 def test_field_engine_is_resolved() -> None:
-    found = parsed(**vm(variable(), write(add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
+    found = parsed(**vm(VARIABLE, write(30, add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
     (only,) = found.program.variables
     assert (only.offset, only.size, only.minimum, only.maximum, only.initial, only.step) == (30, 2, 15, 19, 15, 1)
     assert found.program.fix_ipv4_checksum == 14
@@ -87,9 +78,8 @@ def test_field_engine_is_resolved() -> None:
 @given(st.integers(0, 250), st.integers(0, 250), st.integers(1, 255), st.sampled_from(["inc", "dec"]))
 def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step: int, operation: str) -> None:
     high = min(255, low + more)
-    given_ = variable(size=1, op=operation, init_value=low, min_value=low, max_value=high, step=step)
     try:
-        (found,) = parsed(**vm(given_, write())).program.variables
+        (found,) = parsed(**vm(counter(low, high, operation, 1, step=step), write(30))).program.variables
     except RpcError as error:
         assert "not a multiple" in str(error)
         return
@@ -103,17 +93,17 @@ def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step:
     [
         ([{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 40}], "fix_checksum_icmpv6"),
         ([{"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 3}], "l4_type 3"),
-        ([variable(max_value=70, min_value=61, init_value=61), {"type": "trim_pkt_size", "name": "a"}], "61 to 70"),
-        ([write()], "declares"),
-        ([variable(), write(pkt_offset=59)], "beyond"),
-        ([variable(size=3)], "size 3"),
-        ([variable(init_value=4)], "init_value"),
-        ([variable(max_value=70000)], "max_value"),
-        ([variable(value_list=[1, 70000])], "value_list"),
-        ([variable(next_var="b"), variable(name="c")], "expected that one"),
-        ([variable(next_var="b")], "next_var"),
-        ([variable(), write(is_big_endian=False)], "little-endian"),
-        ([variable(op="random"), write(), write(pkt_offset=40)], "twice"),
+        ([counter(61, 70, size=2), TRIM], "61 to 70"),
+        ([write(30)], "declares"),
+        ([VARIABLE, write(59)], "beyond"),
+        ([counter(5, 9, size=3)], "size 3"),
+        ([VARIABLE | {"init_value": 4}], "init_value"),
+        ([counter(5, 70000, size=2)], "max_value"),
+        ([VARIABLE | {"value_list": [1, 70000]}], "value_list"),
+        ([VARIABLE | {"next_var": "b"}, counter(5, 9, name="c")], "expected that one"),
+        ([VARIABLE | {"next_var": "b"}], "next_var"),
+        ([VARIABLE, write(30, is_big_endian=False)], "little-endian"),
+        ([VARIABLE | {"op": "random"}, write(30), write(40)], "twice"),
         ([{"type": "fix_checksum_ipv4", "pkt_offset": 50}], "offset 50"),
     ],
 )
@@ -127,7 +117,7 @@ def test_what_the_field_engine_cannot_do_is_refused_in_a_sentence(instructions: 
         ({"next_stream_id": 2}, "cannot point"),
         ({"kind": "other"}, "bad stream type"),
         ({"packet": {"binary": "§", "meta": ""}}, "base64"),
-        ({"mode": rate("pps", 10)["mode"] | {"type": "single_burst", "total_pkts": 0}}, "total_pkts"),
+        ({"mode": rate("pps", 10) | {"type": "single_burst", "total_pkts": 0}}, "total_pkts"),
         ({"flow_stats": {"enabled": True, "stream_id": 5, "rule_type": "tpg"}}, "tpg"),
         *((more, "not on this server") for more in ({"flags": 8}, {"enabled": False}, {"action_count": 2})),
         *(({"frame": b"x" * length}, f"Bad packet size provided: {length}") for length in (13, 9239)),
@@ -242,17 +232,9 @@ def program(*instructions: dict[str, Any]) -> dict[str, Any]:
     return vm(*instructions) | {"frame": b"\xaa" * 200}
 
 
-def counter(name: str = "a", size: int = 2, low: int = 70, high: int = 79, **more: Any) -> dict[str, Any]:
-    return variable(name=name, size=size, init_value=low, min_value=low, max_value=high) | more
-
-
-def written(name: str = "a", offset: int = 30, add: int = 0) -> dict[str, Any]:
-    return write(name=name, pkt_offset=offset, add_value=add)
-
-
 @pytest.mark.parametrize("operation", ["inc", "random"])
 def test_lengths_and_what_is_written_of_them_agree(operation: str) -> None:
-    trimmed = parsed(**program(counter(op=operation), {"type": "trim_pkt_size", "name": "a"}, written(add=-14)))
+    trimmed = parsed(**program(counter(70, 79, operation, 2), TRIM, write(30, add_value=-14)))
     assert trimmed.mean_size == pytest.approx(74.5 + 4)
     (leg,) = segments_of([trimmed], 1.0, None)
     pieces = traffic_of(leg, *MACS)
@@ -264,13 +246,8 @@ def test_lengths_and_what_is_written_of_them_agree(operation: str) -> None:
 
 
 def test_other_variables_go_on_through_all_lengths() -> None:
-    given_ = program(
-        counter(high=71),
-        {"type": "trim_pkt_size", "name": "a"},
-        counter("b", 1, 0, 9, op="dec", init_value=9),
-        written("b", 40),
-    )
-    (leg,) = segments_of([parsed(**given_)], 1.0, None)
+    varied = program(counter(70, 71, size=2), TRIM, counter(0, 9, "dec", 1, "b", init_value=9), write(40, "b"))
+    (leg,) = segments_of([parsed(**varied)], 1.0, None)
     first, second = traffic_of(leg, *MACS)
     seen = [frame_of(piece, number)[40] for number in range(3) for piece in (first, second)]
     assert seen == [9, 8, 7, 6, 5, 4]
@@ -285,18 +262,18 @@ MASKED = {"type": "write_mask_flow_var", "name": "a", "pkt_offset": 30, "pkt_cas
     [
         # every address, then the next port
         (
-            [FLOWS | {"limit_flows": 3, "flags": 0}, written("t.ip", 30), written("t.port", 40)],
+            [FLOWS | {"limit_flows": 3, "flags": 0}, write(30, "t.ip"), write(40, "t.port")],
             (33, 41),
             [(1, 8), (2, 8), (1, 9), (1, 8), (2, 8)],
         ),
         # a dependent variable moves on when the first wraps
         (
-            [counter("a", 1, 0, 1, next_var="b"), counter("b", 1, 0, 3), written("a", 30), written("b", 31)],
+            [counter(0, 1, size=1, next_var="b"), counter(0, 3, size=1, name="b"), write(30), write(31, "b")],
             (30, 31),
             [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)],
         ),
         (
-            [counter(size=1, value_list=[1, 2, 5]), MASKED | {"add_value": 1, "is_big_endian": True}],
+            [counter(70, 79, size=1, value_list=[1, 2, 5]), MASKED | {"add_value": 1, "is_big_endian": True}],
             (30,),
             [(0x2A,), (0x3A,), (0x6A,), (0x2A,)],
         ),

@@ -29,7 +29,6 @@ from lineproof_bench.server.service import ServerMethods
 from support.catalogue import CATALOGUE
 from support.patience import wait_until
 from support.server_support import PEERS, Client, FakeBackend, serving
-from support.trex_profile_support import CLIENTS
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 OWN, GATEWAYS = ("100.65.1.2", "100.65.2.2"), ("100.65.1.1", "100.65.2.1")
@@ -87,7 +86,6 @@ def assert_nothing_is_left(client: Client) -> None:
         assert not found["service"] and not found["rx_info"]["queue"]["is_active"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_unknown_gateways_are_asked_before_sending(client: str) -> None:
     with served(UNKNOWN) as (server, observer):
         before = status(observer, 0)["attr"]["layer_cfg"]
@@ -102,7 +100,6 @@ def test_unknown_gateways_are_asked_before_sending(client: str) -> None:
             assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_two_silent_gateways_are_asked_together_and_named(client: str) -> None:
     """TRex's own ``resolve`` takes 3 s a try, port by port: 36 s for six tries and two ports."""
     with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
@@ -122,18 +119,14 @@ def test_two_silent_gateways_are_asked_together_and_named(client: str) -> None:
         assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_port_whose_gateway_answers_keeps_it_beside_a_silent_one(client: str) -> None:
     with served(UNKNOWN, *silent(1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
-        with pytest.raises(
-            TestbedError, match=r"ARP requests for 100\.65\.2\.1 \(asked by 100\.65\.2\.2 on port 1; [^)]*\),"
-        ):
+        with pytest.raises(TestbedError, match=r"for 100\.65\.2\.1 \(asked by 100\.65\.2\.2 on port 1; [^)]*\),"):
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
         assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
         assert_nothing_is_left(observer)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("how", ["stopped", "terminated", "input ends", "killed"])
 def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client: str, how: str) -> None:
     with served(*silent(0, 1)) as (server, observer):
@@ -166,7 +159,6 @@ def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client
         assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_what_a_killed_client_left_does_not_keep_the_next_one_out(client: str, runtime: Path) -> None:
     with served() as (server, observer):
         observer.acquire(0)
@@ -183,7 +175,6 @@ def test_what_a_killed_client_left_does_not_keep_the_next_one_out(client: str, r
             assert not status(observer, 0)["service"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("address", [ROUTER6, "link-local"])
 def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: str) -> None:
     if address == "link-local":
@@ -197,7 +188,6 @@ def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: 
             assert_nothing_is_left(observer)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_silent_ipv6_next_hop_is_named(client: str) -> None:
     with served() as (server, observer):
         hops = {0: NextHop(OWN[0], "2001:db8:1::99", explicit=True)}
@@ -209,7 +199,6 @@ def test_a_silent_ipv6_next_hop_is_named(client: str) -> None:
         assert_nothing_is_left(observer)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_server_without_any_destination_asks_what_the_testbed_file_names(client: str) -> None:
     with served() as (server, observer):
         configured(observer, "set_l2", dst_mac="00:00:00:00:00:00")
@@ -220,7 +209,6 @@ def test_a_server_without_any_destination_asks_what_the_testbed_file_names(clien
             assert generator.ports[0].destination == PEERS[0]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
     """Without a router each frame goes to the other port's own MAC address, whatever the server is configured for."""
     with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
@@ -236,7 +224,6 @@ def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
         assert not status(observer, 0)["service"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("wanted", [True, False])
 def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wanted: bool) -> None:
     with served(Habit(kind="promiscuous off at acquire")) as (server, observer):
@@ -248,7 +235,6 @@ def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wante
         assert not status(observer, 0)["attr"]["promiscuous"]["enabled"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with served() as (server, observer):
         monkeypatch.setattr(ServerMethods, "_set_promiscuous", lambda *_: _refuse())

@@ -267,27 +267,13 @@ def test_probe_frames_are_part_of_the_figures():
         (report({60: 1.0}), "counts 640 bits per frame of '64b' at port 0 on L1, and they are 672"),
         (report({64: 1.0}, bps_l1=512.0), "counts 512 bits per frame of '64b' at port 0 on L1, and they are 672"),
         (report({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
-        (
-            report({64: 1.0}, line_util=100 * 672 / 40e9),
-            "for the line of port 0, and says that the port runs at 10; fix 'port_speed' (Mbit/s) in trex_cfg.yaml",
-        ),
+        (report({64: 1.0}, line_util=100 * 672 / 40e9), "the port runs at 10; fix 'port_speed' (Mbit/s)"),
     ],
 )
 def test_different_figures_are_reported(rates: dict[str, dict[str, Any]], message: str):
     with pytest.raises(TestbedError) as caught:
         check_layers(CATALOGUE.profile(["64b"]), rates, None)
     assert message in str(caught.value)
-
-
-def test_recorded_answers_have_these_names_and_arithmetic():
-    checked = [call["result"] for call in recorded("validate")]
-    assert checked
-    for answer in checked:
-        for event in answer["graph"]["events"]:
-            assert event["diff_bps_l1"] - event["diff_bps_l2"] == pytest.approx(8 * 20 * event["diff_pps"])
-        rate = answer["rate"]
-        assert rate["max_bps_l1"] - rate["max_bps_l2"] == pytest.approx(160 * rate["max_pps"])
-        assert 100 * rate["max_bps_l1"] / rate["max_line_util"] == pytest.approx(10e9, rel=2e-4)
 
 
 def test_line_use_is_that_of_the_busiest_port():
@@ -332,12 +318,6 @@ def counts(sent: int, received: int, back_sent: int = 0, back_received: int = 0)
     return {"0": {"opackets": sent, "ipackets": back_received}, "1": {"opackets": back_sent, "ipackets": received}}
 
 
-@pytest.mark.parametrize("sent", [99, 100])
-def test_no_wait_if_no_frame_is_missing(sent: int) -> None:
-    assert wait(lambda _: counts(sent, sent), [AHEAD])[1] == 0
-    assert wait(lambda _: counts(sent, sent, 100, 103), [AHEAD, BACK])[1] == 0
-
-
 def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
     assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[1] < 0.2
     # lagging counters
@@ -348,6 +328,10 @@ def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
 @pytest.mark.parametrize(
     ("count", "terms", "seconds"),
     [
+        # none is missing
+        (lambda now: counts(99, 99), {}, 0),
+        (lambda now: counts(100, 100), {}, 0),
+        (lambda now: counts(99, 99, 100, 103), {"directions": [AHEAD, BACK]}, 0),
         # no frame has come for a while
         (lambda now: counts(100, 99), {}, 1.6),
         # frames come, at most for the whole drain

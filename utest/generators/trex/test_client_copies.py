@@ -20,6 +20,8 @@ from lineproof_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import HostileServer, OpenHouse
 from support.server_support import FakeBackend, serving
 
+pytestmark = pytest.mark.slow
+
 SERVER = ServerFacts("127.0.0.1:4501", False, (5, 1), "v3.08")
 INSIDE = "automation/trex_control_plane/interactive"
 SOURCE = "        api_ver = {'name': 'STL', 'major': 5, 'minor': 1}\n"
@@ -79,7 +81,6 @@ def names(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
 def test_the_client_is_copied_once_without_unneeded_files(host: Host) -> None:
     found = fetcher(host.login(), "/opt/trex/v3.08")(SERVER)
     assert names(found) == {"trex/__init__.py", "trex/stl/trex_stl_client.py", "trex/stl/api.py", "trex_stl_lib/api.py"}
@@ -88,7 +89,6 @@ def test_the_client_is_copied_once_without_unneeded_files(host: Host) -> None:
     assert [path.name for path in copies.copies_folder().iterdir()] == [found.name]
 
 
-@pytest.mark.slow
 def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> None:
     (root / "srv").mkdir()
     (root / "opt/trex/v3.08").rename(root / "srv/a trex")
@@ -102,7 +102,6 @@ def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> No
         fetcher(host.login(), "/elsewhere")(ServerFacts("x", False, None, "v3.09"))
 
 
-@pytest.mark.slow
 def test_nothing_is_copied_without_a_host_and_its_key(host: Host) -> None:
     with pytest.raises(TestbedError, match=r"TRex server's host at 127\.0\.0\.1:1: Connection refused; check"):
         fetcher(Login("127.0.0.1", 1, "admin", host.key, host.known))(SERVER)
@@ -112,7 +111,6 @@ def test_nothing_is_copied_without_a_host_and_its_key(host: Host) -> None:
     assert host.logins == 0 and not copies.copies_folder().exists()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
 def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
     with contextlib.closing(Host(tmp_path, tmp_path)) as host, serving(FakeBackend()) as server:

@@ -20,7 +20,6 @@ from lineproof.generators.trex.client.messages import ServerEvents, peak_load, p
 from lineproof.generators.trex.client.pipe import Pipe
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client_choice import choose_client, handshake_error
-from lineproof.generators.trex.client_process import ClientProcess
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
 from support.hostile_trex import HostileServer, hostile_trex, refusing, result
@@ -52,9 +51,7 @@ def test_a_newer_server_is_named_with_the_client_it_needs(server: HostileServer)
     facts = ask_server("127.0.0.1", server.rpc_port)
     assert (facts.takes_pypi, facts.api, facts.version) == (False, (5, 1), "v3.08")
     for client in ("", "pypi"):
-        with pytest.raises(
-            TestbedError, match=r"server v3\.08 at .* speaks STL API 5\.1 and.*0\.3 .*core API 4\.1.*'ssh:"
-        ) as e:
+        with pytest.raises(TestbedError, match=r"v3\.08 at .* STL API 5\.1 and.*0\.3 .*core API 4\.1.*'ssh:") as e:
             choose_client(facts, client, environment={})
         assert "\n" not in str(e.value)
 
@@ -65,12 +62,6 @@ def test_a_server_in_another_mode_is_not_a_newer_one(server: HostileServer) -> N
     server.instead = {"api_sync": refusing(text), "get_version": result('{"version": "v3.08", "mode": "ASTF"}')}
     with pytest.raises(TestbedError, match=r"v3\.08 at .* mode ASTF, not in stateless.*--stl"):
         ask_server("127.0.0.1", server.rpc_port)
-
-
-@pytest.mark.slow
-def test_a_server_of_the_pypi_api_is_accepted(server: HostileServer) -> None:
-    facts = ask_server("127.0.0.1", server.rpc_port)
-    assert facts.takes_pypi and choose_client(facts, "") is None
 
 
 @pytest.mark.slow
@@ -186,26 +177,6 @@ def test_streams_are_split_among_all_cores_of_a_pair_or_each_port_has_its_own(
     assert [library.core_mask(port, sending) for port in sending] == masks
 
 
-@pytest.mark.slow
-def test_the_client_refuses_traffic_without_a_connection_and_ends_when_closed() -> None:
-    process = ClientProcess()
-    try:
-        with pytest.raises(TestbedError, match="not connected"):
-            process.call("trial", 30, {"rates": {}, "directions": [], "duration": 1})
-    finally:
-        process.close()
-    assert not process.alive
-
-
-@pytest.mark.slow
-def test_a_killed_client_is_an_error() -> None:
-    process = ClientProcess()
-    process.kill()
-    with pytest.raises(TestbedError, match="the TRex client's process ended"):
-        process.call("ports", 5)
-    process.close()
-
-
 # -- which client ------------------------------------------------------------------------------------------------------
 
 NEWER = ServerFacts("192.0.2.1:4501", False, (5, 1), "v3.08")
@@ -232,14 +203,8 @@ def test_a_client_folder_must_fit_the_server(tmp_path: Path) -> None:
 
 def test_a_refused_handshake_names_server_client_and_fix(tmp_path: Path) -> None:
     home = shipped(tmp_path / "v3.08", 5, 1)
-    text = str(
-        handshake_error(
-            ServerFacts("x:1", True, version="v2.87"), home, "Version mismatch: your client version is too new"
-        )
-    )
-    assert re.search(
-        r"server v2\.87 at x:1 takes .*0\.3, but refuses the client in '.*' \(API 5\.1\): V.*from server'", text
-    )
+    text = str(handshake_error(ServerFacts("x:1", True, version="v2.87"), home, "Version mismatch"))
+    assert re.search(r"v2\.87 at x:1 takes .*0\.3, but refuses .* \(API 5\.1\): V.*from server'", text)
 
 
 def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ from support.hostile_trex import (
     slow,
 )
 
+pytestmark = pytest.mark.slow
+
 REQUEST = [{"id": 1}]
 
 
@@ -63,7 +65,6 @@ def test_a_bad_answer_takes_little_time_and_memory(name: str) -> None:
     assert psutil.Process().memory_info().rss < before + LARGEST_ANSWER + (16 << 20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_BYTES)
 def test_the_handshake_names_the_address(name: str) -> None:
     with hostile_trex() as server:
@@ -73,7 +74,6 @@ def test_the_handshake_names_the_address(name: str) -> None:
     assert "is not a TRex server" in sentence(caught.value, f"127.0.0.1:{server.rpc_port}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", ["x" * 100_000, "a\x1b[31m\nb\0\u202e", "server: '" + "9" * 5000 + ".1'"])
 def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
     with hostile_trex() as server:
@@ -83,7 +83,6 @@ def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
     assert len(found.refusal) <= 500 and len(found.version) <= 60 and (found.refusal + found.version).isprintable()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("serve", [endless, slow, endless_line])
 def test_an_answer_that_does_not_end_has_a_limit(serve: Callable[..., None]) -> None:
     before, began = psutil.Process().memory_info().rss, time.monotonic()
@@ -126,7 +125,6 @@ def trial(generator: TrexGenerator, hostile: HostileServer) -> str:
     return said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_BYTES)
 def test_a_trial_names_the_server_that_answers_nonsense(
     opened: TrexGenerator, hostile: HostileServer, name: str
@@ -135,7 +133,6 @@ def test_a_trial_names_the_server_that_answers_nonsense(
     assert "not a TRex server's" in trial(opened, hostile)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_VALUES)
 @pytest.mark.parametrize("method", ["get_port_status", "get_utilization"])
 def test_a_trial_names_the_server_whose_values_are_none(
@@ -145,7 +142,6 @@ def test_a_trial_names_the_server_whose_values_are_none(
     trial(opened, hostile)
 
 
-@pytest.mark.slow
 def test_bad_published_messages_change_no_trial(opened: TrexGenerator, hostile: HostileServer) -> None:
     answers = [answer(REQUEST) for answer in BAD_BYTES.values()]
     events = [
@@ -167,7 +163,6 @@ def test_bad_published_messages_change_no_trial(opened: TrexGenerator, hostile: 
         hostile.published = []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", ["-1", "0.5", '"5"', "null", "[]", "1e300", "18446744073709551616", "true"])
 def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: HostileServer, value: str) -> None:
     text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
@@ -182,7 +177,6 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, timeout=60)
 
 
-@pytest.mark.slow
 def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
     """In a process of its own: what is received counts against its limit."""
     code = (
@@ -201,7 +195,6 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
     assert ran.returncode != 0 and b"Resource temporarily unavailable" in ran.stderr, "ZeroMQ broke the connection"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -230,7 +223,6 @@ def test_a_client_process_that_writes_anything_is_ended(
     child.close()
 
 
-@pytest.mark.slow
 def test_the_sockets_of_the_libraries_are_bounded() -> None:
     code = (
         "from lineproof.generators.trex.client import pypi\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from lineproof.generators.trex.driver import TrexGenerator
 from support import real_trex, robot_run
 from support.server_support import FakeBackend
 from support.simulated_session import started
-from support.trex_profile_support import CLIENTS, Own, ours, project_with, sending
+from support.trex_profile_support import Own, ours, project_with
 
 pytestmark = pytest.mark.slow
 
@@ -48,18 +47,6 @@ return STLProfile.load_pcap("mine.pcap", ipg_usec=10.0, loop_count=0)"""
 LOADS = {CHAIN: (12_000, 6_000), ENDS: (6_000, 3_000), BURSTS: (3000, 2000)}
 
 
-@pytest.fixture
-def backend() -> FakeBackend:
-    return FakeBackend()
-
-
-@pytest.fixture(params=CLIENTS)
-def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[TrexGenerator]:
-    with sending(backend, str(request.param)) as generator:
-        yield generator
-
-
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(
     ("body", "sizes", "ends"),
     [
@@ -155,7 +142,6 @@ def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, body:
             }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
     tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,14 +19,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.latency import LatencyCount, Resolution, Statistic
-from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
-from lineproof.generators.base import Direction, Probe
-from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.probe_counts import HIGHEST, LARGEST, fine_histogram, probe_counts
 from lineproof_bench.server.flow_stats import fine
-from support.catalogue import CATALOGUE
-from support.made_testbeds import probe_group, router, verdict_on
+from support.made_testbeds import probe_group
 from support.paths import DATA
 
 SECONDS = 1.0
@@ -177,18 +173,6 @@ def test_the_sizes_of_a_direction_are_one_sample_and_a_direction_is_by_itself() 
     first, second = probe_counts([small, large, {**small, "tx_port": 1, "rx_port": 0}], SECONDS)
     assert bounds(first, "p80") == Bounds(20, 21) and bounds(first, "p95") == Bounds(49_984, 50_016)
     assert bounds(second, "p95") == Bounds(20, 21)
-
-
-@pytest.mark.parametrize(("held", "ruling"), [(594, Ruling.FAIL), (10_000, Ruling.PASS)])
-def test_a_router_that_holds_up_its_larger_frames_alone_fails(held: int, ruling: Ruling) -> None:
-    groups = []
-    for stream in profile_streams(CATALOGUE.profile(["imix"]), Direction(0, 1), Probe(1200.0)):
-        if stream.group is not None:
-            sent, usec = round(stream.pps), 50_000 if len(stream.frame) // 2 + 4 >= held else 20
-            groups.append(probe_group({}, sent, sent, hdrh=fine({usec: sent})))
-    (probes,) = probe_counts(groups, SECONDS)
-    found = verdict_on("imix unidirectional latency p90 ≤ 10 ms at 1 Mpps", router(probes=probes))
-    assert found.ruling is ruling, found.message
 
 
 def test_an_empty_fine_histogram_of_several_cores_is_not_taken_for_the_coarse_one() -> None:

@@ -5,55 +5,51 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
-from lineproof.errors import ConfigError
+from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from support.server_support import FakeBackend
-from support.trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours, sending
+from support.trex_profile_support import ARGPARSE, HEAD, HOME, LATENCY, NEEDED, Own, ours
 
 pytestmark = pytest.mark.slow
 
 
 # -- common styles -----------------------------------------------------------------------------------------------------
 
+BOTH = "{size: 128, both: true}"
 
-@pytest.mark.parametrize("client", CLIENTS)
+
 @pytest.mark.parametrize(
-    ("signature", "body"),
+    ("signature", "body", "tunables"),
     [
-        ("self, direction=0, **kwargs", "return [stream(kwargs.get('size', 64), direction)]"),
-        ("self, direction=0, size=64, **kwargs", "return stream(size, direction)"),
-        ("self, direction=0, port_id=0, size=64", "return [stream(size, port_id)]"),
-        ("self, tunables, **kwargs", ARGPARSE),
-        ("self, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "(")),
-        ("self, port_id, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "(")),
+        ("self, direction=0, **kwargs", "return [stream(kwargs.get('size', 64), direction)]", "{size: 128}"),
+        ("self, direction=0, size=64, **kwargs", "return stream(size, direction)", "{size: 128}"),
+        ("self, direction=0, port_id=0, size=64", "return [stream(size, port_id)]", "{size: 128}"),
+        ("self, tunables, **kwargs", ARGPARSE, "[--size, 128]"),
+        ("self, tunables, **kwargs", ARGPARSE, BOTH),
+        ("self, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "("), BOTH),
+        ("self, port_id, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "("), BOTH),
     ],
-    ids=["kwargs", "names", "no kwargs", "tunables", "direction, tunables", "port_id"],
+    ids=["kwargs", "names", "no kwargs", "arguments", "tunables", "direction, tunables", "port_id"],
 )
 def test_every_signature_of_get_streams_gets_direction_and_tunables(
-    own: Own, signature: str, body: str, client: str
+    own: Own, signature: str, body: str, tunables: str, client: str
 ) -> None:
-    tunables = "{size: 128, both: true}" if "tunables" in signature else "{size: 128}"
     found = own.profile(ours(body, signature), tunables, client)
     assert [(frame.size, frame.weight) for frame in found.frames] == [(128, 1.0)]
     assert found.has_own_addresses and not found.one_direction_reason and found.is_one_flow
     assert found.program is not None
     ahead, back = (direction[0].frame[26:34] for direction in found.program.directions)
     assert ahead == bytes([16, 0, 0, 1, 48, 0, 0, 1]) and back == ahead[4:] + ahead[:4]
-
-
-def test_tunables_may_be_command_line_arguments(own: Own) -> None:
-    assert own.profile(ours(ARGPARSE, "self, tunables, **kwargs"), "[--size, 256]").mean_size == 256
 
 
 NAMED = """\
@@ -69,7 +65,6 @@ return [stream(size, direction, STLTXCont(pps=pps), vm, isg=isg) for size, pps, 
 """
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("spelt", ["trex_stl_lib.api", "trex.stl.api"])
 def test_named_offsets_and_imports_of_both_clients_work(own: Own, client: str, spelt: str) -> None:
     mix = "MIX = [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]\n\n"
@@ -99,7 +94,6 @@ return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont())
 """
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_named_offsets_after_tags_and_tunnels(own: Own, client: str) -> None:
     found = own.profile(ours(LAYERS, head=HEAD + "from scapy.layers.vxlan import VXLAN\n\n"), client=client)
     assert found.program is not None
@@ -157,17 +151,6 @@ def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatc
 # -- sent --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def backend() -> FakeBackend:
-    return FakeBackend()
-
-
-@pytest.fixture(params=CLIENTS)
-def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[TrexGenerator]:
-    with sending(backend, str(request.param)) as generator:
-        yield generator
-
-
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 TWO = "MIX = [(64, 3, 0), (1518, 1, 0.1)]\n\n"
 
@@ -196,8 +179,6 @@ def test_the_load_is_shared_by_all_streams_in_their_ratio(
 def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
     own: Own, sender: TrexGenerator, backend: FakeBackend
 ) -> None:
-    from lineproof.errors import TestbedError
-
     found = own.profile(ours(LATENCY))
     assert found.program is not None and found.program.fixed_pps == 1000
     sender.prepare(found, (AHEAD,))
@@ -209,12 +190,8 @@ def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
 
 
 def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerator) -> None:
-    from lineproof.errors import TestbedError
-
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
-    with pytest.raises(
-        TestbedError, match="goes to the MAC address 02:00:00:00:09:09, and the generator's port 0 sends"
-    ):
+    with pytest.raises(TestbedError, match="02:00:00:00:09:09, and the generator's port 0 sends"):
         sender.prepare(own.profile(text), (AHEAD,))
     found = own.profile(text, more="mac_dst: port")
     sender.prepare(found, (AHEAD,))

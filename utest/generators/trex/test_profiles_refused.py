@@ -167,7 +167,6 @@ def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
         ("- {stream: {packet: {}, mode: {pps: 1}}}\n", "expected 'binary' or 'pcap'"),
         ("- {stream: {packet: {pcap: no.pcap}, mode: {pps: 1}}}\n", "no.pcap: cannot be read"),
         ("- {stream: {packet: {binary: x}, mode: {pps: 1, percentage: 2}}}\n", "expected one of pps, bps_L1"),
-        ("- {stream: {packet: {binary: x}, mode: {pps: 1}}}\n", "stream 1 is not a stream that TRex accepts"),
     ],
 )
 def test_wrong_data_files_are_reported(own: Own, text: str, says: str) -> None:
