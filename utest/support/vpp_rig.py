@@ -83,13 +83,13 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     with contextlib.ExitStack() as stack:
         topology = stack.enter_context(namespaces.build_topology(INTERFACES))
         _vpp(stack, folder, tag, topology, polling)
-        ssh = sshd.prepare(folder / "ssh", topology.router)
+        argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
-        start_process(stack, *ssh.argv)
+        start_process(stack, *argv)
         ports = start_server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
-        login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
+        login = {"port": ssh.port, "user": ssh.user, "key": ssh.key_path, "known_hosts": ssh.known_hosts_path}
         (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
         names = ", ".join(f"host-{name}" for name in INTERFACES)
         (testbeds.parent / "platforms" / "vpp-box.yaml").write_text(PLATFORM.format(interfaces=names))

@@ -15,7 +15,6 @@ and loses no frames in a queue.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,8 +151,6 @@ def _set_up(namespace: str, *interfaces: str) -> None:
 
 def reason_against() -> str | None:
     """Why the netns testbed cannot work here, with the remedy; None if it can. Leaves nothing behind."""
-    if not sys.platform.startswith("linux"):
-        return f"network namespaces exist on Linux only; this is {sys.platform}"
     if os.geteuid() != 0:
         return "making network namespaces needs root; run it with sudo"
     packages = {**PACKAGES, "sysctl": "procps", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}

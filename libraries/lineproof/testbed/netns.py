@@ -23,7 +23,7 @@ from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.network_namespace import kept_within
 from . import namespaces, sshd
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
@@ -105,11 +105,9 @@ def start_netns(
         )
     router = NO_ROUTER
     if not bypass:
-        ssh = sshd.prepare(belongings.folder / "ssh", topology.router)
-        log, argv = belongings.folder / "sshd.log", kept_within(topology.router, ssh.argv)
-        listens = partial(_connect, (ssh.host, ssh.port))
-        belongings.keep(TestbedProcess("sshd", argv, log, answers=listens))
-        router = RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts)
+        argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)
+        log, listens = belongings.folder / "sshd.log", partial(_connect, (router.host, router.port))
+        belongings.keep(TestbedProcess("sshd", kept_within(topology.router, argv), log, answers=listens))
     return TestbedFacts(
         generator=generator,
         router=router,

@@ -36,13 +36,13 @@ def start_simulated(
     ports are cabled to each other. ``setups``: what a study's commands make of the router.
     """
     folder, commands = belongings.folder, [setup.model_dump() for setup in setups]
-    client = make_key(folder / "client_key")
+    key = folder / "client_key"
     shells = {
         "software": platform.software[software].shell,
         "host": HOST,
         "port": 0,
         "user": USER,
-        "authorized_key": client.public,
+        "authorized_key": make_key(key),
         "sudo": True,
         "setups": commands,
     }
@@ -80,7 +80,7 @@ def start_simulated(
     if not bypass:
         known_hosts = folder / "known_hosts"
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
-        router = RouterEndpoint(HOST, ready["ssh_port"], USER, client.path, known_hosts, sudo=True)
+        router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
