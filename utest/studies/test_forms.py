@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,7 +30,7 @@ def found(tmp_path: Path) -> StudyResults:
         study, {"vpp": [33.0], "linux": [4.0]}, "ramp", curve=((10.0, 10.0), (50.0, 33.0), (97.0, 33.0))
     )
     values: dict[str, list[float | None]] = {"vpp": [33.6, 33.7, None, 33.5], "linux": [4.3, 9.0]}
-    return results_of(study, [*measurements(study, values), *ramps], run="20261123T120000Z-abcdef", planned=8)
+    return replace(results_of(study, [*measurements(study, values), *ramps], 8), run="20261123T120000Z-abcdef")
 
 
 def test_the_page_has_the_pictures(found: StudyResults) -> None:
