@@ -28,9 +28,6 @@ from ..system import children
 from ..system.identity import ELSEWHERE, runtime_folder
 from ..system.ssh_terminal import terminal_text
 
-LONGEST_LINE = 1 << 20
-"""Bytes of a line that are read."""
-
 POLL = 0.02
 """Seconds between two looks."""
 
@@ -107,7 +104,10 @@ class TestbedProcess:
             if answers is None:
                 self._hear(POLL)
                 if self._answers:
-                    return self._ready_facts(self._answers.pop(0))
+                    answer = self._answers.pop(0)
+                    if "error" in answer:
+                        raise TestbedError(answer["error"])
+                    return answer
             else:
                 try:
                     answers()
@@ -121,13 +121,6 @@ class TestbedProcess:
                 raise TestbedError(f"'{self.name}' ended with status {status} before it was ready{self._quoted_log()}")
             if time.monotonic() > until:
                 raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{problem}{self._quoted_log()}")
-
-    def _ready_facts(self, answer: dict[str, Any]) -> Mapping[str, Any]:
-        if "error" in answer:
-            raise TestbedError(str(answer["error"]))
-        if answer.pop("ready", None) is not True:
-            raise TestbedError(f"'{self.name}' wrote a line that is no ready line: {str(answer)[:200]}")
-        return answer
 
     def _quoted_log(self) -> str:
         if not (end := log_end(self._log)):
@@ -143,22 +136,18 @@ class TestbedProcess:
             if not received:
                 out.close()
             *lines, self._text = (self._text + received).split(b"\n")
-            self._text = self._text[:LONGEST_LINE]
             for line in lines:
                 self._note(line)
             seconds = 0.0
 
     def _note(self, line: bytes) -> None:
-        try:
-            data = parse_json(line, LONGEST_LINE, own=True)
-            if "ended" in data:
-                self._server_end, self._restart_due = f"the testbed's server '{data['ended']}' ended", data["again"]
-            elif "again" in data:
-                self._server_end, self._restart_due = f"{self._server_end}; it was started again", False
-            else:
-                self._answers.append(data)
-        except (ValueError, KeyError, TypeError):
-            self._answers.append({"error": f"'{self.name}' wrote a line that cannot be read: {line[:200]!r}"})
+        data = parse_json(line, own=True)
+        if "ended" in data:
+            self._server_end, self._restart_due = f"the testbed's server '{data['ended']}' ended", data["again"]
+        elif "again" in data:
+            self._server_end, self._restart_due = f"{self._server_end}; it was started again", False
+        else:
+            self._answers.append(data)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
