@@ -11,8 +11,7 @@ import pytest
 
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline
-from lineproof.studies.page import page
-from lineproof.studies.pictures import pictures_of
+from lineproof.studies.page import page, pictures_of
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST
 from support.study_builders import SMALL, measurements, study_of, text
