@@ -19,6 +19,7 @@ from pathlib import Path
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.settings import default_side
 from support import robot_run
 from support.patience import wait_until
 from support.simulated_session import started
@@ -126,8 +127,8 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
             "netns": topology.generator,
             "mac": cable.port_mac,
             "peer_mac": cable.router_mac,
-            "ipv4": cable.port_ipv4,
-            "peer_ipv4": cable.router_ipv4,
+            "ipv4": default_side(cable.index).peer,
+            "peer_ipv4": default_side(cable.index).address.partition("/")[0],
             "speed_bps": 10e9,
         }
         for cable in topology.cables
