@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_before_validator_function
 
@@ -24,6 +25,19 @@ from .files import read_text
 from .visible import shortened
 
 M = TypeVar("M", bound=BaseModel)
+
+
+def absolute_path(path: Path, info: ValidationInfo) -> Path:
+    """Return *path* as it starts at the folder of the file that is read; ``~`` is the user's home."""
+    try:
+        return Path(os.path.normpath(info.context["folder"].resolve() / path.expanduser())) if info.context else path
+    except RuntimeError:  # the home of a user who is not known here
+        return path
+
+
+FilePath = Annotated[Path, AfterValidator(absolute_path)]
+"""A path in a file."""
+
 Location = tuple[str, ...]
 """Where a value is in a file: keys, and indices of lists as text."""
 
@@ -284,7 +298,7 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context={"folder": path.parent})
     except ValidationError as error:
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")

@@ -56,8 +56,8 @@ def _serve(arguments: argparse.Namespace) -> None:
         habits = RouterHabits(link_delay=arguments.link_delay, link_poll=arguments.link_poll)
         testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed, "router_habits": habits})
     file = project.platforms / f"{arguments.platform}.yaml"
-    ports = {"rpc_port": arguments.rpc_port, "pub_port": arguments.pub_port}
-    with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, **ports) as bench:
+    ports = arguments.rpc_port, arguments.pub_port
+    with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, ports=ports) as bench:
         if arguments.cable:
             print(describe_cable(bench.facts), flush=True)
         else:

@@ -81,7 +81,7 @@ def said(card: str, link_bps: float = 10e9, calibrated: bool = False) -> list[Ch
 def test_a_source_is_in_the_details_alone(card: str) -> None:
     found = said(card)
     assert all("http" not in str(check) and len(str(check)) < 330 for check in found), max(map(str, found), key=len)
-    assert all("https://" in check.details for check in found[1:])
+    assert all("https://" in str(check.details) for check in found[1:])
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def a_study(words: str) -> Document:
         update=dict.fromkeys(("title", "about", "source"), words)
     )
     records = measurements(study, {"vpp": [33.5, 33.6], "linux": [4.3, None]}, reason=words)
-    found = results_of(study, records, run=words, testbed=words, planned=9, machine=words)
+    found = replace(results_of(study, records, planned=9), run=words, testbed=words, machine=words)
     return study_document(found, drawn(found))
 
 

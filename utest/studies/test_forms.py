@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,8 +11,7 @@ import pytest
 
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline
-from lineproof.studies.page import page
-from lineproof.studies.pictures import pictures_of
+from lineproof.studies.page import page, pictures_of
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST
 from support.study_builders import SMALL, measurements, study_of, text
@@ -29,7 +29,7 @@ def found(tmp_path: Path) -> StudyResults:
         study, {"vpp": [33.0], "linux": [4.0]}, "ramp", curve=((10.0, 10.0), (50.0, 33.0), (97.0, 33.0))
     )
     values: dict[str, list[float | None]] = {"vpp": [33.6, 33.7, None, 33.5], "linux": [4.3, 9.0]}
-    return results_of(study, [*measurements(study, values), *ramps], run="20261123T120000Z-abcdef", planned=8)
+    return replace(results_of(study, [*measurements(study, values), *ramps], 8), run="20261123T120000Z-abcdef")
 
 
 def test_the_page_has_the_pictures(found: StudyResults) -> None:

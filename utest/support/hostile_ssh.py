@@ -162,7 +162,8 @@ class HostileServer:
         self.port = 0
         self._server: Any = None
         self.start()
-        self.known, self.key = folder / "known_hosts", make_key(folder / f"key{self.port}").path
+        self.known, self.key = folder / "known_hosts", folder / f"key{self.port}"
+        make_key(self.key)
         write_known_hosts(self.known, "127.0.0.1", self.port, self.public)
 
     @property

@@ -130,10 +130,10 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
     """This machine's kernel as the router, in a namespace. *more*: lines of the testbed's file."""
     with contextlib.ExitStack() as stack:
         topology = stack.enter_context(namespaces.build_topology(("kr0", "kr1")))
-        ssh = sshd.prepare(folder / "ssh", topology.router)
-        server = start_process(stack, *ssh.argv)
+        argv, ssh = sshd.prepare(folder / "ssh", topology.router)
+        server = start_process(stack, *argv)
         ports = start_server(stack, topology)
-        login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
+        login = {"port": ssh.port, "user": ssh.user, "key": ssh.key_path, "known_hosts": ssh.known_hosts_path}
         _write(
             folder,
             TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], more=more, **login),

@@ -33,19 +33,19 @@ class TrexHost:
 @contextmanager
 def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
     """The machine behind an SSH server at 127.0.0.1, until the context ends."""
-    client = make_key(folder / "trex_client")
+    key = folder / "trex_client"
     shells = {
         "software": trex_host.KIND,
         "habits": list(habits),
         "host": "127.0.0.1",
         "port": 0,
         "user": USER,
-        "authorized_key": client.public,
+        "authorized_key": make_key(key),
         "sudo": True,
     }
     with bench_process({"shells": shells}) as (_, facts):
         known = folder / "trex_known_hosts"
         write_known_hosts(known, "127.0.0.1", facts["ssh_port"], facts["host_key"])
         yield TrexHost(
-            facts["ssh_port"], f"{{user: {USER}, port: {facts['ssh_port']}, key: {client.path}, known_hosts: {known}}}"
+            facts["ssh_port"], f"{{user: {USER}, port: {facts['ssh_port']}, key: {key}, known_hosts: {known}}}"
         )

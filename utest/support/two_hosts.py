@@ -80,16 +80,16 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
             )
             stack.callback(subprocess.run, ["ip", "netns", "del", names[-1]], check=False)
             ports.append({**where, "namespace": names[-1]})
-            server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)
+            argv, server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)
             log = stack.enter_context((folder / f"sshd{own.index}.log").open("wb"))
-            process = subprocess.Popen(server.argv, stdin=subprocess.DEVNULL, stderr=log)
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=log)
             stack.callback(process.wait, 5)
             stack.callback(process.terminate)
             sshd_login = {
                 "user": server.user,
                 "port": server.port,
-                "key": str(server.client_key),
-                "known_hosts": str(server.known_hosts),
+                "key": str(server.key_path),
+                "known_hosts": str(server.known_hosts_path),
             }
             remote.append({**where, "address": server.host, "ssh": sshd_login})
         yield TwoHosts(folder, (names[0], names[1]), ports, remote)

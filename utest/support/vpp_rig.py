@@ -19,6 +19,7 @@ from pathlib import Path
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.settings import default_side
 from support import robot_run
 from support.patience import wait_until
 from support.simulated_session import started
@@ -83,13 +84,13 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     with contextlib.ExitStack() as stack:
         topology = stack.enter_context(namespaces.build_topology(INTERFACES))
         _vpp(stack, folder, tag, topology, polling)
-        ssh = sshd.prepare(folder / "ssh", topology.router)
+        argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
-        start_process(stack, *ssh.argv)
+        start_process(stack, *argv)
         ports = start_server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
-        login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
+        login = {"port": ssh.port, "user": ssh.user, "key": ssh.key_path, "known_hosts": ssh.known_hosts_path}
         (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
         names = ", ".join(f"host-{name}" for name in INTERFACES)
         (testbeds.parent / "platforms" / "vpp-box.yaml").write_text(PLATFORM.format(interfaces=names))
@@ -126,8 +127,8 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
             "netns": topology.generator,
             "mac": cable.port_mac,
             "peer_mac": cable.router_mac,
-            "ipv4": cable.port_ipv4,
-            "peer_ipv4": cable.router_ipv4,
+            "ipv4": default_side(cable.index).peer,
+            "peer_ipv4": default_side(cable.index).address.partition("/")[0],
             "speed_bps": 10e9,
         }
         for cable in topology.cables

@@ -87,7 +87,8 @@ def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
     tmp_path: Path, short_limits: None, talk: hostile_ssh.Talk, reason: str
 ) -> None:
     with raw_server(talk) as port:
-        login = Login("127.0.0.1", port, "admin", make_key(tmp_path / "key").path, tmp_path / "known_hosts")
+        make_key(tmp_path / "key")
+        login = Login("127.0.0.1", port, "admin", tmp_path / "key", tmp_path / "known_hosts")
         began = time.monotonic()
         found = refusal(login)
         assert time.monotonic() - began < 20  # the limit, and a busy machine

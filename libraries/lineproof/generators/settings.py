@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ..config import Config
 from .abilities import Abilities
@@ -40,8 +38,3 @@ class GeneratorSettings(Config):
     def claimed(self) -> tuple[str, ...]:
         """Return what no two runs may use at once, in words; none: it sees to that itself."""
         return ()
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """The same with every path made *absolute*: those in a file start at its folder."""
-        del absolute
-        return self

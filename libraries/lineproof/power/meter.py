@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ..command_values import GroupPattern, JsonPath, json_value, pattern_value
-from ..config import Config
+from ..config import Config, FilePath
 from ..errors import TestbedError
 from ..system.local_command import Command, Variable, run_here
 from ..system.login import ENVIRONMENT, Secrets
@@ -219,7 +218,7 @@ class CsvMeterSettings(MeterSettings):
     """
 
     kind: Literal["csv"]
-    file: Path
+    file: FilePath
     column: Annotated[int, Field(ge=2, le=1000)] = 2
     covers: str = "what the external meter measures"
 
@@ -269,7 +268,7 @@ class CsvMeterSettings(MeterSettings):
 
     def _last_line(self) -> str:
         try:
-            with self.file.expanduser().open("rb") as file:
+            with self.file.open("rb") as file:
                 file.seek(max(0, file.seek(0, 2) - MOST_BYTES))
                 text = file.read(MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:

@@ -18,7 +18,7 @@ from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_identity, host_facts
 from ..evidence.resume import fingerprints
 from ..methods.budget import Budget, duration_text, sum_of_budgets
-from ..platforms import RouterSetup, Software, Tuning, named_file, read_platform
+from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
@@ -79,8 +79,8 @@ class PreparedStudy:
     def session_key(self, variant: str) -> tuple[object, ...]:
         """Variants with the same share a session, one after the other."""
         plan = self.plans[variant]
-        software = plan.software.model_dump_json(include={"tuning", "rx_queues"})
-        return plan.testbed.testbed, plan.platform.platform, plan.software_name, software, self._started(variant)
+        box = plan.platform.platform, plan.software_name, plan.software.rx_queues
+        return plan.testbed.testbed, *box, self._started(variant)
 
     def _started(self, variant: str) -> tuple[tuple[str, object], ...]:
         """Return what a simulated router has to be configured as from its start, because its commands do not tell.
@@ -244,27 +244,13 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str)
     other = f"--testbed {study.testbed}" if study.testbed not in (None, name) else "another testbed"
     instead = f"run the study on {other}"
     plan = Plan.read(project, study.platform_of(variant), own.software, name, goal, instead=instead)
-    software, settings = _tuned(plan.software, own.tuning), plan.testbed
+    software, settings = plan.software, plan.testbed
     if own.rx_queues is not None:
         software = software.model_copy(update={"rx_queues": own.rx_queues})
         if isinstance(settings, SimulatedSettings):
             settings = settings.model_copy(update={"rx_queues": own.rx_queues})
     goal_once = goal_of_measurement(plan.goal, study.seconds)
     return replace(plan, goal=goal_once, software=software, testbed=settings)
-
-
-def _tuned(software: Software, tuning: Tuning) -> Software:
-    """*software* with a variant's *tuning* over its own. Raises ConfigError where it takes none."""
-    if tuning == Tuning():
-        return software
-    before, own = software.tuning.model_dump(exclude_unset=True), tuning.model_dump(exclude_unset=True)
-    for key in ("sysctls", "offloads"):
-        if key in before and key in own:
-            own[key] = {**before[key], **own[key]}
-    try:
-        return Software.model_validate({**software.model_dump(), "tuning": {**before, **own}})
-    except ValueError as error:
-        raise ConfigError(str(error).split("Value error, ")[-1].split(" [type=")[0]) from None
 
 
 def check_study(project: Project, name: str) -> None:
@@ -288,8 +274,6 @@ def check_study(project: Project, name: str) -> None:
         software = softwares[own.software or next(iter(softwares))]
         if own.commands and software.shell == "none":
             raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
-        with _placed(path, "", *place, "tuning"):
-            _tuned(software, own.tuning)
         for row in study.rows_of(variant):
             here = f"row '{row}' of variant '{variant}': "
             with _placed(

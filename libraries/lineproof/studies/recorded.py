@@ -37,13 +37,17 @@ def read_results(folder: Path) -> StudyResults:
     """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
     run = read_run(folder)
     records, environment, study = run.measured, run.environment, _study_of(run)
-    planned = len(steps_of(study))
-    name, testbed, machine = environment.run, environment.testbed, _machine_words(environment.host)
-    found = results_of(study, records, run=name, folder=folder, testbed=testbed, planned=planned, machine=machine)
     carried = Counter(record.carried_from for record in records if record.carried_from)
     total = counted(len(records), "measurement")
     said = (f"{number} of {total} carried over from run {origin}." for origin, number in carried.items())
-    return replace(found, history=tuple(said))
+    return replace(
+        results_of(study, records, len(steps_of(study))),
+        run=environment.run,
+        folder=folder,
+        testbed=environment.testbed,
+        machine=_machine_words(environment.host),
+        history=tuple(said),
+    )
 
 
 def _machine_words(host: Mapping[str, Any]) -> str:

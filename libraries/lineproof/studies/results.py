@@ -97,21 +97,27 @@ class StudyCell:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """``cells``: by row and variant, in the study's order. ``drifts``: by row, the baseline first against last."""
+    """``cells``: by row and variant, in the study's order. ``drifts``: by row, the baseline first against last.
+
+    ``planned``: how many records there should be. ``machine``: that the run was made on, in words; "" if it is not
+    known. ``history``: notes on how the run came about, in sentences.
+    """
 
     study: Study
-    run: str
-    folder: Path
-    simulated: bool
-    testbed: str
     records: tuple[MeasurementRecord, ...]
     cells: Mapping[tuple[str, str], StudyCell]
     drifts: Mapping[str, Compared]
-    planned: int
+    planned: int = 0
+    run: str = ""
+    folder: Path = Path()
+    testbed: str = ""
     machine: str = ""
-    """The machine that the run was made on, in words; "" if it is not known."""
     history: tuple[str, ...] = ()
-    """Notes on how the run came about, in sentences."""
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether any of it is no measurement."""
+        return any(record.simulated for record in self.records)
 
     @property
     def published(self) -> tuple[StudyCell, ...]:
@@ -160,17 +166,8 @@ class StudyResults:
         return list(found.items())
 
 
-def results_of(
-    study: Study,
-    records: Sequence[MeasurementRecord],
-    *,
-    run: str = "",
-    folder: Path = Path(),
-    testbed: str = "",
-    planned: int = 0,
-    machine: str = "",
-) -> StudyResults:
-    """Return what *records* of *study* come to. *planned*: how many there should be. *machine*: see StudyResults."""
+def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int = 0) -> StudyResults:
+    """Return what *records* of *study* come to. *planned*: how many there should be."""
     cells: dict[tuple[str, str], StudyCell] = {}
     drifts: dict[str, Compared] = {}
     for row in study.measures:
@@ -198,8 +195,7 @@ def results_of(
             if difference is not None and _is_limited(cell, bare[baselines[name] or ""], difference):
                 difference = replace(difference, limited=True)
             cells[row, name] = replace(cell, compared=difference, published_compared=published.get(name))
-    simulated = any(record.simulated for record in records)
-    return StudyResults(study, run, folder, simulated, testbed, tuple(records), cells, drifts, planned, machine)
+    return StudyResults(study, tuple(records), cells, drifts, planned)
 
 
 def _values(records: Iterable[MeasurementRecord]) -> tuple[float, ...]:

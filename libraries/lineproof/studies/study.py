@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from ..config import Config, Location, read_yaml, validate_config
 from ..errors import ConfigError
-from ..platforms import CommandPair, RouterSetup, Tuning, named_file
+from ..platforms import CommandPair, RouterSetup, named_file
 from ..project import Folder
 from ..visible import shortened
 
@@ -138,8 +138,8 @@ class StudyRow(Config):
 class Variant(Config):
     """A router as it is measured. ``value``: its place on the axis of the study's parameter.
 
-    ``commands`` are run on the router, and undone in reverse order after it, as ``tuning`` is. ``configured``: what
-    they make of it, for the simulation's model. ``rx_queues``: what the router has been booted with, in place of the
+    ``commands`` are run on the router, and undone in reverse order after it. ``configured``: what they make of it, for
+    the simulation's model. ``rx_queues``: what the router has been booted with, in place of the
     software's; a simulated one gets them from its testbed. ``traffic``: in place of the rows' own; ``flows``: in place
     of their flows, as ``2-flows``. ``measures``: the rows that it has (None: all). ``baseline``: the variant that it is
     compared with, in place of the study's. ``testbed``: in place of the run's; where it is not here, its rows are gaps.
@@ -149,7 +149,6 @@ class Variant(Config):
     software: Name | None = None
     about: str = ""
     value: float | None = None
-    tuning: Tuning = Tuning()
     commands: tuple[CommandPair, ...] = ()
     configured: Mapping[str, bool | int | float | str] = {}
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None

@@ -6,12 +6,9 @@ import contextlib
 import os
 import pwd
 import stat
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
 
 from ..errors import TestbedError, system_words
 from ..files import not_written
@@ -98,7 +95,7 @@ def _is_open(folder: Path) -> bool:
 
 def machine_uptime() -> float:
     """Seconds since this machine started, also while it slept. Setting its clock does not change it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _is_absolute(variable: str) -> bool:
@@ -151,12 +148,6 @@ def _private_folder(folder: Path, elsewhere: str) -> Path:
 
 def _start_time(pid: int) -> str | None:
     """When *pid* started, as text to compare; None where it has ended (a zombie has ended)."""
-    if sys.platform != "linux":
-        try:
-            process = psutil.Process(pid)
-            return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
-        except psutil.Error:
-            return None
     try:
         # field 2, the name in brackets, may contain anything; field 3 is the state; 22 the start in ticks since boot,
         # which setting the clock does not change
@@ -167,8 +158,6 @@ def _start_time(pid: int) -> str | None:
 
 
 def _boot_and_namespace() -> str:
-    if sys.platform != "linux":
-        return f"{psutil.boot_time():.0f} "
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..config import Config, matching
+from ..config import Config, FilePath, matching
 from .local_command import Variable
 from .login import Login, Secrets
 
@@ -42,22 +41,13 @@ class LoginSettings(Config):
 
     port: TcpPort = 22
     user: HostName
-    key: Path | None = None
-    known_hosts: Path = Path("~/.ssh/known_hosts")
+    key: FilePath | None = None
+    known_hosts: Annotated[FilePath, Field(validate_default=True)] = Path("~/.ssh/known_hosts")
     password_from: Variable | None = None
     passphrase_from: Variable | None = None
     key_from: Variable | None = None
     host_key: Fingerprints = ()
     jump: JumpSettings | None = None
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """The same with its files' paths made *absolute*, and those of the way there."""
-        changed: dict[str, Any] = {"known_hosts": absolute(self.known_hosts)}
-        if self.key is not None:
-            changed["key"] = absolute(self.key)
-        if self.jump is not None:
-            changed["jump"] = self.jump.with_paths(absolute)
-        return self.model_copy(update=changed)
 
     def login(self, address: str, secrets: Secrets) -> Login:
         """The login to the machine *address*."""
@@ -75,11 +65,11 @@ class LoginSettings(Config):
             "secrets": secrets,
         }
 
-    @field_validator("key", "known_hosts")
+    @field_validator("key", "known_hosts", mode="before")
     @classmethod
-    def _check_path(cls, value: Path | None) -> Path | None:
+    def _check_path(cls, value: Any) -> Any:
         # a key that is pasted in place of its path is a path too, for pydantic
-        if value is not None and re.search(r"[\x00-\x1f]|-----BEGIN|^(ssh|ecdsa)-\S+ ", str(value)):
+        if isinstance(value, str) and re.search(r"[\x00-\x1f]|-----BEGIN|^(ssh|ecdsa)-\S+ ", value):
             raise ValueError("must be the path of a file, not its content ('key_from' names a variable with a key)")
         return value
 
@@ -118,7 +108,3 @@ class HostSettings(Config):
         if (self.address is None) != (self.ssh is None):
             raise ValueError("'address' and 'ssh' belong together; without both it is this machine")
         return self
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """Return these settings with the login's files made *absolute*."""
-        return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})

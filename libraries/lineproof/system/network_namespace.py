@@ -179,19 +179,12 @@ def enter_namespace(netns: str | None) -> None:
         handle = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise TestbedError(f"there is no network namespace at '{netns}' ({error.strerror})") from error
-    try:
-        _setns(handle)
-    except OSError as error:
-        raise TestbedError(f"may not enter the network namespace '{netns}': {error.strerror}; run as root") from error
-    finally:
-        os.close(handle)
-
-
-def _setns(handle: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)  # os.setns exists only since Python 3.12
-    if libc.setns(handle, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    # os.setns exists only since Python 3.12
+    refused = ctypes.CDLL(None, use_errno=True).setns(handle, _CLONE_NEWNET)
+    os.close(handle)
+    if refused:
+        reason = os.strerror(ctypes.get_errno())
+        raise TestbedError(f"may not enter the network namespace '{netns}': {reason}; run as root")
 
 
 def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
@@ -121,18 +120,9 @@ def _from_agent(problem: str, public: Path, why: str) -> paramiko.PKey:
     raise TestbedError(f"{problem} ({why})")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPair:
-    """An Ed25519 key: ``path`` of the private half (OpenSSH format, 0600), ``public`` as ``ssh-ed25519 AAAA…``."""
-
-    path: Path
-    public: str
-
-
-def make_key(path: Path) -> KeyPair:
-    """A new key pair. Raises TestbedError where it cannot be kept."""
+def make_key(path: Path) -> str:
+    """Write a new Ed25519 key to *path*; returns its public half, ``ssh-ed25519 AAAA…``. Raises TestbedError."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     write_whole(path, private, ELSEWHERE, 0o600)
-    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
-    return KeyPair(path, public)
+    return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")

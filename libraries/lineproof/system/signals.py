@@ -78,9 +78,8 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 
 
 def end_with_parent() -> None:
-    """Ask for SIGTERM when the thread ends that started this process: so when its process is killed (Linux).
+    """Ask for SIGTERM when the thread ends that started this process: so when its process is killed.
 
     To be called once SIGTERM is handled. The end of standard input says the same, unless another process keeps it open.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)

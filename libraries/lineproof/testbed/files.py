@@ -6,10 +6,9 @@ What no check of one key can see is here, too: whether a file's addresses fit th
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,11 +20,9 @@ from ..errors import ConfigError
 from ..generators.kinds import generator_kind
 from ..generators.settings import GeneratorSettings
 from ..platforms import named_file
-from ..power.meter import CsvMeterSettings
 from ..project import Folder, Layers, packaged_variables
 from ..visible import shortened
 from .settings import DEFAULT, HardwareSettings, NetnsSettings, PoolSettings, SimulatedSettings, Testbed, default_side
-from .trex.settings import client_with_path
 
 KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings] | type[PoolSettings]] = {
     "simulated": SimulatedSettings,
@@ -78,7 +75,7 @@ def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
             path,
             lines.get(("sides",)),
         )
-    return _with_absolute_paths(found, path.parent)
+    return found
 
 
 def _model(
@@ -116,28 +113,6 @@ def _with_generator(model: type[Testbed], keys: type[GeneratorSettings]) -> type
     # mypy takes what it returns for the base alone
     made: Any = create_model(model.__name__, __base__=model, generator=(keys, ...))
     return cast(type[Testbed], made)
-
-
-def _with_absolute_paths(found: Testbed, folder: Path) -> Testbed:
-    absolute = partial(_absolute, folder=folder)
-    if isinstance(found.power, CsvMeterSettings):
-        meter = found.power.model_copy(update={"file": absolute(found.power.file)})
-        found = found.model_copy(update={"power": meter})
-    update: dict[str, Any] = {}
-    if not isinstance(found, HardwareSettings):
-        update["client"] = client_with_path(found.client, absolute)
-    elif found.router is not None:
-        update["router"] = found.router.with_paths(absolute)
-    if not isinstance(found, SimulatedSettings) and isinstance(found.generator, GeneratorSettings):
-        update["generator"] = found.generator.with_paths(absolute)
-    return found.model_copy(update=update)
-
-
-def _absolute(path: Path, folder: Path) -> Path:
-    try:
-        return Path(os.path.normpath(folder.resolve() / path.expanduser()))
-    except RuntimeError:
-        return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import ConfigError
 from ..generators.site import GeneratorEndpoint
 from ..platforms import Platform
 from ..routers.base import Side
-from ..system.login import ENVIRONMENT, Login, Secrets
+from ..system.login import ENVIRONMENT, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
-from .settings import HardwareSettings, RouterSettings, next_hops
-from .trex.settings import TrexGeneratorSettings
+from .settings import HardwareSettings, next_hops
 from .trex.start import start_over_ssh
 
 
@@ -21,13 +19,16 @@ def hardware_facts(
 ) -> TestbedFacts:
     """The facts in the testbed's file."""
     router = testbed.router
+    login = NO_ROUTER
+    if router is not None:
+        login = RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
         for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
     )
     return TestbedFacts(
         generator=generator_endpoint(testbed, secrets),
-        router=NO_ROUTER if router is None else _endpoint(router, secrets),
+        router=login,
         sides=sides,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
@@ -48,7 +49,7 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
         generator.ports,
         generator.client,
         generator.force,
-        _host_login(generator, secrets),
+        generator.ssh.login(generator.address, secrets) if generator.ssh else None,
         generator.trex_home or "",
         pins_cores=generator.core_mask == "pin",
         promiscuous=generator.promiscuous,
@@ -57,22 +58,9 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
     )
 
 
-def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
-    return RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
-
-
-def start_hardware(
-    settings: HardwareSettings, platform: Platform, software: str, belongings: Belongings, secrets: Secrets
-) -> TestbedFacts:
-    """Start the TRex server of a testbed of hardware; returns the facts. Raises TestbedError."""
-    facts = replace(hardware_facts(settings, platform, software, secrets), runtime=belongings.folder)
-    login, command = facts.generator.login, settings.trex and settings.trex.start
-    if login is None or not command:
-        raise ConfigError("nothing is to be started; expected 'start' and 'ssh' for the generator")
-    generator = facts.generator
-    start_over_ssh(belongings, login, generator.home, command, generator.host, generator.sync_port)
-    return facts
-
-
-def _host_login(generator: TrexGeneratorSettings, secrets: Secrets) -> Login | None:
-    return None if generator.ssh is None else generator.ssh.login(generator.address, secrets)
+def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> TestbedFacts:
+    """Start the TRex server that *testbed* has ``start`` for; returns its *facts*. Raises TestbedError."""
+    generator, command = facts.generator, testbed.trex and testbed.trex.start
+    if generator.login and command:
+        start_over_ssh(belongings, generator.login, generator.home, command, generator.host, generator.sync_port)
+    return replace(facts, runtime=belongings.folder)

@@ -1,8 +1,8 @@
 """The ``netns`` testbed's cabling: two network namespaces, and a veth pair between them for each port.
 
-    generator namespace            router namespace
-    port0  100.65.1.2  ==========  eth0  (100.65.1.1/24, towards 16.0.0.0/8)
-    port1  100.65.2.2  ==========  eth1  (100.65.2.1/24, towards 48.0.0.0/8)
+    generator namespace    router namespace
+    port0  =============   eth0
+    port1  =============   eth1
 
 No address is set here. The generator's interfaces need none: its frames are complete, and a kernel without addresses
 answers nothing, so every frame counted is a frame of the test. The router's are set over SSH like any router's.
@@ -15,7 +15,6 @@ and loses no frames in a queue.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,24 +31,26 @@ CONTROL = "control"
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """One veth pair: port *index* of the generator to an interface of the router. ``network`` is behind the port."""
+    """One veth pair: port *index* of the generator, in *namespace*, to an interface of the router."""
 
     index: int
-    port: str
-    port_mac: str
-    port_ipv4: str
     router_interface: str
-    router_mac: str
-    router_ipv4: str
-    prefix_length: int
-    network: str
     namespace: str
-    """The port's own."""
 
     @property
-    def router_address(self) -> str:
-        """The router's address with its prefix length, as ``100.65.1.1/24``."""
-        return f"{self.router_ipv4}/{self.prefix_length}"
+    def port(self) -> str:
+        """The name of the port's interface."""
+        return f"port{self.index}"
+
+    @property
+    def port_mac(self) -> str:
+        """The MAC address of the port."""
+        return f"02:6c:72:00:01:{self.index:02x}"
+
+    @property
+    def router_mac(self) -> str:
+        """The MAC address of the router's interface."""
+        return f"02:6c:72:00:02:{self.index:02x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def build_topology(
         for _ in range((len(router_interfaces) if apart else 1) + (not bypass)):
             holders.append(Namespace.start(None if holders else folder))
         paths = [holder.path for holder in holders]
-        cables = tuple(_cable(index, name, paths[index * apart]) for index, name in enumerate(router_interfaces))
+        cables = tuple(Cable(index, name, paths[index * apart]) for index, name in enumerate(router_interfaces))
         topology = Topology("" if apart else paths[0], "" if bypass else paths[-1], cables, tuple(holders))
         _connect(cables, topology.router, apart)
         return topology
@@ -108,21 +109,6 @@ def build_topology(
         for holder in holders:
             holder.close()
         raise
-
-
-def _cable(index: int, router_interface: str, namespace: str) -> Cable:
-    return Cable(
-        index=index,
-        port=f"port{index}",
-        port_mac=f"02:6c:72:00:01:{index:02x}",
-        port_ipv4=f"100.65.{index + 1}.2",
-        router_interface=router_interface,
-        router_mac=f"02:6c:72:00:02:{index:02x}",
-        router_ipv4=f"100.65.{index + 1}.1",
-        prefix_length=24,
-        network=f"{(48 if index % 2 else 16) + index // 2}.0.0.0/8",
-        namespace=namespace,
-    )
 
 
 def _connect(cables: tuple[Cable, ...], router: str, apart: bool) -> None:
@@ -152,8 +138,6 @@ def _set_up(namespace: str, *interfaces: str) -> None:
 
 def reason_against() -> str | None:
     """Why the netns testbed cannot work here, with the remedy; None if it can. Leaves nothing behind."""
-    if not sys.platform.startswith("linux"):
-        return f"network namespaces exist on Linux only; this is {sys.platform}"
     if os.geteuid() != 0:
         return "making network namespaces needs root; run it with sudo"
     packages = {**PACKAGES, "sysctl": "procps", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}

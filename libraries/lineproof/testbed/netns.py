@@ -23,7 +23,7 @@ from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.network_namespace import kept_within
 from . import namespaces, sshd
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
@@ -37,14 +37,13 @@ def start_netns(
     platform: Platform,
     software: str,
     belongings: Belongings,
-    rpc_port: int = 0,
-    pub_port: int = 0,
+    local_ports: tuple[int, int],
     *,
-    bypass: bool = False,
+    bypass: bool,
 ) -> TestbedFacts:
     """Make the namespaces and start the TRex server, and sshd if there is a router; returns the testbed's facts.
 
-    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
+    ``local_ports``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
     the two ends of one cable. Raises TestbedError if this machine or this user cannot make namespaces, ConfigError for
     a platform whose software is not Linux.
     """
@@ -81,7 +80,6 @@ def start_netns(
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
         generator = GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=programs.connect, places=places)
     else:
-        local_ports = (rpc_port, pub_port)
         if home is None:
             server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports))
             sender = server.facts["sender"]
@@ -105,11 +103,9 @@ def start_netns(
         )
     router = NO_ROUTER
     if not bypass:
-        ssh = sshd.prepare(belongings.folder / "ssh", topology.router)
-        log, argv = belongings.folder / "sshd.log", kept_within(topology.router, ssh.argv)
-        listens = partial(_connect, (ssh.host, ssh.port))
-        belongings.keep(TestbedProcess("sshd", argv, log, answers=listens))
-        router = RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts)
+        argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)
+        log, listens = belongings.folder / "sshd.log", partial(_connect, (router.host, router.port))
+        belongings.keep(TestbedProcess("sshd", kept_within(topology.router, argv), log, answers=listens))
     return TestbedFacts(
         generator=generator,
         router=router,

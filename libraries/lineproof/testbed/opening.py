@@ -113,8 +113,7 @@ def open_testbed(
     software: str,
     *,
     platform_file: Path,
-    rpc_port: int = 0,
-    pub_port: int = 0,
+    ports: tuple[int, int] = (0, 0),
     bypass: bool = False,
     secrets: Secrets = ENVIRONMENT,
     setups: tuple[RouterSetup, ...] = (),
@@ -124,7 +123,7 @@ def open_testbed(
 ) -> OpenTestbed:
     """Wait until this testbed is free, start it, and wait until it is ready.
 
-    ``platform_file`` is the file of *platform*; ``rpc_port`` and ``pub_port`` are the embedded server's TCP ports (0:
+    ``platform_file`` is the file of *platform*; *ports*: TCP ports of the embedded server's requests and events (0:
     free ones). *bypass*: without a router, the generator's ports connected to each other (on hardware a person does
     that). *secrets*: of the logins in the testbed file. *setups*: what a study's commands may make of a simulated
     router; its shell knows these commands beside its own. *lab*: labgrid's place, where a pool has acquired it. *held*:
@@ -149,17 +148,14 @@ def open_testbed(
             belongings = Belongings()
             failing.callback(belongings.close)
             if isinstance(testbed, HardwareSettings):
-                facts = start_hardware(testbed, platform, software, belongings, secrets)
+                facts = start_hardware(testbed, facts, belongings)
             elif isinstance(testbed, SimulatedSettings):
-                facts = start_simulated(
-                    *(testbed, platform, software, platform_file, belongings, rpc_port, pub_port),
-                    bypass=bypass,
-                    setups=setups,
-                )
+                box = platform, software, platform_file
+                facts = start_simulated(testbed, *box, belongings, ports, bypass=bypass, setups=setups)
             else:
                 from .netns import start_netns
 
-                facts = start_netns(testbed, platform, software, belongings, rpc_port, pub_port, bypass=bypass)
+                facts = start_netns(testbed, platform, software, belongings, ports, bypass=bypass)
         opened = OpenTestbed(facts, belongings, host, lab, own, say)
         failing.pop_all()
         return opened

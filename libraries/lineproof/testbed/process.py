@@ -2,8 +2,8 @@
 
 It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
 killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too. It answers
-``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the restart of a server within it:
-``{"ended": name, "how": words, "again": bool}``, ``{"again": name}``.
+``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the restart of its server:
+``{"ended": name, "again": bool}``, ``{"again": name}``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,6 @@ from ..system import children
 from ..system.identity import ELSEWHERE, runtime_folder
 from ..system.ssh_terminal import terminal_text
 
-LONGEST_LINE = 1 << 20
-"""Bytes of a line that are read."""
-
 POLL = 0.02
 """Seconds between two looks."""
 
@@ -40,19 +36,6 @@ ANSWER_LIMIT = 2.0
 
 KILL_LIMIT = 2.0
 """Seconds that a killed process has to be gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEnd:
-    """A server that ended by itself, within a process that goes on. ``due``: it will be started again."""
-
-    name: str
-    how: str
-    due: bool = False
-    restarted: bool = False
-
-    def __str__(self) -> str:
-        return f"the testbed's server '{self.name}' {self.how}" + ("; it was started again" * self.restarted)
 
 
 class TestbedProcess:
@@ -76,7 +59,7 @@ class TestbedProcess:
         grace: float = 4.0,
     ) -> None:
         self.name, self._log, self._grace = name, log, grace
-        self._ends: list[ServerEnd] = []
+        self._server_end, self._restart_due = "", False
         self._answers: list[dict[str, Any]] = []
         self._text = b""
         self._closed = False
@@ -121,7 +104,10 @@ class TestbedProcess:
             if answers is None:
                 self._hear(POLL)
                 if self._answers:
-                    return self._ready_facts(self._answers.pop(0))
+                    answer = self._answers.pop(0)
+                    if "error" in answer:
+                        raise TestbedError(answer["error"])
+                    return answer
             else:
                 try:
                     answers()
@@ -135,13 +121,6 @@ class TestbedProcess:
                 raise TestbedError(f"'{self.name}' ended with status {status} before it was ready{self._quoted_log()}")
             if time.monotonic() > until:
                 raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{problem}{self._quoted_log()}")
-
-    def _ready_facts(self, answer: dict[str, Any]) -> Mapping[str, Any]:
-        if "error" in answer:
-            raise TestbedError(str(answer["error"]))
-        if answer.pop("ready", None) is not True:
-            raise TestbedError(f"'{self.name}' wrote a line that is no ready line: {str(answer)[:200]}")
-        return answer
 
     def _quoted_log(self) -> str:
         if not (end := log_end(self._log)):
@@ -157,22 +136,18 @@ class TestbedProcess:
             if not received:
                 out.close()
             *lines, self._text = (self._text + received).split(b"\n")
-            self._text = self._text[:LONGEST_LINE]
             for line in lines:
                 self._note(line)
             seconds = 0.0
 
     def _note(self, line: bytes) -> None:
-        try:
-            data = parse_json(line, LONGEST_LINE, own=True)
-            if "ended" in data:
-                self._ends.append(ServerEnd(data["ended"], data.get("how", "ended"), due=data["again"]))
-            elif "again" in data:
-                self._ends = [replace(end, due=False, restarted=True) if end.due else end for end in self._ends]
-            else:
-                self._answers.append(data)
-        except (ValueError, KeyError, TypeError):
-            self._answers.append({"error": f"'{self.name}' wrote a line that cannot be read: {line[:200]!r}"})
+        data = parse_json(line, own=True)
+        if "ended" in data:
+            self._server_end, self._restart_due = f"the testbed's server '{data['ended']}' ended", data["again"]
+        elif "again" in data:
+            self._server_end, self._restart_due = f"{self._server_end}; it was started again", False
+        else:
+            self._answers.append(data)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
@@ -187,12 +162,12 @@ class TestbedProcess:
             raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each server that ended by itself, and for the process."""
+        """A sentence for its server that ended by itself, and one for the process."""
         if self._closed:
             return ()
         self._hear(0.0)
         status = self._child.poll()
-        problems = [str(end) for end in self._ends]
+        problems = [self._server_end] if self._server_end else []
         if status is not None:
             how = f"signal {-status}" if status < 0 else f"status {status}"
             end = log_end(self._log)
@@ -202,12 +177,13 @@ class TestbedProcess:
         return tuple(problems)
 
     def forget_restarted(self, limit: float) -> None:
-        """Forget the ends of servers that were started again; waits up to *limit* s for restarts that are due."""
+        """Forget the end of a server that was started again; waits up to *limit* s for a restart that is due."""
         until = time.monotonic() + limit
         self._hear(0.0)
-        while any(end.due for end in self._ends) and self._child.poll() is None and time.monotonic() < until:
+        while self._restart_due and self._child.poll() is None and time.monotonic() < until:
             self._hear(POLL)
-        self._ends = [end for end in self._ends if not end.restarted]
+        if self._server_end.endswith("again"):
+            self._server_end = ""
 
     def request_end(self) -> None:
         """Ask it to end, by the end of its input."""

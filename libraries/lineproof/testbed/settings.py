@@ -20,7 +20,7 @@ from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
 from .lab.place import LabSettings
-from .trex.settings import TrexGeneratorSettings
+from .trex.settings import ClientName, TrexGeneratorSettings
 from .waiting_time import Seconds
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
@@ -177,7 +177,7 @@ class SimulatedSettings(CommonSettings):
 
     kind: Literal["simulated"]
     pairs: Pairs = 1
-    client: str = "pypi"
+    client: ClientName = "pypi"
     """The same as in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
     """The same as in :class:`TrexGeneratorSettings`."""
@@ -211,7 +211,7 @@ class NetnsSettings(CommonSettings):
     kind: Literal["netns"]
     pairs: Pairs = 1
     generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
-    client: str = "pypi"
+    client: ClientName = "pypi"
     """The same as in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
     """The same as in :class:`TrexGeneratorSettings`."""

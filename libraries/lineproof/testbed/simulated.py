@@ -24,25 +24,24 @@ def start_simulated(
     software: str,
     platform_file: Path,
     belongings: Belongings,
-    rpc_port: int = 0,
-    pub_port: int = 0,
+    ports: tuple[int, int],
     *,
-    bypass: bool = False,
-    setups: tuple[RouterSetup, ...] = (),
+    bypass: bool,
+    setups: tuple[RouterSetup, ...],
 ) -> TestbedFacts:
     """Start the one process of a simulated testbed; returns its facts. Raises TestbedError.
 
-    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
+    ``ports``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
     ports are cabled to each other. ``setups``: what a study's commands make of the router.
     """
     folder, commands = belongings.folder, [setup.model_dump() for setup in setups]
-    client = make_key(folder / "client_key")
+    key = folder / "client_key"
     shells = {
         "software": platform.software[software].shell,
         "host": HOST,
         "port": 0,
         "user": USER,
-        "authorized_key": client.public,
+        "authorized_key": make_key(key),
         "sudo": True,
         "setups": commands,
     }
@@ -69,8 +68,8 @@ def start_simulated(
                 "next_hops": [[side.peer, side.address.partition("/")[0]] for side in settings.cabled_sides],
                 "clock_speed": settings.clock_speed,
                 "host": HOST,
-                "rpc_port": rpc_port,
-                "pub_port": pub_port,
+                "rpc_port": ports[0],
+                "pub_port": ports[1],
                 "shells": None if bypass else shells,
                 "folder": str(folder),
             },
@@ -80,7 +79,7 @@ def start_simulated(
     if not bypass:
         known_hosts = folder / "known_hosts"
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
-        router = RouterEndpoint(HOST, ready["ssh_port"], USER, client.path, known_hosts, sudo=True)
+        router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)

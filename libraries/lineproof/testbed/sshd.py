@@ -10,10 +10,8 @@ import os
 import pwd
 import shlex
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import TestbedError
 from ..files import write_whole
 from ..system import children
 from ..system.children import find_program
@@ -21,6 +19,7 @@ from ..system.identity import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
 from ..system.network_namespace import inside
 from ..system.private_key import make_key
+from .facts import RouterEndpoint
 
 HOST = "127.0.0.1"
 
@@ -31,31 +30,19 @@ PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SshServer:
-    """How to run the server and how to log in. ``argv`` runs it in the foreground, its log on standard error."""
+def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], RouterEndpoint]:
+    """Write keys and configuration to *folder*, for sessions inside *namespace*. Raises TestbedError.
 
-    argv: tuple[str, ...]
-    host: str
-    port: int
-    user: str
-    client_key: Path
-    known_hosts: Path
-    folder: Path
-
-
-def prepare(folder: Path, namespace: str) -> SshServer:
-    """Write keys and configuration to *folder*, for sessions inside *namespace*. Raises TestbedError."""
-    server = find_program("sshd")
-    if server is None:
-        raise TestbedError("the netns testbed needs the package openssh-server, which is not installed")
-    user = _account()
+    Returns the command that runs the server in the foreground, its log on standard error, and the login.
+    """
+    # that it is there, and that the user is root, was looked at before the namespaces were made
+    server, user = find_program("sshd") or "sshd", pwd.getpwuid(os.geteuid()).pw_name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     port = free_port()
-    host, client = (make_key(folder / name) for name in ("host_ed25519", "client_ed25519"))
-    _write(folder / "authorized_keys", client.public + "\n", 0o600)
-    write_known_hosts(folder / "known_hosts", HOST, port, host.public)
+    key, known_hosts = folder / "client_ed25519", folder / "known_hosts"
+    _write(folder / "authorized_keys", make_key(key) + "\n", 0o600)
+    write_known_hosts(known_hosts, HOST, port, make_key(folder / "host_ed25519"))
     _write(folder / "session", session_script(inside(namespace)), 0o700)
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
@@ -63,15 +50,7 @@ def prepare(folder: Path, namespace: str) -> SshServer:
     # what waits for the server connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
     if _knows_penalties(server, config):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
-    return SshServer(
-        argv=(server, "-D", "-e", "-f", str(config)),
-        host=HOST,
-        port=port,
-        user=user,
-        client_key=client.path,
-        known_hosts=folder / "known_hosts",
-        folder=folder,
-    )
+    return (server, "-D", "-e", "-f", str(config)), RouterEndpoint(HOST, port, user, key, known_hosts)
 
 
 def session_script(place: tuple[str, ...]) -> str:
@@ -111,17 +90,6 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         "LogLevel ERROR",
     )
     return "\n".join(lines) + "\n"
-
-
-def _account() -> str:
-    """The name of this process's user, whom sshd has to know. Raises TestbedError."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        raise TestbedError(
-            f"the user {os.geteuid()} has no account on this machine, and the netns testbed's sshd lets nobody else in;"
-            " expected a line for this user in /etc/passwd"
-        ) from None
 
 
 def free_port() -> int:

@@ -43,7 +43,8 @@ def test_wrong_keys_and_users_are_refused(
 ) -> None:
     monkeypatch.setenv("SECRET", "secret")
     if wrong.get("key_path"):
-        wrong = {"key_path": make_key(tmp_path / "another").path}
+        make_key(tmp_path / "another")
+        wrong = {"key_path": tmp_path / "another"}
     with pytest.raises(TestbedError, match=says):
         Connection(replace(router, **wrong), "the router").open()
 

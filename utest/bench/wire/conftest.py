@@ -9,6 +9,7 @@ import pytest
 
 from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed.namespaces import Topology, build_topology
+from lineproof.testbed.settings import default_side
 from lineproof_bench.wire import WireBackend, WirePort
 from support.wire_rig import run
 
@@ -18,12 +19,12 @@ def topology() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
     with build_topology() as found:
         for cable in found.cables:
-            interface = f"dev {cable.router_interface}"
+            interface, side = f"dev {cable.router_interface}", default_side(cable.index)
             configure(
                 found.router,
-                f"addr add {cable.router_address} {interface}",
-                f"neigh add {cable.port_ipv4} lladdr {cable.port_mac} nud permanent {interface}",
-                f"route add {cable.network} via {cable.port_ipv4}",
+                f"addr add {side.address} {interface}",
+                f"neigh add {side.peer} lladdr {cable.port_mac} nud permanent {interface}",
+                f"route add {side.network} via {side.peer}",
             )
         run(*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
         yield found
@@ -36,9 +37,10 @@ def backend(topology: Topology) -> Iterator[WireBackend]:
         [
             WirePort(
                 *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
-                *(cable.port_ipv4, cable.router_ipv4),
+                *(side.peer, side.address.partition("/")[0]),
             )
             for cable in topology.cables
+            for side in [default_side(cable.index)]
         ]
     )
     with contextlib.closing(made):

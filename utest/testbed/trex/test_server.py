@@ -126,9 +126,9 @@ class Host:
     """A machine with an SSH server."""
 
     def __init__(self, folder: Path) -> None:
-        self.server = sshd.prepare(folder / "ssh", "none")
+        argv, self.server = sshd.prepare(folder / "ssh", "none")
         (folder / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
-        self.process = subprocess.Popen(self.server.argv, stderr=subprocess.DEVNULL, cwd="/")
+        self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd="/")
         wait_until(lambda: reachable(self.server.port))
 
     def cut(self) -> None:
@@ -154,8 +154,8 @@ def lab(tmp_path: Path, host: Host) -> Lab:
         sync, pub = free_port(), free_port()
         config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
         server = host.server
-        login = {"user": server.user, "port": server.port, "key": server.client_key, **login}
-        login = {"known_hosts": server.known_hosts, **login}
+        login = {"user": server.user, "port": server.port, "key": server.key_path, **login}
+        login = {"known_hosts": server.known_hosts_path, **login}
         written = ", ".join(f"{key}: {value}" for key, value in login.items())
         (tmp_path / "lab.yaml").write_text(TESTBED.format(sync=sync, pub=pub, config=config, home=home, login=written))
         found = read_testbed(tmp_path, "lab")
@@ -275,7 +275,7 @@ def test_the_host_gets_no_command_without_its_key_and_a_locked_one_without_its_p
     with pytest.raises(TestbedError, match=r"the host key of the TRex server's host at .* is not in"):
         opened(lab(known_hosts=tmp_path / "known"), tmp_path)
     phrase = "${a.port} horse"
-    subprocess.run(["ssh-keygen", "-q", "-p", "-N", phrase, "-f", str(host.server.client_key)], check=True)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", phrase, "-f", str(host.server.key_path)], check=True)
     monkeypatch.delenv("LAB_PHRASE", raising=False)
     with pytest.raises(TestbedError, match=r"the TRex server's host .*'LAB_PHRASE'"):
         opened(lab(passphrase_from="LAB_PHRASE"), tmp_path)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -104,11 +102,6 @@ class HostProgramSettings(ProgramSettings, HostSettings):
     def port_count(self) -> int:
         """The number of ``ports``."""
         return len(self.ports)
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """With the files of all logins made *absolute*."""
-        ports = tuple(port.with_paths(absolute) for port in self.ports)
-        return super().with_paths(absolute).model_copy(update={"ports": ports})
 
     def connect(self, site: Site) -> Generator:
         """Claim the ports of *site*; a switch checks their counts if there is one. Raises TestbedError."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from ...config import absolute_path
 from ...core.traffic.profiles import PAIRS
 from ...generators.settings import GeneratorSettings
 from ...system.login_settings import HostName, LoginSettings, TcpPort
@@ -15,9 +15,12 @@ from ...system.login_settings import HostName, LoginSettings, TcpPort
 TrexPort = Annotated[int, Field(ge=0, le=255)]
 
 
-def client_with_path(named: str, absolute: Callable[[Path], Path]) -> str:
-    """The client *named* in a testbed's file; a folder made *absolute*."""
-    return named if named in ("", "pypi", "from server") else str(absolute(Path(named)))
+def _with_path(client: str, info: ValidationInfo) -> str:
+    return client if client in ("", "pypi", "from server") else str(absolute_path(Path(client), info))
+
+
+ClientName = Annotated[str, AfterValidator(_with_path)]
+"""A client: a word, or its folder."""
 
 
 class TrexGeneratorSettings(GeneratorSettings):
@@ -37,7 +40,7 @@ class TrexGeneratorSettings(GeneratorSettings):
     sync_port: TcpPort = 4501
     async_port: TcpPort = 4500
     ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
-    client: str = ""
+    client: ClientName = ""
     ssh: LoginSettings | None = None
     trex_home: str | None = None
     start: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
@@ -68,13 +71,6 @@ class TrexGeneratorSettings(GeneratorSettings):
     def port_count(self) -> int:
         """The number of ``ports``."""
         return len(self.ports)
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> TrexGeneratorSettings:
-        """With the client's folder and the login's files made *absolute*."""
-        changed: dict[str, Any] = {"client": client_with_path(self.client, absolute)}
-        if self.ssh is not None:
-            changed["ssh"] = self.ssh.with_paths(absolute)
-        return self.model_copy(update=changed)
 
     @model_validator(mode="after")
     def _check_login_for_client(self) -> TrexGeneratorSettings:
