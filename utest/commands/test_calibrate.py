@@ -25,24 +25,15 @@ Above
     64b bidirectional ≥ 96.5% line rate each way
 Below
     64b bidirectional ≥ 90% line rate each way
-Not Calibrated
-    64b 1-flow ≥ 96.5% line rate
-Forwards
-    64b bidirectional forwards ≥ 96% line rate each way
-Kept
-    1514b bidirectional ≥ 96% line rate each way
 """
-
-
-def measured(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return lineproof(folder, "calibrate", "--goal", "quick", *arguments, cwd=robot_run.ROOT)
 
 
 def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     folder = tmp_path / "calibrations"
     words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
-    done = measured(tmp_path, *words, "--calibrations", str(folder))
+    options = ("--goal", "quick", "--calibrations", str(folder))
+    done = lineproof(tmp_path, "calibrate", *words, *options, cwd=robot_run.ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "SIMULATED" in said and "(97 % line rate)" in said and "takes 40 s of traffic" in said
@@ -61,20 +52,12 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     messages = {name: message for name, (_, message) in found.tests.items()}
     assert messages["Above"].startswith("INCONCLUSIVE: ")
     assert "calibrated on 20" in messages["Above"]
-    assert messages["Below"].startswith("FAIL: ")
-    assert messages["Not Calibrated"].startswith("FAIL: ")
-    assert "calibrated" not in messages["Below"] + messages["Not Calibrated"]
-    # the generator alone receives 97 % of line rate: a router that forwards 42 % gets no excuse from it
-    assert messages["Forwards"].startswith("FAIL: ")
-    assert found.tests["Kept"][0] == "PASS"
+    assert messages["Below"].startswith("FAIL: ") and "calibrated" not in messages["Below"]
 
     (run,) = (tmp_path / "results").iterdir()
-    noted = json.loads((run / "environment.json").read_text())["extra"]["calibration"]
-    assert noted == {"unfit": "", "stale": ""}
     records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
     applied = {record["test"]: record["own_part"]["evidence"] for record in records}
     assert applied["Above"]["lossless_pps"] == known.ceilings[0].lossless_pps
-    assert not applied["Not Calibrated"]
     assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()
     assert robot_run.processes_of(tmp_path) == []
 

@@ -112,6 +112,7 @@ def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path) -> None
             if line := re.search(r"add this line to the file: (.*)$", printed, re.MULTILINE):
                 # step 3: nothing but this is wrong, and then nothing is
                 assert status == 1 and printed.count("\nwrong") == 1, printed
+                assert "ok       port 1: link up" in printed
                 (walker.home / "variables" / "testbeds" / "known_hosts").write_text(line[1] + "\n", encoding="utf-8")
                 status, printed = walker.type(command)
             assert status == 0, (command, printed)

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError
 from lineproof.evidence.history.store import HistoryStore, store_url
-from support.history_runs import SENTENCE, around, two_releases, write_run
+from support.history_runs import SENTENCE, around, write_run
 from support.paths import ROOT
 
 
@@ -56,16 +56,6 @@ def test_unlike_things_have_tables_of_their_own(project: Path, capsys: pytest.Ca
         assert len(trend(capsys, *words)["points"]) == points
     with pytest.raises(ConfigError, match="no sentence of these"):
         main(["history", "trend", "--sentence", "5%"])  # a letter, no wildcard
-
-
-def test_a_column_is_a_run_or_a_release_with_what_is_new_in_it(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    two_releases(project / "results")
-    output(capsys, "import", "results")
-    by_run, by_release = (output(capsys, "trend", "--by", word) for word in ("run", "release"))
-    assert by_run.count(" PASS") == 5 and len(re.findall(r"5\.\d+ Mpps PASS", by_release)) == 2
-    assert "in run run-0010 of 2026-10-01 14:13, new release: vpp 24.06" in " ".join(output(capsys, "trend").split())
 
 
 def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
