@@ -22,7 +22,7 @@ from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
 from ..evidence.under_load import under_load_document
-from ..routers.vpp_output import refusal_by_vpp
+from ..routers.vpp.output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection
 from .shared import Component, show_document

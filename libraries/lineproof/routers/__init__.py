@@ -9,11 +9,11 @@ from typing import Any, Literal, cast
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..visible import shortened
 from .base import Router, Shell
-from .black_box import BlackBox
 from .described import Described
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
+from .none import BlackBox
 from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
 

@@ -13,15 +13,16 @@ from ...core.telemetry import InterfaceCounters, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ...errors import TestbedError
+from ...visible import shortened
 from ..base import Side
 from ..described import Described, Words
 from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
-from ..freebsd_facts import read_freebsd_facts
-from ..freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from ..journal import NONE
-from ..link_state import LinkState, parse_ifconfig
-from ..neighbours import freebsd_neighbours
+from ..link_state import MAC, SPEED_BY_CONVENTION, LinkState
+from ..neighbours import Entry, neighbour_of
 from ..shell_output import counter_value, first_line, parser
+from .facts import read_freebsd_facts
+from .losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 
 
 class FreeBsd(Described):
@@ -73,7 +74,16 @@ class FreeBsd(Described):
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
-        return freebsd_neighbours(self._commands, sides)
+        ipv6 = any(":" in side.peer for side in sides)
+        output = self._commands.run(*(("ndp", "-an") if ipv6 else ("arp", "-an")))
+        if ipv6 and not all(":" in side.peer for side in sides):
+            output += self._commands.run("arp", "-an")
+        return tuple(
+            neighbour_of(side, parse_ndp(output, side.peer), f"ndp -s {side.peer} MAC".split())
+            if ":" in side.peer
+            else neighbour_of(side, parse_arp(output, side.peer), f"arp -S {side.peer} MAC".split())
+            for side in sides
+        )
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
@@ -329,3 +339,36 @@ def queue_cpus(interface: str, device: Mapping[str, str], cpus: Mapping[str, int
         return {int(row[1], 16): cpu for row, cpu in rows if row}
     rows = ((re.fullmatch(pattern, name), cpu) for name, cpu in cpus.items())
     return {int(row[1]): cpu for row, cpu in rows if row}
+
+
+@parser("'ifconfig'")
+def parse_ifconfig(text: str, interface: str) -> LinkState:
+    """``ifconfig X``. Raises TestbedError for other text."""
+    flags = re.search(r"flags=[0-9a-fA-F]+<([^>]*)>", text)
+    if flags is None:
+        raise TestbedError(f"'ifconfig {interface}' was not understood: '{shortened(text.strip())}'")
+    mac, status = re.search(rf"\bether {MAC}", text), re.search(r"^\s*status: (.+?)\s*$", text, re.MULTILINE)
+    up = "UP" in flags[1].split(",")
+    carrier = status[1] == "active" if status and up else None
+    state = LinkState(interface, mac[1].lower() if mac else "", up, carrier)
+    media = re.search(r"^\s*media: (.+)$", text, re.MULTILINE)
+    # what is in use is in brackets, after what was chosen
+    words = re.search(r"\(([^)]*)\)", media[1]) if media else None
+    shown = re.search(r"\b([0-9]{1,6}(?:\.[0-9])?)(G?)base", words[1] if words else media[1] if media else "", re.I)
+    if shown is None or SPEED_BY_CONVENTION.match(interface):
+        return state
+    return replace(state, speed_bps=float(shown[1]) * (1e9 if shown[2] else 1e6), speed_from=f"ifconfig {interface}")
+
+
+@parser("'arp -an'")
+def parse_arp(text: str, address: str) -> list[Entry]:
+    """Entries of ``arp -an`` for *address*; ``(incomplete)`` ones and expired ones are none."""
+    rows = re.finditer(rf"^\S+ \({re.escape(address)}\) at {MAC} on (\S+)(.*)$", text, re.MULTILINE)
+    return [(row[2], row[1].lower(), " permanent" in row[3]) for row in rows if " expired" not in row[3]]
+
+
+@parser("'ndp -an'")
+def parse_ndp(text: str, address: str) -> list[Entry]:
+    """Entries of ``ndp -an`` for *address*; ``(incomplete)`` ones are none."""
+    rows = re.finditer(rf"^{re.escape(address)}\s+{MAC}\s+(\S+)\s+(\S+)", text, re.MULTILINE)
+    return [(row[2], row[1].lower(), row[3] == "permanent") for row in rows if row[3] != "expired"]

@@ -18,19 +18,21 @@ from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, Wor
 from ...errors import TestbedError
 from ..base import Side
 from ..described import Described, Words
-from ..fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
-from ..link_state import LinkState, parse_link_states
-from ..linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
-from ..neighbours import vpp_neighbours
+from ..fact_reading import Answers, ask_facts, counted, matched, picked
+from ..link_state import LinkState
+from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..neighbours import neighbour_of
 from ..shell_output import counter_value, parser
-from ..vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
-from ..vpp_output import (
+from .losses import FREE_BUFFERS, parse_buffers, vpp_causes
+from .output import (
     ThreadRuntime,
     has_route,
     parse_clock,
     parse_errors,
     parse_interface_rows,
     parse_interfaces,
+    parse_link_states,
+    parse_neighbours,
     parse_runtime,
     parse_version,
     refusal_by_vpp,
@@ -63,7 +65,7 @@ class Vpp(Described):
 
     def boot_id(self) -> str:
         """See :meth:`..base.Router.boot_id`."""
-        return linux_boot_id(self._commands)
+        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
@@ -112,7 +114,15 @@ class Vpp(Described):
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
-        return vpp_neighbours(self._commands, sides)
+        entries = sorted(parse_neighbours(self._commands.run("vppctl", "show", "ip", "neighbors")))
+        return tuple(
+            neighbour_of(
+                side,
+                [(name, mac, static) for name, address, mac, static in entries if address == side.peer],
+                f"vppctl set ip neighbor {side.interface} {side.peer} MAC static".split(),
+            )
+            for side in sides
+        )
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""

@@ -20,8 +20,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..core.causes import Cause, Role, Stage
-from .base import CARD_QUEUE_FULL
+from ...core.causes import Cause, Role, Stage
+from ..base import CARD_QUEUE_FULL
 
 _NO_BUFFERS = "failed allocations: no buffers; see 'buffers' in startup.conf"
 _ARRIVING = {
