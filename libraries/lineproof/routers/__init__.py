@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
+from ..platforms import RouterKind as RouterKind
 from ..visible import shortened
 from .base import Router, Shell
 from .described import Described
@@ -19,7 +20,6 @@ from .vpp import Vpp
 
 BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
-RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
 _LONGEST = 4000
 """Characters of an error that quotes a router; the commands that undo what is left on it need most."""

@@ -45,6 +45,9 @@ class Router:
     Every method raises TestbedError when it does not understand the router's output. *interfaces*: those under test.
     """
 
+    has_runtime = False
+    """It counts cycles and calls of each graph node: :attr:`.Telemetry.runtime`."""
+
     def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
         self.interfaces = interfaces
 
@@ -89,6 +92,10 @@ class Router:
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
         raise NotImplementedError
+
+    def refusal_in(self, command: str, output: str) -> str:
+        """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
+        return ""
 
     def boot_id(self) -> str:
         """Return its kernel's name for the time since it started, another one after each start; "": it has none."""

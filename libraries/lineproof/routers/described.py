@@ -48,6 +48,9 @@ class Described(Router):
     that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads.
     """
 
+    client = ""
+    """The program that talks to the router, where its shell is another system's."""
+
     def __init__(
         self,
         shell: Shell,
@@ -58,7 +61,8 @@ class Described(Router):
     ) -> None:
         super().__init__(interfaces)
         self.description = description
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, description.habits)
+        habits = replace(description.habits, client=self.client, title=self._title)
+        self._commands = ShellCommands(shell, limit or description.limit, sudo, habits)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []

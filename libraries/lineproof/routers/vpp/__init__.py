@@ -43,6 +43,8 @@ from .output import (
 class Vpp(Described):
     """A :class:`~lineproof.routers.base.Router` that runs VPP."""
 
+    client, has_runtime = "vppctl", True
+
     def identify(self) -> Mapping[str, str]:
         """VPP's version, the operating system, the CPU and the queues that each thread polls."""
         output = self._commands.run_all(
@@ -62,6 +64,11 @@ class Vpp(Described):
             facts["cpu"] = found[1]
         facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
         return facts
+
+    def refusal_in(self, command: str, output: str) -> str:
+        """See :meth:`..base.Router.refusal_in`."""
+        refused = refusal_by_vpp(command, output)
+        return f"VPP refused '{command}': {refused}" if refused else ""
 
     def boot_id(self) -> str:
         """See :meth:`..base.Router.boot_id`."""
