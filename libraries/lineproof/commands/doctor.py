@@ -23,7 +23,7 @@ from ..generators.kinds import DEFAULT
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project
-from ..routers.link_state import LinkState
+from ..routers.base import LinkState
 from ..routers.none import WHY_UNREAD
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan

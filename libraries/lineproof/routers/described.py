@@ -21,11 +21,9 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Router, RouterUnreachable, Shell, Side, validated_side
+from .base import LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
 from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
 from .journal import NONE, Change, ChangeJournal, Changes, Look
-from .link_state import LinkState
-from .neighbours import neighbour_of
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 

@@ -22,11 +22,9 @@ from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ...errors import TestbedError
 from ...visible import shortened
-from ..base import Side
+from ..base import MAC, SPEED_BY_CONVENTION, Entry, LinkState, Side, neighbour_of
 from ..described import Described, Words
 from ..fact_reading import Answers, kernel_facts, output_by_moment
-from ..link_state import MAC, SPEED_BY_CONVENTION, LinkState
-from ..neighbours import Entry, neighbour_of
 from ..shell_output import counter_value, figure, first_line, parser
 from .losses import (
     IP_DROPS,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...core.telemetry import InterfaceCounters, NodeRuntime
 from ...errors import TestbedError
-from ..link_state import MAC, SPEED_BY_CONVENTION, LinkState
+from ..base import MAC, SPEED_BY_CONVENTION, LinkState
 from ..shell_output import counter_value, figure, first_line, parser, plain_text
 
 BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
@@ -213,7 +213,6 @@ def parse_clock(text: str) -> float:
     return figure(found["seconds"])
 
 
-@parser("'vppctl show interface address'")
 def route_hops(fib: str, network: str, table: int = 0) -> tuple[str, ...]:
     """The next hops that ``show ip fib PREFIX`` has for exactly this prefix: address or interface; none that drop.
 
