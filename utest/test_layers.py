@@ -232,6 +232,45 @@ def test_no_quantity_is_named_outside_of_its_folder() -> None:
     assert named == []
 
 
+ROUTER_NAMES = {"vpp", "linux", "freebsd"}
+NAMES_ROUTERS = {
+    "lineproof.routers": "the registry: their classes by name",
+    "lineproof.platforms": "the registry: their names in a platform's file, and which of them a run may tune",
+    "lineproof.routers.why": "its rules know what each kernel counts, and which release has which lock",
+    "lineproof.routers.journal": "a kernel that has not started again kept its changes, unlike a program on it",
+    "lineproof.routers.vpp": "VPP runs on a Linux machine, whose facts are read as any other's",
+    "lineproof.testbed.opening": "a real TRex runs on a Linux machine, too",
+    "lineproof.testbed.netns": "its router is the kernel of this machine",
+}
+"""Modules that name a router outside of its own folder, and why."""
+
+
+def routers_named_in(path: Path) -> set[str]:
+    """The ROUTER_NAMES that are a text, or a word of an identifier or import, of *path*; not those of sys.platform."""
+    named: list[str] = []
+    for node in nodes_of(path):
+        match node:
+            case ast.Constant(value=str(text)) if text in ROUTER_NAMES:
+                line = path.read_text(encoding="utf-8").splitlines()[node.lineno - 1]
+                named += [] if "sys.platform" in line else [text]
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                named += name.lower().split("_")
+            case ast.ImportFrom(module=str(name)):
+                named += name.split(".")
+    return ROUTER_NAMES.intersection(named)
+
+
+def test_a_router_is_named_in_its_folder_and_the_registry_only() -> None:
+    named = {
+        name
+        for name, path in FILES.items()
+        if name.startswith(f"{PRODUCT}.")
+        for router in routers_named_in(path)
+        if not f"{name}.".startswith(f"{PRODUCT}.routers.{router}.")
+    }
+    assert named == NAMES_ROUTERS.keys()
+
+
 # -- no time limit is measured with a clock that a person, NTP or a virtual machine's host can set
 
 

@@ -47,7 +47,7 @@ class Tuning(Config):
         return found + [f"offloads: {name}" for name in self.offloads if name not in ("lro", "tso")]
 
 
-Shell = Literal["vpp", "linux", "freebsd", "generic", "none"]
+RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
 
 Interface = Annotated[
@@ -66,7 +66,7 @@ class Software(Config):
     ``commands`` of ``variables/shells``. ``workers``: cores that forward.
     """
 
-    shell: Shell
+    shell: RouterKind
     commands: str | None = None
     version: str
     interfaces: Annotated[tuple[Interface, ...], Field(min_length=2)]

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 import pytest
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
-from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp
+from lineproof.routers import fact_reading, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
-from lineproof.routers.host_reading import read_host
+from lineproof.routers.freebsd import facts as freebsd_facts
+from lineproof.routers.linux import machine
+from lineproof.routers.linux.machine import read_host
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
@@ -61,7 +63,7 @@ def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
 def test_interrupts_of_receive_queues_are_found_by_the_names_that_drivers_give(
     owners: tuple[str, ...], expected: Mapping[int, int]
 ) -> None:
-    assert linux_facts.queue_interrupts(INTERRUPTS, owners) == expected
+    assert machine.queue_interrupts(INTERRUPTS, owners) == expected
 
 
 @pytest.mark.slow
@@ -83,7 +85,7 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
 
 def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know() -> None:
     device = "/sys/bus/pci/devices/0000:03:00.0"
-    facts = linux_facts.link_facts(device)
+    facts = machine.link_facts(device)
     (command,) = {" ".join(command) for command, _ in facts.values()}
     files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
     found = fact_reading.picked(
@@ -108,7 +110,7 @@ FORWARD = "table inet a {\n\tchain b {\n\t\ttype filter hook forward priority fi
     ],
 )
 def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str, int]], expected: str | None) -> None:
-    assert linux_facts.read_linux_facts(asking(outputs), ()).firewall == expected
+    assert machine.read_linux_facts(asking(outputs), ()).firewall == expected
 
 
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def test_addresses_of_freebsd_are_written_as_linux_does(text: str, address: str 
 def test_a_card_without_ethtool_has_the_address_of_its_device() -> None:
     devices = {"eth1": "../../../0000:04:00.0\n", "eth2": "../../../virtio2\n"}
     linux = asking({f"readlink /sys/class/net/{name}/device": (path, 0) for name, path in devices.items()})
-    found = linux_facts.read_linux_facts(linux, (*devices, "veth0"))
+    found = machine.read_linux_facts(linux, (*devices, "veth0"))
     assert [nic.pci_address for nic in found.nics] == ["0000:04:00.0", None, None]
 
 
@@ -189,11 +191,11 @@ def test_differences_from_the_platforms_file_are_named(
 def test_flow_control_is_read_of_linux_and_freebsd() -> None:
     pauses = "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\t{}\nTX:\t\t{}\nRX negotiated: on\n"
     found = [
-        linux_facts.flow_control(pauses.format(*ways))
+        machine.flow_control(pauses.format(*ways))
         for ways in (("on", "on"), ("on", "off"), ("off", "on"), ("off", "off"))
     ]
     assert found == ["rx and tx", "rx", "tx", "off"]
-    assert linux_facts.flow_control("netlink error: Operation not supported\n") is None
+    assert machine.flow_control("netlink error: Operation not supported\n") is None
     for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
         assert (
             freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "")[0].flow_control == words
@@ -203,8 +205,8 @@ def test_flow_control_is_read_of_linux_and_freebsd() -> None:
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
     masks = enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
     text = "".join(f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n" for queue, mask in masks)
-    assert linux_facts.steered(text) == {0: "1,2", 3: "32"}
-    assert linux_facts.steered("") == {}
+    assert machine.steered(text) == {0: "1,2", 3: "32"}
+    assert machine.steered("") == {}
 
 
 # -- the generator's machine is read as it shows itself; what it does not show is missing, with the reason

@@ -16,11 +16,11 @@ from lineproof.routers import RouterKind, described, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
 from lineproof.routers.freebsd import parse_boottime, parse_netstat
-from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
-from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
-from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
+from lineproof.routers.freebsd.losses import parse_device, parse_expired, parse_ip, sysctl_subtree
+from lineproof.routers.linux import parse_snmp, parse_softnet, parse_uptime
+from lineproof.routers.linux.losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.shell_commands import CommandLineShell
-from lineproof.routers.vpp_losses import vpp_causes
+from lineproof.routers.vpp.losses import vpp_causes
 from lineproof_bench.shells import vpp_render
 from lineproof_bench.shells.machine import Machine
 from support.described_router import shipped

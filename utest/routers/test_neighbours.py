@@ -10,16 +10,11 @@ from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import make_router
+from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
-from lineproof.routers.link_state import (
-    LinkState,
-    parse_ifconfig,
-    parse_ip_link,
-    parse_link_states,
-    with_sysfs_speed,
-)
-from lineproof.routers.neighbours import parse_arp, parse_ip_neigh
-from lineproof.routers.vpp_output import parse_neighbours
+from lineproof.routers.freebsd import parse_arp, parse_ifconfig
+from lineproof.routers.linux import parse_ip_link, parse_ip_neigh, with_sysfs_speed
+from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
 from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.paths import ROOT
 from support.scripted_shells import answering, broken

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad
-from lineproof.routers import RouterKind, freebsd, linux_load, make_router, vpp
+from lineproof.routers import RouterKind, freebsd, linux, make_router, vpp
 from lineproof.routers.base import Result
-from lineproof.routers.vpp_output import parse_runtime
+from lineproof.routers.vpp.output import parse_runtime
 from support.fake_router import sample, shell_of, simulated
 from support.scripted_shells import broken, this_machine
 
@@ -120,7 +120,7 @@ def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
 def test_idle_time_that_counts_back_is_no_reading() -> None:
     # by a tick it may
     before, after = "cpu3 1 0 0 10 0 0 0 0 0 0\n", "cpu3 1 0 0 1 0 0 0 0 0 0\ncpu4 1 1\n"
-    assert linux_load.cpu_loads(before, after, {0: 5.0}) == (CpuLoad(3),)
+    assert linux.cpu_loads(before, after, {0: 5.0}) == (CpuLoad(3),)
 
 
 COUNTED = ("rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt")
@@ -129,7 +129,7 @@ OTHERS = ("rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packe
 
 @pytest.mark.parametrize("name", [*COUNTED, "[4]: rx_ucast_packets", *OTHERS])
 def test_each_driver_of_linux_has_its_own_names(name: str) -> None:
-    found = linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {4: "CPU 1"}, 2.0)
+    found = linux.queue_loads("eth0", {name: 10}, {name: 30}, {4: "CPU 1"}, 2.0)
     assert found == (QueueLoad("eth0", 4, "CPU 1", None if name in OTHERS else 10.0),)
 
 

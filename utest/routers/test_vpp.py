@@ -12,7 +12,7 @@ from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result
-from lineproof.routers.vpp_output import (
+from lineproof.routers.vpp.output import (
     has_route,
     parse_clock,
     parse_errors,

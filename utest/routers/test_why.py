@@ -16,8 +16,8 @@ from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
-from lineproof.routers.linux_losses import FILTER_DROPS, parse_qdiscs
-from lineproof.routers.vpp_losses import vpp_causes
+from lineproof.routers.linux.losses import FILTER_DROPS, parse_qdiscs
+from lineproof.routers.vpp.losses import vpp_causes
 from lineproof.routers.why import KERNEL_IDENT, TriedLoad, explanation
 from support.why_evidence import (
     LOST,

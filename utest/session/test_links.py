@@ -21,7 +21,7 @@ from lineproof.core.trial import Fault
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, GeneratorPort
-from lineproof.routers.link_state import LinkState
+from lineproof.routers.base import LinkState
 from lineproof.session.generator import connect_generator
 from lineproof.session.links import LinkWait
 from lineproof.session.router import check_line_rate

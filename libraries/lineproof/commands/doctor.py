@@ -24,8 +24,8 @@ from ..generators.kinds import DEFAULT
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project
-from ..routers.black_box import WHY_UNREAD
-from ..routers.link_state import LinkState
+from ..routers.base import LinkState
+from ..routers.none import WHY_UNREAD
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
 from ..session.router import WRONG_PEER, leftover_text, note_line_rate

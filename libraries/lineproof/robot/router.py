@@ -22,7 +22,6 @@ from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..evidence.svg import svg_image
 from ..evidence.under_load import under_load_document
-from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection
 from .shared import Component, show_document
@@ -137,8 +136,8 @@ class RouterKeywords(Component):
         result = self.shared.session.router.shell(command, limit.total_seconds())
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
-        if refused := refusal_by_vpp(command, result.stdout):
-            raise TestbedError(f"VPP refused '{command}': {refused}")
+        if refused := self.shared.session.router.driver.refusal_in(command, result.stdout):
+            raise TestbedError(refused)
         return result.stdout
 
 

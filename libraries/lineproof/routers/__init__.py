@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
+from ..platforms import RouterKind as RouterKind
 from ..visible import shortened
 from .base import Router, Shell
-from .black_box import BlackBox
 from .described import Described
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
+from .none import BlackBox
 from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
 
 BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
-RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
 _LONGEST = 4000
 """Characters of an error that quotes a router; the commands that undo what is left on it need most."""

@@ -16,12 +16,24 @@ from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .journal import RESTORE_LIMIT as RESTORE_LIMIT
 from .journal import Change, ChangeJournal
-from .link_state import LinkState
 from .shell_commands import Result as Result
 from .shell_commands import RouterUnreachable as RouterUnreachable
 from .shell_commands import Shell as Shell
 
 CARD_QUEUE_FULL = "its card's receive queue was full"
+
+MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
+
+SPEED_BY_CONVENTION = re.compile(
+    r"virtio|vtnet|vmxnet|vmx[0-9]|netvsc|hn[0-9]|xen|xn[0-9]|epair|af_packet|veth", re.IGNORECASE
+)
+"""Names of interfaces and drivers whose speed is a number by convention, and no link's."""
+
+Entry = tuple[str, str, bool | None]
+"""Interface ("": not shown), MAC in lower case, and whether it was set for good (None: not shown)."""
+
+_OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
+"""Interfaces that are made for tagged frames, with the same peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +51,29 @@ class Side:
     network: str
 
 
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """``mac`` in lower case, "" if unknown; ``up``: administratively; ``carrier``: there is a link. None: unknown.
+
+    ``speed_bps``: of the link that it has, as ``speed_from`` shows; None: not known, or only a convention's.
+    """
+
+    interface: str
+    mac: str = ""
+    up: bool | None = None
+    carrier: bool | None = None
+    speed_bps: float | None = None
+    speed_from: str = ""
+
+
 class Router:
     """A router. By default nothing is known of it, and nothing is changed on it.
 
     Every method raises TestbedError when it does not understand the router's output. *interfaces*: those under test.
     """
+
+    has_runtime = False
+    """It counts cycles and calls of each graph node: :attr:`.Telemetry.runtime`."""
 
     def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
         self.interfaces = interfaces
@@ -89,6 +119,10 @@ class Router:
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
         raise NotImplementedError
+
+    def refusal_in(self, command: str, output: str) -> str:
+        """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
+        return ""
 
     def boot_id(self) -> str:
         """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
@@ -149,11 +183,22 @@ class Router:
         return UnderLoad()
 
 
-_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-
-
 def validated_side(side: Side) -> Side:
     """Return *side* with its MAC address in lower case. Raises TestbedError where a generator reports none."""
-    if not _MAC.fullmatch(side.peer_mac):
+    if not re.fullmatch(MAC, side.peer_mac):
         raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
     return replace(side, peer_mac=side.peer_mac.lower())
+
+
+def neighbour_of(side: Side, entries: Sequence[Entry], fix: Sequence[str]) -> NeighbourEntry:
+    """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge.
+
+    *fix*: the command that sets it, with ``MAC`` for the address.
+    """
+    expected = side.peer_mac.lower()
+    own = [entry for entry in entries if entry[0] == side.interface]
+    own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
+    found_at, mac, permanent = own[0] if own else ("", "", None)
+    at = {side.interface: found_at} if found_at else {}
+    words = [at.get(word, word) if word != "MAC" else expected or mac or "MAC" for word in fix]
+    return NeighbourEntry(side.interface, side.peer, expected, mac, permanent, found_at, " ".join(words))

@@ -21,11 +21,9 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Router, RouterUnreachable, Shell, Side, validated_side
+from .base import LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
 from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
 from .journal import NONE, Change, ChangeJournal, Changes, Look
-from .link_state import LinkState
-from .neighbours import neighbour_of
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 
@@ -48,6 +46,9 @@ class Described(Router):
     that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads.
     """
 
+    client = ""
+    """The program that talks to the router, where its shell is another system's."""
+
     def __init__(
         self,
         shell: Shell,
@@ -58,7 +59,8 @@ class Described(Router):
     ) -> None:
         super().__init__(interfaces)
         self.description = description
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, description.habits)
+        habits = replace(description.habits, client=self.client, title=self._title)
+        self._commands = ShellCommands(shell, limit or description.limit, sudo, habits)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []

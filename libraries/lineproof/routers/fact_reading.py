@@ -111,13 +111,6 @@ def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues
     return tuple(found)
 
 
-def linux_boot_id(commands: ShellCommands) -> str:
-    """See :meth:`..base.Router.boot_id`, of a Linux kernel (random(4))."""
-    name = "/proc/sys/kernel/random/boot_id"
-    found = commands.run_all({name: ("cat", name)}, optional=(name,))[name].strip()
-    return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
-
-
 def kernel_facts(software: str, uname: str) -> dict[str, str]:
     """Return what ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
     words = uname.split()

@@ -36,13 +36,16 @@ class ShellHabits:
     """The part of a :class:`.RouterDescription` about its shell, a POSIX one unless it says otherwise.
 
     ``prints``: an expression for all that a command of a change may print; ``ignore``: for what is no part of an
-    answer; ``gone``: for what a refused command of an undo says that has nothing to undo.
+    answer; ``gone``: for what a refused command of an undo says that has nothing to undo. ``client``: the program that
+    talks to the router, called ``title``, and ends with status 1 where that does not answer.
     """
 
     is_posix: bool = True
     prints: str | None = None
     ignore: str | None = None
     gone: tuple[str, ...] = ()
+    client: str = ""
+    title: str = ""
 
 
 POSIX = ShellHabits()
@@ -65,15 +68,6 @@ def whole(command: str, text: str) -> str:
     return text
 
 
-def accepted(command: str, result: Result) -> str:
-    """The output of *command*. Raises CommandRefused if its status is not 0."""
-    if result.status != 0:
-        refused = refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
-        refused.output = result.stdout + result.stderr
-        raise refused
-    return plain_text(result.stdout)
-
-
 class CommandRefused(TestbedError):
     """The router did not run a command. ``why``: the reason without the command; ``output``: all that it printed."""
 
@@ -82,11 +76,11 @@ class CommandRefused(TestbedError):
         self.why, self.output = why, output or why
 
 
-def refusal(command: str, status: int, output: str) -> CommandRefused:
+def refusal(command: str, status: int, output: str, habits: ShellHabits = POSIX) -> CommandRefused:
     """The error that the router did not run *command*, whose *output* says why."""
-    if status == 1 and "vppctl" in command.split()[:3] and not output.startswith("sudo:"):
-        # a command that VPP itself refuses has status 0
-        why = f"VPP does not answer{f': {output}' if output else ''}"
+    if status == 1 and habits.client in command.split()[:3] and not output.startswith("sudo:"):
+        # a command that the router itself refuses has status 0
+        why = f"{habits.title} does not answer{f': {output}' if output else ''}"
         return CommandRefused(
             f"'{command}': {why}; check that it runs, and that the user may use its CLI socket ('sudo: true' for"
             " the router in the testbed file)",
@@ -213,7 +207,7 @@ class ShellCommands:
         found: dict[str, str] = {}
         for (text, status), name, line in zip(answers, commands, lines, strict=True):
             if status != 0 and name not in optional:
-                raise refusal(line, status, first_line(result.stderr) or first_line(text))
+                raise refusal(line, status, first_line(result.stderr) or first_line(text), self.habits)
             found[name] = whole(line, text) if status == 0 else ""
         return found
 
@@ -260,4 +254,10 @@ class ShellCommands:
 
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
         """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
-        return accepted(command, self._shell(command, self.limit if limit is None else limit))
+        result = self._shell(command, self.limit if limit is None else limit)
+        if result.status != 0:
+            reason = first_line(result.stderr) or first_line(result.stdout)
+            refused = refusal(command, result.status, reason, self.habits)
+            refused.output = result.stdout + result.stderr
+            raise refused
+        return plain_text(result.stdout)

@@ -20,8 +20,8 @@ from ..core.ledger import Drop, Ledger
 from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits, si
-from .linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
-from .vpp_losses import FREE_BUFFERS, is_failed_allocation
+from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
+from .vpp.losses import FREE_BUFFERS, is_failed_allocation
 
 GENERATOR = "generator"
 """The only rule that names what is not the router's."""

@@ -14,8 +14,7 @@ from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
-from ..routers.base import Router, Side
-from ..routers.link_state import LinkState
+from ..routers.base import LinkState, Router, Side
 
 T = TypeVar("T")
 

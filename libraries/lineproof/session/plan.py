@@ -25,8 +25,10 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
-from ..routers.black_box import WHY_UNREAD
+from ..routers import BUILT_IN
+from ..routers.base import Router
 from ..routers.description import RouterDescription, read_description
+from ..routers.none import WHY_UNREAD
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.files import Misfit, network_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
@@ -271,7 +273,7 @@ class Plan:
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
                 )
-        if "runtime" in found.quantity.needs and self.software.shell != "vpp":
+        if "runtime" in found.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
             raise SentenceError(
                 f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )

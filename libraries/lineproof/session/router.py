@@ -15,11 +15,10 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router
-from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
-from ..routers.black_box import no_shell
+from ..routers.base import RESTORE_LIMIT, LinkState, Router, Shell, Side
 from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look, look_elsewhere
-from ..routers.link_state import LinkState
+from ..routers.none import no_shell
 from ..routers.shell_commands import CommandLineShell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault

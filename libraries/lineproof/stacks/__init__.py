@@ -93,11 +93,11 @@ def sampled_stacks(commands: ShellCommands, seconds: float) -> SampledStacks:
     """Return the stacks of *seconds* of a router, by the first tool that is there. Never raises TestbedError."""
     record = ("perf", "record", "-o", "-", "-a", "-g", "-F", str(HERTZ), "--", "sleep", f"{seconds:g}")
     script = ("perf", "script", "-i", "-", "-F", "comm,cpu,ip,sym")
-    record_freebsd = ("pmcstat", "-S", EVENT, "-O", "-", "sleep", f"{seconds:g}")
+    record_by_pmcstat = ("pmcstat", "-S", EVENT, "-O", "-", "sleep", f"{seconds:g}")
     graph = ("pmcstat", "-R", "-", "-z", str(DEEPEST), "-G", "-")
     tools: Mapping[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...], Fold]] = {
         ("perf", "--version"): (record, script, fold_perf),
-        ("kldstat", "-q", "-m", "hwpmc"): (record_freebsd, graph, fold_callgraph),
+        ("kldstat", "-q", "-m", "hwpmc"): (record_by_pmcstat, graph, fold_callgraph),
     }
     try:
         status = [status for _, status in commands.try_all(*tools).values()]

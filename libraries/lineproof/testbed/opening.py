@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.router_facts import RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..platforms import Platform, RouterSetup
-from ..routers.host_reading import read_host
+from ..routers.linux.machine import read_host
 from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault

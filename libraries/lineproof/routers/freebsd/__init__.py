@@ -1,11 +1,22 @@
-"""A FreeBSD or pfSense router: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``."""
+"""A FreeBSD or pfSense router: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``.
+
+How busy its processors and receive queues are, while traffic flows:
+
+* ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
+  they are also the clock, which ``date`` shows in whole seconds only.
+* ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
+  none is read. ``rxcsum`` of cxl counts frames whose checksum the card has checked, as nic-queue-usage takes it.
+* ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say. A
+  card's interrupt has a thread of its own (``intr{irq285: t5nex0:0a1}``), or its work is done by the thread of a
+  processor (``kernel{if_io_tqg_3}``: iflib; ``sysctl`` has its queues' processors). The names of threads are cut
+  after 19 characters, those of ``vmstat -i`` are not: the number of the interrupt joins the two.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from ...core.neighbours import NeighbourEntry
 from ...core.router_facts import RouterFacts
@@ -13,15 +24,14 @@ from ...core.telemetry import InterfaceCounters, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ...errors import TestbedError
-from ..base import Side
+from ...visible import shortened
+from ..base import MAC, SPEED_BY_CONVENTION, Entry, LinkState, Side, neighbour_of
 from ..described import Described, Words
 from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
-from ..freebsd_facts import read_freebsd_facts
-from ..freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from ..journal import NONE
-from ..link_state import LinkState, parse_ifconfig
-from ..neighbours import freebsd_neighbours
 from ..shell_output import counter_value, first_line, parser
+from .facts import read_freebsd_facts
+from .losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 
 
 class FreeBsd(Described):
@@ -53,7 +63,36 @@ class FreeBsd(Described):
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return freebsd_load(Answers(self._commands), self.interfaces, wait)
+        answers = Answers(self._commands)
+        devices = {name: device for name in self.interfaces if (device := sysctl_subtree(name))}
+        commands = [tuple(_CLOCK.split()), tuple(_TIMES.split()), ("vmstat", "-i")]
+        commands += [("sysctl", device) for device in devices.values()]
+        before = answers.ask(*commands)
+        wait()
+        after = answers.ask(*commands, TOP)
+        threads = parse_top(after[" ".join(TOP)])
+        hertz = counted(r"stathz = (\d+)", after[_CLOCK])
+        old, new = processor_ticks(before[_TIMES]), processor_ticks(after[_TIMES])
+        seconds = elapsed(old, new, hertz)
+        interrupted = interrupts(after["vmstat -i"])
+        counters = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
+        interrupted_cpus = interrupt_cpus(threads, interrupted)
+        queues: list[QueueLoad] = []
+        for name, device in devices.items():
+            texts = before[f"sysctl {device}"], after[f"sysctl {device}"]
+            lost = per_second(parse_device(texts[0], name), parse_device(texts[1], name), seconds)
+            counters |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
+            rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
+            servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
+            queues += queue_loads(name, *texts, seconds, servers)
+        return UnderLoad(
+            queues=tuple(queues),
+            cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
+            raw=output_by_moment(before, after),
+            seconds=seconds,
+            counters=counters,
+            unread=answers.unread,
+        )
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
         """Yield also networks and offloads as FreeBSD shows them."""
@@ -73,7 +112,16 @@ class FreeBsd(Described):
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
-        return freebsd_neighbours(self._commands, sides)
+        ipv6 = any(":" in side.peer for side in sides)
+        output = self._commands.run(*(("ndp", "-an") if ipv6 else ("arp", "-an")))
+        if ipv6 and not all(":" in side.peer for side in sides):
+            output += self._commands.run("arp", "-an")
+        return tuple(
+            neighbour_of(side, parse_ndp(output, side.peer), f"ndp -s {side.peer} MAC".split())
+            if ":" in side.peer
+            else neighbour_of(side, parse_arp(output, side.peer), f"arp -S {side.peer} MAC".split())
+            for side in sides
+        )
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
@@ -163,50 +211,6 @@ _QUEUE_PACKETS = re.compile(
 _CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
 _CLOCK, _TIMES = "sysctl -n kern.clockrate", "sysctl -n kern.cp_times"
 STATES = 5
-NOBODY: Mapping[int, int] = MappingProxyType({})
-
-
-def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> UnderLoad:
-    """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``.
-
-    * ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
-      they are also the clock, which ``date`` shows in whole seconds only.
-    * ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
-      none is read. ``rxcsum`` of cxl counts frames whose checksum the card has checked, as nic-queue-usage takes it.
-    * ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say. A
-      card's interrupt has a thread of its own (``intr{irq285: t5nex0:0a1}``), or its work is done by the thread of a
-      processor (``kernel{if_io_tqg_3}``: iflib; ``sysctl`` has its queues' processors). The names of threads are cut
-      after 19 characters, those of ``vmstat -i`` are not: the number of the interrupt joins the two.
-    """
-    devices = {name: device for name in interfaces if (device := sysctl_subtree(name))}
-    commands = [tuple(_CLOCK.split()), tuple(_TIMES.split()), ("vmstat", "-i")]
-    commands += [("sysctl", device) for device in devices.values()]
-    before = answers.ask(*commands)
-    wait()
-    after = answers.ask(*commands, TOP)
-    threads = parse_top(after[" ".join(TOP)])
-    hertz = counted(r"stathz = (\d+)", after[_CLOCK])
-    old, new = processor_ticks(before[_TIMES]), processor_ticks(after[_TIMES])
-    seconds = elapsed(old, new, hertz)
-    interrupted = interrupts(after["vmstat -i"])
-    counters = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
-    interrupted_cpus = interrupt_cpus(threads, interrupted)
-    queues: list[QueueLoad] = []
-    for name, device in devices.items():
-        texts = before[f"sysctl {device}"], after[f"sysctl {device}"]
-        lost = per_second(parse_device(texts[0], name), parse_device(texts[1], name), seconds)
-        counters |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
-        rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
-        servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
-        queues += queue_loads(name, *texts, seconds, servers)
-    return UnderLoad(
-        queues=tuple(queues),
-        cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
-        raw=output_by_moment(before, after),
-        seconds=seconds,
-        counters=counters,
-        unread=answers.unread,
-    )
 
 
 def processor_ticks(text: str) -> tuple[tuple[int, ...], ...]:
@@ -244,14 +248,14 @@ def cpu_loads(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -
 
 
 def queue_loads(
-    interface: str, before: str, after: str, seconds: float | None, servers: Mapping[int, int] = NOBODY
+    interface: str, before: str, after: str, seconds: float | None, servers: Mapping[int, int] | None = None
 ) -> tuple[QueueLoad, ...]:
     """The receive queues of *interface* from two readings of its ``sysctl`` subtree.
 
     *servers*: queue -> processor, where the subtree has none.
     """
     old, new = (_numbers(text, interface) for text in (before, after))
-    cpus = {**servers, **by_queue(_CPU, new)}
+    cpus = {**(servers or {}), **by_queue(_CPU, new)}
     counted, packets = by_queue(_QUEUE_PACKETS, new), by_queue(_QUEUE_PACKETS, rates(old, new, seconds))
     return tuple(
         QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", packets.get(queue))
@@ -329,3 +333,36 @@ def queue_cpus(interface: str, device: Mapping[str, str], cpus: Mapping[str, int
         return {int(row[1], 16): cpu for row, cpu in rows if row}
     rows = ((re.fullmatch(pattern, name), cpu) for name, cpu in cpus.items())
     return {int(row[1]): cpu for row, cpu in rows if row}
+
+
+@parser("'ifconfig'")
+def parse_ifconfig(text: str, interface: str) -> LinkState:
+    """``ifconfig X``. Raises TestbedError for other text."""
+    flags = re.search(r"flags=[0-9a-fA-F]+<([^>]*)>", text)
+    if flags is None:
+        raise TestbedError(f"'ifconfig {interface}' was not understood: '{shortened(text.strip())}'")
+    mac, status = re.search(rf"\bether {MAC}", text), re.search(r"^\s*status: (.+?)\s*$", text, re.MULTILINE)
+    up = "UP" in flags[1].split(",")
+    carrier = status[1] == "active" if status and up else None
+    state = LinkState(interface, mac[1].lower() if mac else "", up, carrier)
+    media = re.search(r"^\s*media: (.+)$", text, re.MULTILINE)
+    # what is in use is in brackets, after what was chosen
+    words = re.search(r"\(([^)]*)\)", media[1]) if media else None
+    shown = re.search(r"\b([0-9]{1,6}(?:\.[0-9])?)(G?)base", words[1] if words else media[1] if media else "", re.I)
+    if shown is None or SPEED_BY_CONVENTION.match(interface):
+        return state
+    return replace(state, speed_bps=float(shown[1]) * (1e9 if shown[2] else 1e6), speed_from=f"ifconfig {interface}")
+
+
+@parser("'arp -an'")
+def parse_arp(text: str, address: str) -> list[Entry]:
+    """Entries of ``arp -an`` for *address*; ``(incomplete)`` ones and expired ones are none."""
+    rows = re.finditer(rf"^\S+ \({re.escape(address)}\) at {MAC} on (\S+)(.*)$", text, re.MULTILINE)
+    return [(row[2], row[1].lower(), " permanent" in row[3]) for row in rows if " expired" not in row[3]]
+
+
+@parser("'ndp -an'")
+def parse_ndp(text: str, address: str) -> list[Entry]:
+    """Entries of ``ndp -an`` for *address*; ``(incomplete)`` ones are none."""
+    rows = re.finditer(rf"^{re.escape(address)}\s+{MAC}\s+(\S+)\s+(\S+)", text, re.MULTILINE)
+    return [(row[2], row[1].lower(), row[3] == "permanent") for row in rows if row[3] != "expired"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -16,21 +17,21 @@ from ...core.telemetry import NodeRuntime, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
-from ..base import Side
+from ..base import LinkState, Side, neighbour_of
 from ..described import Described, Words
-from ..fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
-from ..link_state import LinkState, parse_link_states
-from ..linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
-from ..neighbours import vpp_neighbours
+from ..fact_reading import Answers, ask_facts, counted, matched, picked
+from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
 from ..shell_output import counter_value, parser
-from ..vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
-from ..vpp_output import (
+from .losses import FREE_BUFFERS, parse_buffers, vpp_causes
+from .output import (
     ThreadRuntime,
     has_route,
     parse_clock,
     parse_errors,
     parse_interface_rows,
     parse_interfaces,
+    parse_link_states,
+    parse_neighbours,
     parse_runtime,
     parse_version,
     refusal_by_vpp,
@@ -40,6 +41,8 @@ from ..vpp_output import (
 
 class Vpp(Described):
     """A :class:`~lineproof.routers.base.Router` that runs VPP."""
+
+    client, has_runtime = "vppctl", True
 
     def identify(self) -> Mapping[str, str]:
         """VPP's version, the operating system, the CPU and the queues that each thread polls."""
@@ -61,13 +64,61 @@ class Vpp(Described):
         facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
         return facts
 
+    def refusal_in(self, command: str, output: str) -> str:
+        """See :meth:`..base.Router.refusal_in`."""
+        refused = refusal_by_vpp(command, output)
+        return f"VPP refused '{command}': {refused}" if refused else ""
+
     def boot_id(self) -> str:
         """See :meth:`..base.Router.boot_id`."""
-        return linux_boot_id(self._commands)
+        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
-        """See :meth:`..base.Router.facts`."""
-        return read_vpp_facts(Answers(self._commands), self.interfaces)
+        """See :meth:`..base.Router.facts`. The main thread is a worker where there is no other."""
+        answers = Answers(self._commands)
+        commands = {name: ("vppctl", "show", *name.split()) for name in _SHOW}
+        output = answers.ask(*commands.values())
+
+        def shown(name: str) -> str:
+            try:
+                text = strip_banner(output[" ".join(commands[name])])
+            except TestbedError as error:
+                answers.unread[" ".join(commands[name])] = str(error)
+                return ""
+            if refused := refusal_by_vpp(" ".join(commands[name]), text):
+                answers.unread[" ".join(commands[name])] = refused
+                return ""
+            return text
+
+        machine = read_machine(answers)
+        hardware = parse_hardware(shown("hardware-interfaces"))
+        blocks = {name: hardware.get(name, "") for name in self.interfaces}
+        placement = parse_placement(shown("interface rx-placement"))
+        threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
+        workers = sum(name.startswith("vpp_wk") for name in threads)
+        addresses = {name: address for name, block in blocks.items() if (address := pci_address(block))}
+        links = {name: link_facts(f"/sys/bus/pci/devices/{address}") for name, address in addresses.items()}
+        files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()]) if links else {}
+        queues = Counter(row.interface for row in placement)
+        facts = machine_facts(
+            machine,
+            version=matched(r"\bvpp (v?\S+)", shown("version")),
+            nics=tuple(
+                replace(
+                    parse_card(name, block, picked(files, links.get(name, {}))),
+                    pci_address=addresses.get(name),
+                    model=pci_model(machine.get("cards", ""), addresses.get(name)) or _hardware_name(block),
+                    rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", block),
+                )
+                for name, block in blocks.items()
+            ),
+            workers=(workers or 1) if threads else None,
+            placement=tuple(row for row in placement if row.interface in self.interfaces),
+            unread=answers.unread,
+        )
+        pools = "; ".join(f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers")))
+        cpu = matched(r"^Model name: +(.+)", shown("cpu"))
+        return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: frames, of which VPP's counters are exact without a reset."""
@@ -76,8 +127,62 @@ class Vpp(Described):
         return {f"{FRAMES_TAKEN}{name}": frames for name, frames in taken.items() if frames or name != "vpp_main"}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """See :meth:`..base.Router.under_load`."""
-        return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
+        """See :meth:`..base.Router.under_load`.
+
+        The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling
+        empty queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at
+        most loads.
+        """
+        answers = Answers(self._commands)
+        first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
+        cleared = True
+        try:
+            self.clear()
+        except TestbedError as error:
+            answers.unread["vppctl clear runtime"], cleared = str(error), False
+        wait()
+        last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
+
+        def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
+            command = f"vppctl show {name}"
+            try:
+                return parse(output[command]) if output[command] else None
+            except TestbedError as error:
+                answers.unread[command] = str(error)
+                return None
+
+        clocks = [of(output, "clock", parse_clock) for output in (first, last)]
+        seconds = clocks[1] - clocks[0] if clocks[0] is not None and clocks[1] is not None else None
+        if seconds is not None and seconds <= 0:  # VPP was started again
+            seconds = None
+        errors = [of(output, "errors", parse_errors) or {} for output in (first, last)]
+        # a reason that did not occur before is not shown
+        counters = per_second(
+            {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
+        )
+        rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
+        if rows[0] is not None and rows[1] is not None:
+            for name in self.interfaces:
+                old, new = rows[0].get(name, {}), rows[1].get(name, {})
+                rates = per_second({**dict.fromkeys(new, 0), **old}, new, seconds)
+                counters |= {f"{key} at {name}": rate for key, rate in rates.items()}
+        hertz = clock_hz(of(last, "cpu", strip_banner) or "")
+        blocks = (of(last, "runtime", parse_runtime) or ()) if cleared else ()
+        workers = tuple(found for block in blocks if (found := worker_load(block, hertz)) is not None)
+        placement = of(last, "interface rx-placement", parse_placement) or ()
+        cards = [of(output, "hardware-interfaces", parse_hardware) or {} for output in (first, last)]
+        return UnderLoad(
+            workers=workers,
+            queues=queue_loads(placement, self.interfaces, workers, cards[0], cards[1], seconds),
+            raw={command: text for command, text in last.items() if text},
+            seconds=seconds,
+            counters=counters,
+            condition={
+                f"{FREE_BUFFERS}{pool.name}": f"{pool.available} of {pool.total}, {pool.cached} more in threads' caches"
+                for pool in of(last, "buffers", parse_buffers) or ()
+            },
+            unread=answers.unread,
+        )
 
     def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
         inner = [tag for stack in frames.tags for tag, _ in stack[1:]]
@@ -112,7 +217,15 @@ class Vpp(Described):
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
-        return vpp_neighbours(self._commands, sides)
+        entries = sorted(parse_neighbours(self._commands.run("vppctl", "show", "ip", "neighbors")))
+        return tuple(
+            neighbour_of(
+                side,
+                [(name, mac, static) for name, address, mac, static in entries if address == side.peer],
+                f"vppctl set ip neighbor {side.interface} {side.peer} MAC static".split(),
+            )
+            for side in sides
+        )
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
@@ -157,68 +270,6 @@ T = TypeVar("T")
 _TWICE = ("clock", "errors", "interface", "hardware-interfaces")
 _ONCE = ("cpu", "interface rx-placement", "buffers", "runtime")
 _XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$", re.MULTILINE)
-
-
-def vpp_load(
-    answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
-) -> UnderLoad:
-    """Return what VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``.
-
-    The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling empty
-    queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at most loads.
-    """
-    first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
-    cleared = True
-    try:
-        clear()
-    except TestbedError as error:
-        answers.unread["vppctl clear runtime"], cleared = str(error), False
-    wait()
-    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
-
-    def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
-        command = f"vppctl show {name}"
-        try:
-            return parse(output[command]) if output[command] else None
-        except TestbedError as error:
-            answers.unread[command] = str(error)
-            return None
-
-    clocks = [of(output, "clock", parse_clock) for output in (first, last)]
-    seconds = clocks[1] - clocks[0] if clocks[0] is not None and clocks[1] is not None else None
-    if seconds is not None and seconds <= 0:  # VPP was started again
-        seconds = None
-    counters: dict[str, float] = {}
-    errors = [of(output, "errors", parse_errors) or {} for output in (first, last)]
-    # a reason that did not occur before is not shown
-    counters |= per_second(
-        {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
-    )
-    rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
-    if rows[0] is not None and rows[1] is not None:
-        for name in interfaces:
-            old, new = rows[0].get(name, {}), rows[1].get(name, {})
-            rates = per_second({**dict.fromkeys(new, 0), **old}, new, seconds)
-            counters |= {f"{key} at {name}": rate for key, rate in rates.items()}
-    hertz = clock_hz(of(last, "cpu", strip_banner) or "")
-    blocks = (of(last, "runtime", parse_runtime) or ()) if cleared else ()
-    workers = tuple(found for block in blocks if (found := worker_load(block, hertz)) is not None)
-    placement = of(last, "interface rx-placement", lambda text: parse_placement(strip_banner(text))) or ()
-    cards = [
-        of(output, "hardware-interfaces", lambda text: parse_hardware(strip_banner(text))) for output in (first, last)
-    ]
-    return UnderLoad(
-        workers=workers,
-        queues=queue_loads(placement, interfaces, workers, cards[0] or {}, cards[1] or {}, seconds),
-        raw={command: text for command, text in last.items() if text},
-        seconds=seconds,
-        counters=counters,
-        condition={
-            f"{FREE_BUFFERS}{pool.name}": f"{pool.available} of {pool.total}, {pool.cached} more in threads' caches"
-            for pool in of(last, "buffers", lambda text: tuple(parse_buffers(strip_banner(text)))) or ()
-        },
-        unread=answers.unread,
-    )
 
 
 def clock_hz(text: str) -> float | None:
@@ -302,57 +353,11 @@ _EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^(?P<name>\S.*?)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*$")
 
 
-def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
-    """The facts of a VPP router. ``workers``: its worker threads; the main thread is one where there is no other."""
-    commands = {name: ("vppctl", "show", *name.split()) for name in _SHOW}
-    output = answers.ask(*commands.values())
-
-    def shown(name: str) -> str:
-        try:
-            text = strip_banner(output[" ".join(commands[name])])
-        except TestbedError as error:
-            answers.unread[" ".join(commands[name])] = str(error)
-            return ""
-        if refused := refusal_by_vpp(" ".join(commands[name]), text):
-            answers.unread[" ".join(commands[name])] = refused
-            return ""
-        return text
-
-    machine = read_machine(answers)
-    cards = parse_hardware(shown("hardware-interfaces"))
-    placement = parse_placement(shown("interface rx-placement"))
-    threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
-    workers = sum(name.startswith("vpp_wk") for name in threads)
-    addresses = {name: found for name in interfaces if (found := pci_address(cards.get(name, "")))}
-    links = {name: link_facts(f"/sys/bus/pci/devices/{address}") for name, address in addresses.items()}
-    files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()]) if links else {}
-    queues = {name: sum(row.interface == name for row in placement) for name in interfaces}
-    facts = machine_facts(
-        machine,
-        version=matched(r"\bvpp (v?\S+)", shown("version")),
-        nics=tuple(
-            replace(
-                parse_card(name, cards.get(name, ""), picked(files, links.get(name, {}))),
-                pci_address=addresses.get(name),
-                model=pci_model(machine.get("cards", ""), addresses.get(name)) or _hardware_name(cards.get(name, "")),
-                rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", cards.get(name, "")),
-            )
-            for name in interfaces
-        ),
-        workers=(workers or 1) if threads else None,
-        placement=tuple(row for row in placement if row.interface in interfaces),
-        unread=answers.unread,
-    )
-    pools = "; ".join(f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers")))
-    cpu = matched(r"^Model name: +(.+)", shown("cpu"))
-    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
-
-
 def parse_placement(text: str) -> tuple[Placement, ...]:
     """``show interface rx-placement``: each queue and the thread that serves it."""
     found: list[Placement] = []
     thread = ""
-    for line in text.splitlines():
+    for line in strip_banner(text).splitlines():
         if head := _THREAD.match(line):
             thread = head[2]
         elif (row := _QUEUE.match(line)) and thread:
@@ -364,7 +369,7 @@ def parse_hardware(text: str) -> Mapping[str, str]:
     """``show hardware-interfaces``: the block of text of each interface, by its name."""
     found: dict[str, str] = {}
     name = ""
-    for line in text.splitlines():
+    for line in strip_banner(text).splitlines():
         if head := _BLOCK.match(line):
             # a long name is cut in the first column, and whole in the last
             name = head["hardware"]
@@ -381,7 +386,7 @@ def parse_hardware_pauses(text: str) -> Mapping[str, Pauses]:
     """``show hardware-interfaces``: by interface the pause frames in its extended counters, of which 0 is not shown."""
     return {
         name: pauses_of({row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)})
-        for name, block in parse_hardware(strip_banner(text)).items()
+        for name, block in parse_hardware(text).items()
     }
 
 
@@ -391,7 +396,7 @@ def parse_hardware_errors(text: str) -> tuple[Cause, ...]:
     meaning = "its card took them for damaged: look at cable and transceivers"
     return tuple(
         Cause(Stage.ARRIVING, row[1], name, counter_value(row[2]), Role.REASON, meaning)
-        for name, block in parse_hardware(strip_banner(text)).items()
+        for name, block in parse_hardware(text).items()
         for row in _EXTENDED.finditer(block)
         if _DAMAGED.fullmatch(row[1])
     )

@@ -7,12 +7,13 @@ its first line; names are cut to their column and columns may touch; ``Clocks`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.telemetry import InterfaceCounters, NodeRuntime
-from ..errors import TestbedError
-from .shell_output import counter_value, figure, first_line, parser, plain_text
+from ...core.telemetry import InterfaceCounters, NodeRuntime
+from ...errors import TestbedError
+from ..base import MAC, SPEED_BY_CONVENTION, LinkState
+from ..shell_output import counter_value, figure, first_line, parser, plain_text
 
 BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
 """Rows of ``show errors`` that count blocks read by af-packet-input, not lost frames, whatever their severity."""
@@ -212,7 +213,6 @@ def parse_clock(text: str) -> float:
     return figure(found["seconds"])
 
 
-@parser("'vppctl show interface address'")
 def route_hops(fib: str, network: str, table: int = 0) -> tuple[str, ...]:
     """The next hops that ``show ip fib PREFIX`` has for exactly this prefix: address or interface; none that drop.
 
@@ -260,3 +260,26 @@ def parse_version(text: str) -> str:
             f"'vppctl show version' was not understood: '{first_line(strip_banner(text)) or 'no output'}'"
         )
     return found[1]
+
+
+@parser("'vppctl show hardware-interfaces'")
+def parse_link_states(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...]:
+    """``show hardware-interfaces``, which shows the link but not the administrative state."""
+    found: dict[str, LinkState] = {}
+    name, carrier = "", None
+    conventional: set[str] = set()
+    for line in text.splitlines():
+        if row := re.match(r"(\S+)\s+\d+\s+(up|down)\b", line):
+            name, carrier = row[1], row[2] == "up"
+            found[name] = LinkState(name, carrier=carrier)
+        elif name and (mac := re.search(rf"Ethernet address {MAC}", line)):
+            found[name] = replace(found[name], mac=mac[1].lower())
+        elif name and (speed := re.fullmatch(r"\s*Link speed: ([0-9]{1,7}(?:\.[0-9]+)?) ([GMK])bps\s*", line)):
+            bps = float(speed[1]) * {"G": 1e9, "M": 1e6, "K": 1e3}[speed[2]]
+            found[name] = replace(found[name], speed_bps=bps or None, speed_from="show hardware-interfaces")
+        elif name and SPEED_BY_CONVENTION.search(line):
+            conventional.add(name)
+    for each in conventional:
+        found[each] = replace(found[each], speed_bps=None, speed_from="")
+    # VPP shortens long names in this table
+    return tuple(found.get(name, found.get(name[:32], LinkState(name))) for name in interfaces)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..errors import TestbedError
-from ..platforms import CommandPair
-from .base import Result, Router, Side
+from ...errors import TestbedError
+from ...platforms import CommandPair
+from ..base import Result, Router, Side
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 

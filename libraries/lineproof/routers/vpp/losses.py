@@ -17,11 +17,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..core.causes import Cause, Role, Stage
-from .base import CARD_QUEUE_FULL
+from ...core.causes import Cause, Role, Stage
+from ..base import CARD_QUEUE_FULL
+from .output import strip_banner
 
 _NO_BUFFERS = "failed allocations: no buffers; see 'buffers' in startup.conf"
 _ARRIVING = {
@@ -82,7 +83,6 @@ class BufferPool:
     cached: int
 
 
-def parse_buffers(text: str) -> Iterator[BufferPool]:
+def parse_buffers(text: str) -> tuple[BufferPool, ...]:
     """``show buffers``: the pools, one for each NUMA node."""
-    for row in _POOL.finditer(text):
-        yield BufferPool(row[1], *map(int, row.groups()[1:5]))
+    return tuple(BufferPool(row[1], *map(int, row.groups()[1:5])) for row in _POOL.finditer(strip_banner(text)))

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..core.causes import Cause, Role, Stage
-from ..core.pause_names import Pauses, pauses_of
-from ..core.telemetry import InterfaceCounters
-from .base import CARD_QUEUE_FULL
-from .shell_output import counter_value, parser
+from ...core.causes import Cause, Role, Stage
+from ...core.pause_names import Pauses, pauses_of
+from ...core.telemetry import InterfaceCounters
+from ..base import CARD_QUEUE_FULL
+from ..shell_output import counter_value, parser
 
 IP_DROPS = re.compile(
     r"^\s*(\d+) (packets not forwardable|packets received for unknown multicast group"

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..core.router_facts import NicFacts, Placement, RouterFacts
-from .fact_reading import Answers, Fact, ask_facts, matched, picked, rows_of_files, summarised
+from ...core.router_facts import NicFacts, Placement, RouterFacts
+from ..base import Shell
+from ..fact_reading import Answers, Fact, ask_facts, matched, picked, rows_of_files, summarised
+from ..shell_commands import ShellCommands
 
 _CPU = "/sys/devices/system/cpu"
 _LSCPU = ("lscpu",)
@@ -266,3 +268,80 @@ def _affinity(answers: Answers, irqs: Sequence[int]) -> dict[int, str]:
                 if cpus := rows.get(f"/proc/irq/{irq}/{name}"):
                     found.setdefault(irq, cpus)
     return found
+
+
+def kernel_boot_id(commands: ShellCommands) -> str:
+    """See :meth:`..base.Router.boot_id`, of a Linux kernel (random(4))."""
+    name = "/proc/sys/kernel/random/boot_id"
+    found = commands.run_all({name: ("cat", name)}, optional=(name,))[name].strip()
+    return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
+
+
+# -- a machine that is to run a program on DPDK: three exchanges, no rights, and no change
+
+_DEVICES = "/sys/bus/pci/devices"
+_DRIVERS = ("sh", "-c", f'grep -sHE "^(DRIVER|PCI_CLASS|PCI_ID)=" {_DEVICES}/*/uevent')
+_PORTS = ("sh", "-c", f"ls -d {_DEVICES}/*/net/* {_DEVICES}/*/virtio*/net/*")
+
+MOST_CARDS = 64
+"""Functions whose details are read: a card with virtual functions may have hundreds."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+
+
+def read_host(shell: Shell) -> RouterFacts:
+    """Return the facts of the machine behind *shell*, with every network card by its PCI address.
+
+    Never raises: what is not read is missing, with the reason in ``unread``.
+    """
+    answers = Answers(ShellCommands(shell))
+    machine = read_machine(answers)
+    texts = answers.ask(_DRIVERS, _PORTS)
+    if " ".join(_PORTS) in answers.status:
+        # no card has a name: that is an answer, too
+        answers.unread.pop(" ".join(_PORTS), None)
+    nics = _nics(answers, _cards(texts[" ".join(_DRIVERS)]), _names(texts[" ".join(_PORTS)]), machine.get("cards", ""))
+    return machine_facts(machine, version=None, nics=nics, unread=answers.unread)
+
+
+def _cards(text: str) -> dict[str, dict[str, str]]:
+    """Return the network cards' functions by address: the variables of their ``uevent``."""
+    rows: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        row = re.fullmatch(rf"{_DEVICES}/([^/]+)/uevent:([A-Z_]+)=(.*)", line)
+        if row and PCI_ADDRESS.fullmatch(row[1]):
+            rows.setdefault(row[1], {})[row[2]] = row[3]
+    # class 02: network controllers (PCI Code and ID Assignment, 1.3)
+    cards = sorted(address for address, row in rows.items() if re.fullmatch(r"2[0-9A-F]{4}", row.get("PCI_CLASS", "")))
+    return {address: rows[address] for address in cards[:MOST_CARDS]}
+
+
+def _names(text: str) -> dict[str, list[str]]:
+    """Return Linux's names of each card's ports, by address."""
+    names: dict[str, list[str]] = {}
+    for path in text.splitlines():
+        if (parts := path.removeprefix(f"{_DEVICES}/").split("/")) and _NAME.fullmatch(parts[-1]):
+            names.setdefault(parts[0], []).append(parts[-1])
+    return names
+
+
+def _nics(
+    answers: Answers, cards: dict[str, dict[str, str]], names: dict[str, list[str]], pci: str
+) -> tuple[NicFacts, ...]:
+    links = {address: link_facts(f"{_DEVICES}/{address}") for address in cards}
+    drivers = {name: ("ethtool", "-i", name) for address in cards for name in names.get(address, ())}
+    commands = dict.fromkeys(command for facts in links.values() for command, _ in facts.values())
+    texts = answers.ask(*commands, *drivers.values())
+    nics = []
+    for address, card in cards.items():
+        link = picked(texts, links[address])
+        information = [texts[" ".join(drivers[name])] for name in names.get(address, ())]
+        nic = NicFacts(
+            interface=address,
+            model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,
+            driver=card.get("DRIVER"),
+            firmware=summarised(matched(r"^firmware-version: *(\S.*)", text) or "" for text in information),
+            other={"NUMA node": link["NUMA node"]} if "NUMA node" in link else {},
+        )
+        nics.append(with_pcie(nic, link))
+    return tuple(nics)

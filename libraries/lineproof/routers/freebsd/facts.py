@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..core.router_facts import NicFacts, Placement, RouterFacts
-from .fact_reading import Answers, counted, matched
-from .freebsd_losses import sysctl_subtree
+from ...core.router_facts import NicFacts, Placement, RouterFacts
+from ..fact_reading import Answers, counted, matched
+from .losses import sysctl_subtree
 
 _SYSCTL = (
     *("kern.ostype", "kern.osrelease", "hw.model", "hw.ncpu", "kern.smp.cores", "kern.smp.threads_per_core"),

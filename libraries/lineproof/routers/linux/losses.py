@@ -19,13 +19,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..core.causes import Cause, Role, Stage
-from ..core.pause_names import Pauses, pauses_of
-from ..core.telemetry import InterfaceCounters
-from ..json_text import parse_json
-from ..visible import visible
-from .base import CARD_QUEUE_FULL
-from .shell_output import counter_value, parser
+from ...core.causes import Cause, Role, Stage
+from ...core.pause_names import Pauses, pauses_of
+from ...core.telemetry import InterfaceCounters
+from ...json_text import parse_json
+from ...visible import visible
+from ..base import CARD_QUEUE_FULL
+from ..shell_output import counter_value, parser
 
 _COUNTERS = {
     f"{way}_{key.removesuffix('_errors')}": (way, key)
