@@ -287,20 +287,34 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"changes": [{"do": ["a"], "look": LOOK}]}, "'look' comes before an 'undo'"),
+        ({"changes": [{"do": ["a"], "look": LOOK}]}, "no 'undo', nor 'back' with a 'look'"),
+        ({"changes": [{"do": ["a"], "back": ["b"]}]}, "no 'undo', nor 'back' with a 'look'"),
+        ({"changes": [CHANGE | {"like": "x"}]}, "expected a change, with 'do'"),
+        ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
         ({"changes": [CHANGE | {"for": "everything"}]}, "for 'everything'; expected of router, interface, side"),
-        ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "expected one expression"),
+        ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
-        ({"changes": [CHANGE], "look": LOOK}, "comes before its 'restore'"),
         ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
-        ({"changes": [CHANGE | {"look": LOOK}], "save": ["s"], "restore": ["r"]}, "the file's own 'look'"),
     ],
 )
 def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("{", r"\{")):
         RouterDescription.model_validate({"shell": "x", **data})
+
+
+def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words() -> None:
+    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer": "x", "value": "1"}}
+    first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{key}={value}"], "undo": "u", "look": look}
+    second = {"like": first, "for": "prefix", "with": {"value": "{ip}", "peer": "{peer6}"}, "note": "{key}"}
+    third = {"like": second, "with": {"key": "other"}, "undo": ["v"]}
+    file = RouterDescription.model_validate({"shell": "x", "changes": [second, third]})
+    (one, other), (shown, _) = file.changes, [change.look for change in file.changes]
+    assert (one.for_, one.do, one.undo, one.note) == ("prefix", ("k={ip}",), ("u",), "k")
+    assert (other.for_, other.do, other.undo, other.note) == ("prefix", ("other={ip}",), ("v",), "other")
+    assert shown is not None and (shown.run, shown.pattern) == ("show k", ("{peer6} (?P<value>.+)",))
+    assert list(file.problems()) == []
 
 
 def test_an_example_of_a_look_that_gives_another_value_is_a_problem_with_its_place() -> None:
