@@ -57,6 +57,10 @@ EARLIER = {
         "ifconfig eth1 inet 100.65.1.1/28 alias",
         "route add -net 16.0.0.0/8 192.0.2.9",
         "arp -S 100.65.1.2 02:00:00:00:00:77",
+        "ifconfig eth2 inet6 -ifdisabled",
+        "ifconfig eth2 inet6 2001:2::6441:201/120 alias",
+        "ndp -s 2001:2::6441:202 02:00:00:00:02:02",
+        "route -6 add -net 2001:2::3000:0/104 2001:2::6441:2ff",
     ),
     "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
 }
