@@ -152,10 +152,13 @@ def test_a_real_kernel_is_configured_for_all_frames_and_restored(kernel: Shell) 
     kernel("sysctl -w net.ipv6.conf.eth1.disable_ipv6=1 net.ipv6.conf.eth2.disable_ipv6=1", 5.0)
     kernel("ip link set eth1 up; ip link set eth2 up; ip link set peer1 up; ip link set peer2 up", 5.0)
     before = settings()
-    first, second = make_router("linux", kernel), make_router("linux", kernel)
+    first, second = (make_router("linux", kernel, ("eth1", "eth2")) for _ in range(2))
     first.configure(SIDES)
     first.configure_frames(SIDES, FRAMES)
-    between = settings()
+    between, counted = settings(), first.read().interfaces
+    assert set(counted) >= {"lo", "eth1", "eth2"}
+    kernel("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
+    assert first.read().interfaces["eth1"].tx_packets >= counted["eth1"].tx_packets
     lacking = {kind for needs in first.not_forwarded if len(needs) == 1 for kind in needs}
     if "ipv6" not in lacking:
         assert "2001:2::1000:0/104 via 2001:2::6441:102 dev eth1" in kernel("ip -6 route", 5.0).stdout
