@@ -35,28 +35,20 @@ def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping
     """Return the groups of *patterns* that took part, or what *paths* lead to. Raises TestbedError."""
     if len(output) > MOST_OUTPUT:
         raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+    shown = shortened(first_line(output)) or "no output"
+    values: dict[str, str | None] = {}
     if paths:
-        return _read_json(output, paths, interface)
-    found: dict[str, str] = {}
-    for pattern in patterns:
-        if match := pattern.search(output):
-            found |= {name: value for name, value in match.groupdict().items() if value is not None}
-    if not found:
-        raise TestbedError(f"nothing that is searched is in '{shortened(first_line(output)) or 'no output'}'")
-    return found
-
-
-def _read_json(output: str, paths: Mapping[str, str], interface: str) -> Values:
-    begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
-    try:
-        data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
-    except ValueError as error:
-        where = shortened(first_line(output)) or "no output"
-        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{where}'") from None
-    found = {name: value for name, path in paths.items() if (value := value_at(data, path, interface)) is not None}
-    if not found:
-        raise TestbedError(f"its JSON has nothing at {', '.join(paths.values())}")
-    return found
+        begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
+        try:
+            data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
+        except ValueError as error:
+            raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
+        values = {name: value_at(data, path, interface) for name, path in paths.items()}
+    for match in filter(None, (pattern.search(output) for pattern in patterns)):
+        values |= {name: value for name, value in match.groupdict().items() if value is not None}
+    if there := {name: value for name, value in values.items() if value is not None}:
+        return there
+    raise TestbedError(f"nothing that is searched is in '{shown}'")
 
 
 COUNTERS = (
