@@ -22,6 +22,7 @@ from lineproof.routers.base import Result, Shell, Side
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.stacks import sampled_stacks
+from routers.test_frames import FRAMES, Kernel
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA, VARIABLES
@@ -73,8 +74,11 @@ def texts() -> Mapping[str, str]:
         files[name] = rows(source["shell"], partial(_recorded_shell, source), names, sides, methods=methods)
     for kind in ("vpp", "linux", "freebsd"):
         # a simulated router's uptime follows this machine's clock
-        read = rows(kind, partial(lambda name: shell_of(simulated(name)[0]), kind), ["eth1", "eth2"], SIDES)
+        new = partial(lambda name: shell_of(simulated(name)[0]), kind)
+        read = rows(kind, new, ["eth1", "eth2"], SIDES, methods=(*METHODS, "frames"))
         files[f"simulated-{kind}"] = re.sub(r'(?m)^{"read.uptime".*\n', "", read)
+    modules = partial(answering, Kernel("ipv6", "8021q", "mpls"))
+    files["linux-every-module"] = rows("linux", modules, ["eth1", "eth2"], SIDES, methods=["frames"])
     for path in sorted((VARIABLES / "shells").glob("*.yaml")):
         files[f"described-{path.stem}"] = described(read_description(Layers(Path("/nowhere"), path.parent), path.stem))
     files["described-mybox"] = described(
@@ -168,6 +172,10 @@ def _reading(
         with router.rehearsal() as changes:
             router.configure(sides)
         return [[" ".join(change.do), " ".join(change.undo)] for change in changes]
+    if method == "frames":
+        router.configure_frames(sides, FRAMES)
+        made = [[" ".join(change.do), " ".join(change.undo)] for change in router.changes]
+        return [*made, *({"note": note} for note in router.notes)]
     if method == "sample_stacks":
         return "" if file else sampled_stacks(ShellCommands(shell), 2.0)
     arguments: Mapping[str, Any] = {"neighbours": [sides], "under_load": [lambda: None]}

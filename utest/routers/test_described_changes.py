@@ -12,36 +12,27 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers import make_router
-from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
 from lineproof.routers.description import SIDE_WORDS, LookQuery, RouterDescription
-from lineproof.routers.journal import Change, ChangeJournal, look
-from lineproof.routers.shell_commands import CommandLineShell
-from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of, shipped
+from lineproof.routers.journal import Change, look
+from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
-from support.journals import ROUTER, Killed, dying, occasion, undone, whole_run
+from support.journals import ROUTER, Killed, dying, occasion, undone
+from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
 
 NAMES = sorted(DESCRIPTIONS)
 
 
-def described(shell: Shell, file: RouterDescription) -> Router:
-    return make_router("generic", command_line(shell, file), ("eth1", "eth2"), file=file)
-
-
-def command_line(shell: Shell, file: RouterDescription) -> CommandLineShell:
-    return CommandLineShell(shell, file.refusal_in)
-
-
 class Refusing:
     """*machine*, which refuses its line number *at* (from 0) with *words*, or *line* always; without words: Ctrl-C."""
 
-    def __init__(self, machine: CommandLine, at: int = -1, words: str = "% Not now", line: str = "") -> None:
+    def __init__(self, machine: Shell, at: int = -1, words: str = "% Not now", line: str = "") -> None:
         self.machine, self.at, self.words, self.line = machine, at, words, line
         self.count, self.ran = 0, list[str]()
-        self.close = machine.close
+        self.close = machine.close  # type: ignore[attr-defined]
 
     def __call__(self, command: str, limit: float) -> Result:
         refused, self.count = self.count == self.at, self.count + 1
@@ -54,38 +45,25 @@ class Refusing:
         return self.machine(command, limit)
 
 
-def journalled(file: RouterDescription, shell: Shell) -> tuple[ChangeJournal, Router]:
-    """A router whose changes are kept in a journal, as a run does."""
-    journal, router = ChangeJournal.claim(ROUTER), described(shell, file)
-    journal.begin(occasion(kind="generic"))
-    router.keep_journal(journal)
-    return journal, router
-
-
-def undo(file: RouterDescription, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
-    """Return what the next start does; *asked*: what ``lineproof restore`` does."""
-    return undone(shell, occasion(uptime, "generic"), file, asked=asked)
-
-
-def killed_after(lines: int, name: str) -> tuple[CommandLine, RouterDescription, str]:
+def killed_after(lines: int, name: str) -> tuple[Machine, str]:
     """A router on which a run was killed, and its configuration before."""
-    machine, file = machine_of(name), description(name)
-    before = machine.configuration
+    machine = Machine.new(name)
+    before = machine.state()
     with pytest.raises(Killed):
-        whole_run(*journalled(file, dying(machine, lines, before=False)))
-    machine.close()
-    assert machine.configuration != before
-    return machine, file, before
+        machine.run(dying(machine.shell, lines, before=False))
+    machine.shell.close()  # type: ignore[attr-defined]
+    assert machine.state() != before
+    return machine, before
 
 
 def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state: Path) -> None:
-    machine, file, before = killed_after(3, "saving")
-    changed, later = machine.configuration, replace(occasion(kind="generic"), since=1e10)
+    machine, before = killed_after(3, "saving")
+    changed, later = machine.state(), replace(occasion(kind="generic"), since=1e10)
     with pytest.raises(TestbedError, match=r"saved .* h ago, over whatever .* 'lineproof restore' loads it"):
-        undone(machine, later, file)
-    assert machine.configuration == changed
-    undone(machine, later, file, asked=True)
-    assert machine.configuration == before
+        undone(machine.shell, later, machine.file)
+    assert machine.state() == changed
+    undone(machine.shell, later, machine.file, asked=True)
+    assert machine.state() == before
 
 
 @pytest.mark.parametrize("trouble", ["refused", "interrupted"])
@@ -93,11 +71,11 @@ def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state
 def test_a_line_that_is_refused_or_interrupted_leaves_nothing_of_its_change(
     name: str, trouble: str, state: Path
 ) -> None:
-    file, words = description(name), "% Not now" if trouble == "refused" else ""
+    words = "% Not now" if trouble == "refused" else ""
     for line in itertools.count():
-        machine = machine_of(name)
-        before, shell = machine.configuration, Refusing(machine, line, words)
-        journal, router = journalled(file, shell)
+        machine = Machine.new(name)
+        before, shell = machine.state(), Refusing(machine.shell, line, words)
+        journal, router = machine.begun(shell)
         try:
             router.configure(SIDES)
             if trouble == "interrupted":
@@ -109,7 +87,7 @@ def test_a_line_that_is_refused_or_interrupted_leaves_nothing_of_its_change(
         happened, shell.at = shell.count > line, -1
         router.restore()
         journal.close()
-        assert machine.configuration == before, f"{trouble} at line {line}"
+        assert machine.state() == before, f"{trouble} at line {line}"
         assert not list(state.iterdir())
         if not happened:
             break
@@ -118,18 +96,17 @@ def test_a_line_that_is_refused_or_interrupted_leaves_nothing_of_its_change(
 
 @pytest.mark.parametrize("name", ["in reverse", "committing"])
 def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name: str, state: Path) -> None:
-    file = description(name)
     undo_lines = 5 if name == "committing" else 4
     for refused in range(undo_lines):
-        machine, _, before = killed_after(3 if name == "committing" else 2, name)
-        shell = Refusing(machine, refused)
+        machine, before = killed_after(3 if name == "committing" else 2, name)
+        shell = Refusing(machine.shell, refused)
         with pytest.raises(TestbedError, match=r"are tried again at the next start") as caught:
-            undo(file, shell)
+            machine.undone(shell)
         assert f"'{shell.ran[-1]}': status 1: % Not now" in str(caught.value) and len(shell.ran) == refused + 1
         found = look(ROUTER)
         assert found is not None and len(found.changes) == 1
-        undo(file, machine)
-        assert machine.configuration == before and look(ROUTER) is None and not list(state.iterdir())
+        machine.undone()
+        assert machine.state() == before and look(ROUTER) is None and not list(state.iterdir())
 
 
 @pytest.mark.parametrize("refused", [0, 1, 3])
@@ -144,7 +121,7 @@ def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refus
         ran.append(command)
         return Result(f"{words}\n" if len(ran) == refused + 1 else "", "", 0, 0.0)
 
-    router = described(shell, RouterDescription.model_validate(data))
+    router = Machine("generic", shell, str, RouterDescription.model_validate(data)).router()
     router.apply(())
     router._changes._undo.append(Change(tuple(do), tuple(change["undo"])))  # type: ignore[attr-defined]
     with pytest.raises(TestbedError, match=words):
@@ -162,31 +139,24 @@ def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refus
 def test_what_the_router_does_not_know_or_find_is_no_change_that_is_gone(
     name: str, lines: int, line: str, words: str
 ) -> None:
-    machine, file, before = killed_after(lines, name)
+    machine, before = killed_after(lines, name)
     with pytest.raises(TestbedError, match=words):
-        undo(file, Refusing(machine, words=words, line=line))
+        machine.undone(Refusing(machine.shell, words=words, line=line))
     found = look(ROUTER)
-    assert found is not None and len(found.changes) == 1 and machine.configuration != before
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_restart_of_the_router_keeps_its_changes_so_that_they_are_undone(name: str) -> None:
-    machine, file, before = killed_after(7, name)
-    assert undo(file, machine, uptime=1.0).startswith("undid ")
-    assert machine.configuration == before and look(ROUTER) is None
+    assert found is not None and len(found.changes) == 1 and machine.state() != before
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_time(name: str) -> None:
-    machine, file = machine_of(name), description(name)
-    router, before = described(machine, file), machine.configuration
+    machine = Machine.new(name)
+    router, before = machine.router(), machine.state()
     router.configure(SIDES)
-    configured = machine.configuration
+    configured = machine.state()
     router.forget_changes()
     router.configure(SIDES)
-    assert machine.configuration == configured
+    assert machine.state() == configured
     router.restore()
-    assert machine.configuration == before
+    assert machine.state() == before
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -194,7 +164,7 @@ def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -
     def refuse(command: str, limit: float) -> Result:
         pytest.fail(command)
 
-    router = described(refuse, description(name))
+    router = Machine.new(name).router(refuse)
     with router.rehearsal() as found:
         router.configure(SIDES)
     assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found)
@@ -211,14 +181,12 @@ def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> N
 MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"
 
 
-def configured(name: str) -> tuple[CommandLine, RouterDescription, str]:
+def configured(name: str) -> tuple[Machine, str]:
     """A router that a run has configured, and then was killed; and its configuration before."""
-    machine, file = machine_of(name), description(name)
-    before = machine.configuration
-    journal, router = journalled(file, machine)
-    router.configure(SIDES)
-    os.close(journal._descriptor)
-    return machine, file, before
+    machine = Machine.new(name)
+    before = machine.state()
+    machine.run(restores=False)
+    return machine, before
 
 
 def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
@@ -235,49 +203,48 @@ def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
     "shown", ["0200.0000.0102", "0200-0000-0102", "02:00:00:00:01:02", "02:00:00:00:01:02".upper()]
 )
 def test_a_mac_address_of_any_form_is_ours(shown: str) -> None:
-    machine, file, before = configured("looking")
-    undo(file, answering(machine, "show arp 100.65.1.2", lambda text: text.replace(MAC, shown)))
-    assert machine.configuration == before
+    machine, before = configured("looking")
+    machine.undone(answering(machine.shell, "show arp 100.65.1.2", lambda text: text.replace(MAC, shown)))
+    assert machine.state() == before
 
 
 def test_what_is_gone_is_undone_as_without_a_look() -> None:
-    machine, file, before = configured("looking")
-    machine.answer("no arp 100.65.1.2")
-    said = undo(file, machine)
-    assert machine.configuration == before and "somebody" not in said
+    machine, before = configured("looking")
+    machine.shell("no arp 100.65.1.2", 1.0)
+    assert "somebody" not in machine.undone() and machine.state() == before
 
 
 def test_a_look_whose_answer_is_cut_or_refused_undoes_nothing_and_names_nobody() -> None:
-    machine, file, before = configured("looking")
+    machine, before = configured("looking")
     whole = f"arp 100.65.1.2 {MAC} arpa\n"
     for shown in (*(whole[:length] for length in range(1, len(whole))), "% Invalid input\n", "x" * (1 << 20) + "\n"):
         with pytest.raises(TestbedError, match="are tried again at the next start") as caught:
-            undo(file, answering(machine, "show arp 100.65.1.2", lambda text, shown=shown: shown))  # type: ignore[misc]
+            machine.undone(answering(machine.shell, "show arp 100.65.1.2", lambda text, shown=shown: shown))  # type: ignore[misc]
         assert "somebody" not in str(caught.value)
-        assert whole.strip() in machine.configuration and look(ROUTER) is not None
-    undo(file, machine)
-    assert machine.configuration == before
+        assert whole.strip() in machine.state() and look(ROUTER) is not None
+    machine.undone()
+    assert machine.state() == before
 
 
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(killed: bool) -> None:
-    machine, file = machine_of("looking before"), description("looking before")
-    before = machine.configuration
-    journal, router = journalled(file, machine)
+    machine = Machine.new("looking before")
+    before = machine.state()
+    journal, router = machine.begun()
     router.configure(SIDES)
-    machine.change("192.0.2.9", "192.0.2.10")
-    theirs = machine.configuration
+    machine.shell.change("192.0.2.9", "192.0.2.10")  # type: ignore[attr-defined]
+    theirs = machine.state()
     if killed:
         os.close(journal._descriptor)
         with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* rest"):
-            undo(file, machine)
+            machine.undone()
     else:
         with pytest.raises(TestbedError, match=r"could not be restored in full; .* bob on Monday"):
             router.restore()
         journal.close()
-    assert machine.configuration == theirs and look(ROUTER) is not None
-    undo(file, machine, asked=True)
-    assert machine.configuration == before and look(ROUTER) is None
+    assert machine.state() == theirs and look(ROUTER) is not None
+    machine.undone(asked=True)
+    assert machine.state() == before and look(ROUTER) is None
 
 
 LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}}
@@ -287,20 +254,34 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"changes": [{"do": ["a"], "look": LOOK}]}, "'look' comes before an 'undo'"),
+        ({"changes": [{"do": ["a"], "look": LOOK}]}, "no 'undo', nor 'back' with a 'look'"),
+        ({"changes": [{"do": ["a"], "back": ["b"]}]}, "no 'undo', nor 'back' with a 'look'"),
+        ({"changes": [CHANGE | {"like": "x"}]}, "expected a change, with 'do'"),
+        ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
         ({"changes": [CHANGE | {"for": "everything"}]}, "for 'everything'; expected of router, interface, side"),
-        ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "expected one expression"),
+        ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
-        ({"changes": [CHANGE], "look": LOOK}, "comes before its 'restore'"),
         ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
-        ({"changes": [CHANGE | {"look": LOOK}], "save": ["s"], "restore": ["r"]}, "the file's own 'look'"),
     ],
 )
 def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("{", r"\{")):
         RouterDescription.model_validate({"shell": "x", **data})
+
+
+def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words() -> None:
+    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer": "x", "value": "1"}}
+    first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{key}={value}"], "undo": "u", "look": look}
+    second = {"like": first, "for": "prefix", "with": {"value": "{ip}", "peer": "{peer6}"}, "note": "{key}"}
+    third = {"like": second, "with": {"key": "other"}, "undo": ["v"]}
+    file = RouterDescription.model_validate({"shell": "x", "changes": [second, third]})
+    (one, other), (shown, _) = file.changes, [change.look for change in file.changes]
+    assert (one.for_, one.do, one.undo, one.note) == ("prefix", ("k={ip}",), ("u",), "k")
+    assert (other.for_, other.do, other.undo, other.note) == ("prefix", ("other={ip}",), ("v",), "other")
+    assert shown is not None and (shown.run, shown.pattern) == ("show k", ("{peer6} (?P<value>.+)",))
+    assert list(file.problems()) == []
 
 
 def test_an_example_of_a_look_that_gives_another_value_is_a_problem_with_its_place() -> None:

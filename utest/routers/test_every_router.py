@@ -7,116 +7,22 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
 
 import pytest
 
-from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
 from lineproof.project import packaged_variables
-from lineproof.routers import BUILT_IN, described, make_router
-from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.description import RouterDescription
-from lineproof.routers.journal import NONE, Change, ChangeJournal, Look, look
-from lineproof.routers.shell_commands import CommandLineShell
-from support.catalogue import CATALOGUE
-from support.described_router import DESCRIPTIONS, description, machine_of, shipped
-from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, Killed, dying, occasion, undone
+from lineproof.routers import BUILT_IN, described
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.journal import NONE, Look, look
+from support.described_router import DESCRIPTIONS, shipped
+from support.journals import ROUTER, Killed, dying
 from support.scripted_shells import commands_of
+from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
 
-FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
-STATE = {
-    "vpp": (
-        *("interface address", "ip fib", "ip neighbors", "ip6 interface eth1", "ip table", "ip6 table"),
-        *("mpls interface", "mpls fib 100", "ip6 fib 2001:2::1000:0/104", "ip fib table 29700 16.0.0.0/8"),
-    ),
-    "linux": (
-        *("ip addr", "ip route", "ip neigh", "sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"),
-        "sysctl net.ipv4.conf.eth1.rp_filter",
-    ),
-    "freebsd": (
-        *("ifconfig", "ifconfig -l", "netstat -rnW -f inet", "netstat -rnW -f inet6", "arp -an", "ndp -an"),
-        *("sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding", "pfctl -s info", "setfib 1 arp -an"),
-    ),
-}
-"""Commands that show all that is configured."""
-EARLIER = {
-    "linux": (
-        "ip link set dev eth1 up",
-        "ip addr add 192.0.2.1/24 dev eth1",
-        "ip route add 16.0.0.0/8 via 192.0.2.9 dev eth1",
-        "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev eth1",
-    ),
-    "freebsd": (
-        "ifconfig eth1 inet 192.0.2.1/24 alias",
-        "ifconfig eth1 inet 100.65.1.1/28 alias",
-        "route add -net 16.0.0.0/8 192.0.2.9",
-        "arp -S 100.65.1.2 02:00:00:00:00:77",
-    ),
-    "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
-}
-"""The configuration that a router may have already where a run sets something else."""
 ALL = (*sorted(BUILT_IN), *sorted(DESCRIPTIONS))
-
-
-@dataclass
-class Machine:
-    """A router that is simulated; ``state``: its configuration."""
-
-    kind: Any
-    shell: Shell
-    state: Callable[[], str]
-    file: RouterDescription | None = None
-
-    @classmethod
-    def new(cls, name: str, earlier: bool = False) -> Machine:
-        """One of ALL."""
-        if name in DESCRIPTIONS:
-            line = machine_of(name)
-            return cls("generic", line, lambda: line.configuration, description(name))
-        shell = shell_of(simulated(name)[0])
-        commands = [f"vppctl show {words}" for words in STATE[name]] if name == "vpp" else STATE[name]
-        for command in EARLIER[name] if earlier else ():
-            assert shell(command, 1.0).status == 0
-        return cls(name, shell, lambda: "".join(shell(command, 1.0).stdout for command in commands))
-
-    def router(self, shell: Shell | None = None) -> Router:
-        """Return one behind *shell*, by default its own."""
-        own = shell or self.shell
-        known = CommandLineShell(own, self.file.refusal_in) if self.file else own
-        return make_router(self.kind, known, ("eth1", "eth2"), file=self.file)
-
-    def configure(self, router: Router, frames: bool = True) -> None:
-        """Configure *router*, by default for all frames that it can be simulated with."""
-        router.configure(SIDES)
-        if frames and self.kind in ("vpp", "freebsd"):
-            router.configure_frames(SIDES, FRAMES)
-
-    def run(self, shell: Shell | None = None, restores: bool = True, frames: bool = True) -> tuple[Change, ...]:
-        """Return the changes of a run with a journal, that ends with Killed or by itself."""
-        journal, router = ChangeJournal.claim(ROUTER), self.router(shell)
-        journal.begin(occasion(kind=self.kind))
-        router.keep_journal(journal)
-        try:
-            self.configure(router, frames)
-            changes = router.changes
-            if restores:
-                router.restore()
-                journal.close()
-            return changes
-        finally:
-            if journal._descriptor >= 0:
-                os.close(journal._descriptor)  # as the kernel does where it is killed, and nothing more
-
-    def undone(self, shell: Shell | None = None) -> str:
-        """Return what the next start says."""
-        getattr(self.shell, "close", lambda: None)()
-        return undone(shell or self.shell, occasion(kind=self.kind), self.file)
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, *(path.stem for path in (packaged_variables() / "shells").glob("*"))])

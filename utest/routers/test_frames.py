@@ -1,4 +1,4 @@
-"""Configuring a router for IPv6, tags and labels: what the words need, each system's commands, what is not set up."""
+"""Configuring a router for IPv6, tags and labels: what the words need, and what is not set up."""
 
 from __future__ import annotations
 
@@ -103,38 +103,6 @@ def configured(kind: RouterKind, shell: Shell, frames: FrameKinds = FRAMES) -> t
     return router, [line for change in router.changes for line in change.do]
 
 
-def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> None:
-    kernel = Kernel("ipv6", "8021q", "mpls")
-    router, commands = configured("linux", answering(kernel))
-    assert "ip -6 route replace 2001:2::1000:0/104 via 2001:2::6441:102 dev eth1 onlink" in commands
-    assert "ip neigh replace 2001:2::6441:202 lladdr 02:00:00:00:02:02 nud permanent dev eth2" in commands
-    assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in commands
-    assert "ip link add link eth2 name lr1.s200 type vlan proto 802.1ad id 200" in commands
-    assert "ip link add link lr1.s200 name lr1.s200.100 type vlan proto 802.1Q id 100" in commands
-    assert "ip route replace 48.0.0.0/8 via 100.65.2.2 dev lr1.100 onlink table 29700" in commands
-    assert "ip -6 route replace 2001:2::3000:0/104 via 2001:2::6441:202 dev lr1.s200.100 onlink table 29701" in commands
-    assert "ip -4 rule add iif lr0.100 lookup 29700" in commands
-    # the first direction's label leads to the second side
-    assert "ip -f mpls route replace 100 as to 100 via inet 100.65.2.2 dev eth2" in commands
-    assert "ip -f mpls route replace 200 as to 200 via inet 100.65.1.2 dev eth1" in commands
-    assert "sysctl -w net/mpls/platform_labels=201" in commands
-    # interfaces are quiet before IPv6 is enabled
-    quiet = (f"net/ipv6/conf/eth1/{key}" for key in ("addr_gen_mode=1", "accept_ra=0", "router_solicitations=0"))
-    assert (
-        commands.index(f"sysctl -w {' '.join(quiet)}")
-        == commands.index("sysctl -w net/ipv6/conf/eth1/disable_ipv6=0") - 1
-    )
-    [(needs, reason)] = router.not_forwarded.items()
-    assert needs == {"vlan", "mpls"} and "without the tags" in reason
-    before = len(kernel.commands)
-    router.restore()
-    undone = kernel.commands[before:]
-    assert router.not_forwarded == {} and router.notes == ()
-    assert "ip link del dev lr0.100" in undone and "ip -6 rule del iif lr1.s200.100 lookup 29701" in undone
-    assert undone.index("ip link del dev lr1.s200.100") < undone.index("ip link del dev lr1.s200")
-    assert undone[-1] == "sysctl -w net/ipv6/conf/all/forwarding=0"
-
-
 def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
     router, commands = configured("linux", answering(Kernel()))
     reasons = {next(iter(needs)): reason for needs, reason in router.not_forwarded.items()}
@@ -146,83 +114,15 @@ def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
     router, commands = configured("linux", answering(Kernel("ipv6")))
     assert {kind for needs in router.not_forwarded for kind in needs} == {"vlan", "mpls"}
     assert any("2001:2::1000:0/104" in line for line in commands)
+    machine, _ = simulated("freebsd")
+    machine.memory.sysctl.pop("net.fibs")
+    router, _ = configured("freebsd", shell_of(machine))
+    assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
 
 
 def test_a_label_of_both_directions_is_refused() -> None:
     with pytest.raises(TestbedError, match="label 100 is among the words' 'labels' and 'labels_back'"):
         configured("linux", answering(Kernel("mpls")), FrameKinds(labels=((100, 200), (300, 100))))
-
-
-# VPP and FreeBSD as they are simulated: that all of it is taken back is in bench/shells/test_set_up.py
-
-
-def test_vpp_is_configured_for_each_kind_of_frame() -> None:
-    router, commands = configured("vpp", shell_of(simulated("vpp")[0]))
-    lines = [command.removeprefix("vppctl ") for command in commands]
-    assert lines.index("enable ip6 interface eth1") + 1 == lines.index("ip6 nd eth1 ra-suppress")
-    assert "ip route add 2001:2::1000:0/104 via 2001:2::6441:102 eth1" in lines
-    assert "set ip neighbor eth2 2001:2::6441:202 02:00:00:00:02:02 static" in lines
-    assert "create sub-interfaces eth1 29700 dot1q 100 exact-match" in lines
-    assert "create sub-interfaces eth2 29701 dot1ad 200 inner-dot1q 100 exact-match" in lines
-    assert "set interface ip6 table eth1.29701 29701" in lines
-    assert "ip route add 48.0.0.0/8 table 29700 via 100.65.2.2 eth2.29700" in lines
-    assert "ip route add 2001:2::3000:0/104 table 29701 via 2001:2::6441:202 eth2.29701" in lines
-    # the first direction's label leads to the second side; the inner one of two is not at the bottom
-    for bottom in ("eos", "non-eos"):
-        assert f"mpls local-label add {bottom} 100 via 100.65.2.2 eth2 out-labels 100" in lines
-        assert f"mpls local-label add {bottom} 200 via 100.65.1.2 eth1 out-labels 200" in lines
-    [(needs, reason)] = router.not_forwarded.items()
-    assert needs == {"vlan", "mpls"} and "without the tags" in reason
-    router.restore()
-    assert router.not_forwarded == {} and router.notes == ()
-
-
-FIRST, SECOND = " -net 2001:2::1000:0/104 2001:2::6441:102", " -net 2001:2::3000:0/104 2001:2::6441:"
-
-
-def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
-    machine, _ = simulated("freebsd")
-    machine.memory.sysctl.pop("net.fibs")
-    # address and neighbour of the second side are right already, and stay
-    for line in (
-        "ifconfig eth2 inet6 -ifdisabled",
-        "ifconfig eth2 inet6 2001:2::6441:201/120 alias",
-        "ndp -s 2001:2::6441:202 02:00:00:00:02:02",
-        "route -6 add -net 2001:2::3000:0/104 2001:2::6441:2ff",
-    ):
-        assert machine.run(line).status == 0
-    router, _ = configured("freebsd", shell_of(machine))
-    assert [(change.do_text, change.undo_text) for change in router.changes] == [
-        ("sysctl net.inet6.ip6.forwarding=1", "sysctl net.inet6.ip6.forwarding=0"),
-        ("ifconfig eth1 inet6 -ifdisabled", "ifconfig eth1 inet6 ifdisabled"),
-        ("ifconfig eth1 inet6 2001:2::6441:101/120 alias", "ifconfig eth1 inet6 2001:2::6441:101 -alias"),
-        ("ndp -s 2001:2::6441:102 02:00:00:00:01:02", "ndp -d 2001:2::6441:102"),
-        ("route -6 add" + FIRST, "route -6 delete" + FIRST),
-        ("route -6 change" + SECOND + "202", "route -6 change" + SECOND + "2ff"),
-    ]
-    assert {frozenset({"vlan"}), frozenset({"mpls"})} == set(router.not_forwarded)
-    assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
-    assert router.not_forwarded[frozenset({"mpls"})] == "FreeBSD's kernel has no MPLS: it forwards no labelled frames"
-
-
-def test_freebsd_is_configured_for_tags() -> None:
-    router, commands = configured("freebsd", shell_of(simulated("freebsd")[0]), TAGS)
-    own = ("vlan29700", "setfib 1 arp -S 198.18.10.", " 198.18.10.2", "net.fibs")
-    assert [line for line in commands if any(words in line for words in own) and "29702" not in line] == [
-        "sysctl net.fibs=3",
-        "ifconfig vlan29700 create vlan 100 vlandev eth1",
-        "ifconfig vlan29700 up",
-        "ifconfig vlan29700 fib 1",
-        "ifconfig vlan29700 inet 198.18.10.1/24 alias",
-        "setfib 1 arp -S 198.18.10.2 02:00:00:00:01:02",
-        "setfib 1 route add -net 16.0.0.0/8 198.18.10.2",
-    ]
-    # two tags: the second interface is on the first
-    assert "ifconfig vlan29702 create vlan 200 vlanproto 802.1ad vlandev eth1" in commands
-    assert "ifconfig vlan29703 create vlan 100 vlandev vlan29702" in commands
-    assert "setfib 2 route add -net 48.0.0.0/8 198.18.21.2" in commands
-    assert router.not_forwarded == {}
-    assert any("stays so until a restart" in note for note in router.notes)
 
 
 def test_tags_or_names_that_are_taken_are_said() -> None:
@@ -252,10 +152,13 @@ def test_a_real_kernel_is_configured_for_all_frames_and_restored(kernel: Shell) 
     kernel("sysctl -w net.ipv6.conf.eth1.disable_ipv6=1 net.ipv6.conf.eth2.disable_ipv6=1", 5.0)
     kernel("ip link set eth1 up; ip link set eth2 up; ip link set peer1 up; ip link set peer2 up", 5.0)
     before = settings()
-    first, second = make_router("linux", kernel), make_router("linux", kernel)
+    first, second = (make_router("linux", kernel, ("eth1", "eth2")) for _ in range(2))
     first.configure(SIDES)
     first.configure_frames(SIDES, FRAMES)
-    between = settings()
+    between, counted = settings(), first.read().interfaces
+    assert set(counted) >= {"lo", "eth1", "eth2"}
+    kernel("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
+    assert first.read().interfaces["eth1"].tx_packets >= counted["eth1"].tx_packets
     lacking = {kind for needs in first.not_forwarded if len(needs) == 1 for kind in needs}
     if "ipv6" not in lacking:
         assert "2001:2::1000:0/104 via 2001:2::6441:102 dev eth1" in kernel("ip -6 route", 5.0).stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ import pytest
 import yaml
 
 from lineproof.config import validate_config
-from lineproof.core.causes import Role, Stage
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.document import as_text
 from lineproof.evidence.under_load import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
-from lineproof.routers.base import Side
 from lineproof.routers.described import Described
 from lineproof.routers.description import COUNTERS, SIDE_WORDS, UPTIME_UNITS, RouterDescription, read_description
 from lineproof.routers.shell_commands import CommandLineShell
@@ -39,20 +36,6 @@ def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...
     router = make_router("generic", CommandLineShell(shell, file.refusal_in), interfaces, file=file)
     assert isinstance(router, Described)
     return router
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_an_entry_of_a_shipped_description_has_a_remedy_in_its_own_lines(name: str) -> None:
-    file, mac = shipped(name), "02:00:00:00:00:01"
-    assert file.commands.neighbours is not None
-    router = generic(file, Scripted({file.commands.neighbours.run: file.commands.neighbours.example}))
-    side = Side(str(file.commands.counters.expected["interface"]), "100.65.1.1/24", "100.65.1.2", mac, "16.0.0.0/8")
-    found, missing, wrong = router.neighbours(
-        (side, replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09"))
-    )
-    # where the file says how to configure the router
-    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.changes)
-    assert not found.problem and missing.problem and wrong.problem
 
 
 @pytest.mark.parametrize(
@@ -88,20 +71,6 @@ def test_what_is_not_described_is_not_read() -> None:
     assert (dict(router.facts().other), router.neighbours(SIDES)) == ({}, ())
     with pytest.raises(TestbedError, match="expected 'prepare: none'"):
         router.configure(SIDES)
-
-
-def test_json_is_read_by_paths() -> None:
-    rows = '{"ports": [{"name": "eth0"}, {"name": "eth1", "in": {"packets": 9}, "out": {"packets": 8}}]}'
-    router = generic(
-        described(),
-        Scripted({"show uptime json": 'banner {"system": {"up": [5000]}}', "show counters json": rows}),
-    )
-    telemetry = router.read()
-    counts = telemetry.interfaces["eth1"]
-    assert (telemetry.uptime, counts.rx_packets, counts.tx_packets) == (5.0, 9, 8)
-    assert counts.rx_bytes is None and counts.rx_drops is None, "not described: not known"
-    (cause,) = telemetry.causes
-    assert (cause.stage, cause.name, cause.count, cause.role) == (Stage.PASSING, "no_route", 0, Role.LOSS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, described, make_router
-from lineproof.routers.base import Result, Shell
+from lineproof.routers.base import Result
 from lineproof.routers.described import side_words
 from lineproof.routers.freebsd import parse_boottime, parse_netstat
 from lineproof.routers.freebsd.losses import parse_device, parse_expired, parse_ip, sysctl_subtree
@@ -72,33 +72,6 @@ def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_sh
     shell = CommandLineShell(untouched, file.refusal_in) if file else untouched
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
-
-
-@pytest.mark.netns
-def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
-    def settings() -> list[str]:
-        shown = ("ip -4 addr", "ip route", "ip neigh", "sysctl net.ipv4.conf net.ipv6.conf 2>&1")
-        return [kernel(command, 5.0).stdout for command in shown]
-
-    # one that forwards by interface and takes no redirects: the kernel forgets both with its switch for all
-    kernel("ip link add name wan.5 type dummy; ip link set dev wan.5 up", 5.0)
-    hardened = ("ipv4/conf/wan.5/forwarding=1", "ipv6/conf/wan.5/forwarding=1", "ipv4/conf/all/accept_redirects=0")
-    kernel("; ".join(f"sysctl -w net/{word}" for word in hardened), 5.0)
-    before = settings()
-    router = make_router("linux", kernel, ("eth1", "eth2"))
-    router.configure(SIDES)
-    assert "16.0.0.0/8 via 100.65.1.2 dev eth1" in kernel("ip route", 5.0).stdout
-    assert "100.65.2.2 dev eth2 lladdr 02:00:00:00:02:02 PERMANENT" in kernel("ip neigh", 5.0).stdout
-    assert kernel("sysctl -n net.ipv4.ip_forward", 5.0).stdout == "1\n"
-    make_router("linux", kernel).configure(SIDES)
-    first = router.read().interfaces["eth1"].tx_packets
-    kernel("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
-    assert router.read().interfaces["eth1"].tx_packets >= first
-    assert set(router.read().interfaces) >= {"lo", "eth1", "eth2"}
-    router.restore()
-    # addresses of both sides and the routes through them are gone
-    assert settings() == before
-    assert "UP" not in kernel("ip link show dev eth2", 5.0).stdout.split(">")[0]
 
 
 # -- counters of each router, and the roles of those of lost frames

@@ -18,7 +18,7 @@ commands:
   uptime:
     run: show uptime json
     json_paths: {milliseconds: 'system.up[0]'}
-    example: '{"system": {"up": [90500, 3]}}'
+    example: 'banner {"system": {"up": [90500, 3]}}'
     expected: {uptime: 90.5}
   counters:
     run: show counters json

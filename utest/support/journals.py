@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from lineproof.routers import make_router
-from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.base import Result, Shell
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.session.router import undo_leftover
-from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"
 CHANGE = Change(("ip link set dev eth1 up",), ("ip link set dev eth1 down",))
@@ -46,17 +45,6 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
 def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
     """This process, now, and a router that runs for *uptime* seconds."""
     return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
-
-
-def whole_run(journal: ChangeJournal, router: Router) -> None:
-    """Configure, restore. Raises Killed."""
-    try:
-        router.configure(SIDES)
-        router.restore()
-        journal.close()
-    except Killed:
-        os.close(journal._descriptor)  # as the kernel does, and nothing more
-        raise
 
 
 def left(*changes: Change, router: str = ROUTER, key: str = "SHA256:key") -> Path:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..command_values import compiled
 from ..core.causes import Cause, Role, Stage
@@ -21,7 +21,7 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .base import Entry, LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
 from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
 from .journal import NONE, Change, ChangeJournal, Changes, Look
 from .shell_commands import CommandRefused, ShellCommands
@@ -314,12 +314,12 @@ class Described(Router):
     @contextmanager
     def rehearsal(self) -> Iterator[list[Change]]:
         """Meanwhile each change is only put on the list, and not made."""
-        notes, not_forwarded = list(self._notes), self._not_forwarded
+        before, changes = (self._changes, [*self._notes], self._not_forwarded), list[Change]()
+        self._changes = Changes(self._commands, rehearsed=changes)
         try:
-            with self._changes.rehearsal() as changes:
-                yield changes
+            yield changes
         finally:
-            self._notes[:], self._not_forwarded = notes, not_forwarded
+            self._changes, self._notes, self._not_forwarded = before
 
     def restore(self) -> str:
         """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones.
@@ -375,71 +375,56 @@ class Described(Router):
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
-        units, found = {"percent": "%", "celsius": "°C"}, dict[str, str]()
-        for name, command in (
-            ("load", self.description.commands.load),
-            ("temperature", self.description.commands.temperature),
-        ):
+        commands, condition = self.description.commands, dict[str, str]()
+        for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
                 values = _read_or_note(name, functools.partial(self._results, name, command, {}), unread)
-                for key, value in values.items():
-                    found[name] = f"{value:g} {units[key]}"
-        return found
+                for value in values.values():
+                    condition[name] = f"{value:g} {unit}"
+        return condition
 
     def facts(self) -> RouterFacts:
         """Version, load, temperature and neighbours, as far as they are described."""
         unread: dict[str, str] = {}
         versions = _read_or_note("version", self.identify, unread) if self.description.commands.version else {}
-        condition = self._condition(unread)
-        neighbours = _read_or_note("neighbours", self._known_neighbours, unread)
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
-        other |= condition
-        other |= (
-            {"neighbours": ", ".join(f"{ip} {mac}" for ip, mac in sorted(neighbours.items()))} if neighbours else {}
-        )
-        software = self._title
-        return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
+        other |= self._condition(unread)
+        known = _read_or_note("neighbours", self._known_neighbours, unread)
+        if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
+            other["neighbours"] = neighbours
+        return RouterFacts(os=self._title, version=versions.get("version"), other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """The counters of lost frames around *wait*, and load and temperature after it."""
-        unread: dict[str, str] = {}
-        texts: list[Mapping[str, str]] = []
-        started, counts = time.monotonic(), list[Mapping[str, int]]()
+        unread, raw, counts = dict[str, str](), dict[str, str](), list[Mapping[str, int]]()
+        started = time.monotonic()
         for moment in ("before", "after"):
             try:
-                found = self.read()
+                telemetry = self.read()
             except TestbedError as error:
                 unread[f"counters {moment}"] = str(error)
             else:
-                counts.append(found.drops)
-                texts.append({f"{command} {moment}": text for command, text in found.raw.items()})
+                counts.append(telemetry.drops)
+                raw |= {f"{command} {moment}": text for command, text in telemetry.raw.items()}
             if moment == "before":
                 wait()
         seconds = time.monotonic() - started
-        return UnderLoad(
-            raw={name: text for each in texts for name, text in each.items()},
-            seconds=seconds,
-            counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},
-            condition=self._condition(unread),
-            unread=unread,
-        )
+        counters = per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {}
+        condition = self._condition(unread)
+        return UnderLoad(raw=raw, seconds=seconds, counters=counters, condition=condition, unread=unread)
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
         if self.description.commands.neighbours is None:
             return ()
         try:
-            rows = self._neighbour_rows()
+            shown = [*self._neighbours()]
         except RouterUnreachable:
             raise
         except TestbedError:
             return ()
         return tuple(
-            neighbour_of(
-                side,
-                [(row["interface"], row["mac"], row["lasting"]) for row in rows if row["address"] == side.peer],
-                self._neighbour_fix(side),
-            )
+            neighbour_of(side, [entry for address, entry in shown if address == side.peer], self._neighbour_fix(side))
             for side in sides
         )
 
@@ -452,33 +437,23 @@ class Described(Router):
             return LinkState(interface)
         command = filled(query.run, {"interface": interface})
         try:
-            speed = query.results(self._commands.run_quoted(command), interface).get("speed")
+            speed = float(query.results(self._commands.run_quoted(command), interface)["speed"])
         except RouterUnreachable:
             raise
         except TestbedError:
             return LinkState(interface)
-        return LinkState(interface, speed_bps=float(speed), speed_from=command) if speed else LinkState(interface)
+        return LinkState(interface, speed_bps=speed, speed_from=command) if speed else LinkState(interface)
 
-    def _neighbour_rows(self) -> list[dict[str, Any]]:
-        """``address``, ``mac`` (lower case, colons), ``interface`` ("": not shown), ``lasting`` (None: not shown)."""
-        command = self.description.commands.neighbours
-        if command is None:
-            return []
-        found = [
-            each.groupdict() for each in compiled(command.pattern[0]).finditer(self._commands.run_quoted(command.run))
-        ]
-        return [
-            {
-                "address": row["address"],
-                "mac": plain_mac(row["mac"]),
-                "interface": row.get("interface") or "",
-                "lasting": not row["learned"] if "learned" in row else None,
-            }
-            for row in found
-        ]
+    def _neighbours(self) -> Iterator[tuple[str, Entry]]:
+        """Yield the address and the entry of each neighbour."""
+        if (query := self.description.commands.neighbours) is not None:
+            for match in compiled(query.pattern[0]).finditer(self._commands.run_quoted(query.run)):
+                groups = match.groupdict()
+                lasts = not groups["learned"] if "learned" in groups else None
+                yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
 
     def _known_neighbours(self) -> dict[str, str]:
-        return {row["address"]: row["mac"] for row in self._neighbour_rows()}
+        return {address: mac for address, (_, mac, _) in self._neighbours()}
 
     def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
         """The file's own lines that set the IPv4 neighbour of *side*; none where it has none, or no MAC is known."""

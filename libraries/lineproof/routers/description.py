@@ -35,28 +35,20 @@ def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping
     """Return the groups of *patterns* that took part, or what *paths* lead to. Raises TestbedError."""
     if len(output) > MOST_OUTPUT:
         raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+    shown = shortened(first_line(output)) or "no output"
+    values: dict[str, str | None] = {}
     if paths:
-        return _read_json(output, paths, interface)
-    found: dict[str, str] = {}
-    for pattern in patterns:
-        if match := pattern.search(output):
-            found |= {name: value for name, value in match.groupdict().items() if value is not None}
-    if not found:
-        raise TestbedError(f"nothing that is searched is in '{shortened(first_line(output)) or 'no output'}'")
-    return found
-
-
-def _read_json(output: str, paths: Mapping[str, str], interface: str) -> Values:
-    begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
-    try:
-        data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
-    except ValueError as error:
-        where = shortened(first_line(output)) or "no output"
-        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{where}'") from None
-    found = {name: value for name, path in paths.items() if (value := value_at(data, path, interface)) is not None}
-    if not found:
-        raise TestbedError(f"its JSON has nothing at {', '.join(paths.values())}")
-    return found
+        begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
+        try:
+            data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
+        except ValueError as error:
+            raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
+        values = {name: value_at(data, path, interface) for name, path in paths.items()}
+    for match in filter(None, (pattern.search(output) for pattern in patterns)):
+        values |= {name: value for name, value in match.groupdict().items() if value is not None}
+    if there := {name: value for name, value in values.items() if value is not None}:
+        return there
+    raise TestbedError(f"nothing that is searched is in '{shown}'")
 
 
 COUNTERS = (
@@ -116,6 +108,9 @@ def check_words(command: str, known: tuple[str, ...]) -> None:
             raise ValueError(f"'{{{word}}}' is not known in '{shortened(command)}'; expected {expected}")
 
 
+OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
+
+
 class Query(Config):
     """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
 
@@ -125,6 +120,8 @@ class Query(Config):
 
     groups: ClassVar[tuple[str, ...]] = ()
     needed: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[tuple[str, ...]] = ()
+    """All that may stand in braces in ``run``."""
 
     run: Line
     pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
@@ -136,13 +133,8 @@ class Query(Config):
     @field_validator("run")
     @classmethod
     def _check_run(cls, value: str) -> str:
-        check_words(value, cls.words())
+        check_words(value, cls.words)
         return value
-
-    @classmethod
-    def words(cls) -> tuple[str, ...]:
-        """Return what may stand in braces in ``run``."""
-        return ()
 
     @property
     def named(self) -> frozenset[str]:
@@ -158,6 +150,9 @@ class Query(Config):
             if not self.knows(name):
                 key = "pattern" if self.pattern else "json_paths"
                 raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
+        texts = (self.run, *self.json_paths.values())
+        if self.words and not any("{interface}" in text for text in texts) and getattr(self, "block", None) is None:
+            raise ValueError("'run' is for all interfaces; expected {interface} there or in 'json_paths', or 'block'")
         if lacking := [name for name in self.needed if name not in self.named]:
             raise ValueError(
                 f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json_paths'"
@@ -184,22 +179,24 @@ class VersionQuery(Query):
     needed = ("version",)
 
 
-class UptimeQuery(Query):
-    """The time since the start, as a number in each of the groups; those that are missing are 0.
+class FigureQuery(Query):
+    """Shows one figure, as the sum of numbers in its groups; those that are missing are 0."""
 
-    ``step``: s by which it advances where the router prints it, as 60 for one that shows minutes.
-    """
-
-    groups = tuple(UPTIME_UNITS)
-
-    step: Annotated[float, Field(gt=0, le=3600)] = 1.0
+    figure: ClassVar[str]
+    units: ClassVar[Mapping[str, float]]
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``uptime`` in s."""
-        parts = {name: number(name, value) for name, value in self.read(output).items()}
-        if not parts:
-            raise TestbedError(f"no {', '.join(sorted(self.named))} were found")
-        return {"uptime": sum(UPTIME_UNITS[name] * value for name, value in parts.items())}
+        """Return the figure, in the unit of those of its groups that count once."""
+        parts = self.read(output, interface).items()
+        return {self.figure: sum(self.units[name] * number(name, value) for name, value in parts)}
+
+
+class UptimeQuery(FigureQuery):
+    """The time since the start. ``step``: s by which it advances, as 60 for a router that shows minutes."""
+
+    figure, units, groups = "uptime", UPTIME_UNITS, tuple(UPTIME_UNITS)
+
+    step: Annotated[float, Field(gt=0, le=3600)] = 1.0
 
 
 class LoadQuery(Query):
@@ -208,43 +205,22 @@ class LoadQuery(Query):
     groups = ("percent", "idle")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``percent``."""
-        found = {name: number(name, value) for name, value in self.read(output).items()}
-        if not found:
-            raise TestbedError("neither 'percent' nor 'idle' was found")
-        return {"percent": found["percent"] if "percent" in found else 100 - found["idle"]}
+        """Return ``percent``."""
+        parts = {name: number(name, value) for name, value in self.read(output).items()}
+        return {"percent": parts["percent"] if "percent" in parts else 100 - parts["idle"]}
 
 
-class TemperatureQuery(Query):
+class TemperatureQuery(FigureQuery):
     """``celsius``."""
 
-    groups = needed = ("celsius",)
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``celsius``."""
-        return {name: number(name, value) for name, value in self.read(output).items()}
+    figure, units, groups = "celsius", {"celsius": 1.0}, ("celsius",)
 
 
-class LinkSpeedQuery(Query):
-    """The speed of an interface's link, as a number in one of the groups."""
+class LinkSpeedQuery(FigureQuery):
+    """The speed of an interface's link."""
 
-    groups = tuple(SPEED_UNITS)
-
-    @classmethod
-    def words(cls) -> tuple[str, ...]:
-        """The interface."""
-        return ("interface",)
-
-    @model_validator(mode="after")
-    def _check_interface(self) -> LinkSpeedQuery:
-        if "{interface}" not in self.run:
-            raise ValueError("'run' is for one interface; expected {interface} there")
-        return self
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``speed`` in bit/s; nothing where none is shown."""
-        found = {name: number(name, value) for name, value in self.read(output, interface).items()}
-        return {"speed": sum(SPEED_UNITS[name] * value for name, value in found.items())} if found else {}
+    figure, units, groups = "speed", SPEED_UNITS, tuple(SPEED_UNITS)
+    words = ("interface",)
 
 
 class NeighboursQuery(Query):
@@ -256,11 +232,7 @@ class NeighboursQuery(Query):
     groups = ("address", "mac", "interface", "learned")
     needed = ("address", "mac")
 
-    @model_validator(mode="after")
-    def _check_one(self) -> NeighboursQuery:
-        if len(self.pattern) != 1:
-            raise ValueError("expected one expression in 'pattern', which finds each neighbour")
-        return self
+    pattern: OneExpression
 
 
 class CountersQuery(Query):
@@ -272,15 +244,11 @@ class CountersQuery(Query):
 
     groups = COUNTERS
     needed = ("rx_packets", "tx_packets")
+    words = ("interface",)
 
     block: Expression | None = None
     absent_is_zero: tuple[str, ...] = ()
     drops: Literal["arriving", "passing"] = "arriving"
-
-    @classmethod
-    def words(cls) -> tuple[str, ...]:
-        """The interface."""
-        return ("interface",)
 
     def knows(self, name: str) -> bool:
         """A counter, or one of lost frames."""
@@ -290,9 +258,6 @@ class CountersQuery(Query):
     def _check_block(self) -> CountersQuery:
         if self.block is not None and "interface" not in compiled(self.block).groupindex:
             raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
-        selects = any("{interface}" in path for path in self.json_paths.values())
-        if "{interface}" not in self.run and self.block is None and not selects:
-            raise ValueError("'run' is for all interfaces; expected {interface} there or in 'json_paths', or 'block'")
         if unknown := sorted(set(self.absent_is_zero) - self.named):
             raise ValueError(
                 f"'absent_is_zero' names '{shortened(unknown[0])}', which is not read; expected of"
@@ -316,23 +281,20 @@ class CountersQuery(Query):
         found = self.read(self.block_of(output, interface), interface)
         for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
             raise TestbedError(f"no '{name}' was found for interface '{interface}'")
-        return {name: count(name, found[name]) if name in found else 0 for name in sorted(self.named)}
+        return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
 
 
 def number(name: str, text: str) -> float:
-    """A number that a router printed, without what groups its digits. Raises TestbedError."""
-    plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
-    if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", plain):
-        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected a number")
-    return float(plain)
+    """Return a number that a router printed. Raises TestbedError."""
+    return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
 
 
-def count(name: str, text: str) -> int:
-    """A count that a router printed. Raises TestbedError."""
+def _digits(name: str, text: str, pattern: str, expected: str) -> str:
+    """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
     plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
-    if not re.fullmatch(r"[0-9]{1,20}", plain):
-        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected a count")
-    return int(plain)
+    if not re.fullmatch(pattern, plain):
+        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
+    return plain
 
 
 class Commands(Config):
@@ -386,6 +348,7 @@ class LookQuery(Query):
 
     needed = ("value",)
 
+    pattern: OneExpression = ()
     example: str = "0\n"
     expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)] = {"value": "0"}
     ours: Lines = ()
@@ -405,12 +368,6 @@ class LookQuery(Query):
     def _numbers(cls, data: Any) -> Any:
         lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
         return {**data, "pattern": (NUMBERS,)} if lacks else data
-
-    @model_validator(mode="after")
-    def _check_one(self) -> LookQuery:
-        if len(self.pattern) > 1:
-            raise ValueError("expected one expression in 'pattern'")
-        return self
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -456,7 +413,8 @@ class DescribedChange(Config):
     by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
     ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
     ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``moves_link``: a link may be
-    negotiated anew.
+    negotiated anew. ``like``: another change, whose keys hold where this one has none. ``with``: text in place of
+    words in braces, here and in ``like``.
     """
 
     for_: Annotated[str, Field(alias="for")] = "side"
@@ -471,13 +429,18 @@ class DescribedChange(Config):
     may_fail: bool = False
     moves_link: bool = False
 
-    @model_validator(mode="after")
-    def _check(self) -> DescribedChange:
-        if self.back and self.look is None:
-            raise ValueError("'back' sets what 'look' has shown; expected both, or 'undo'")
-        if self.look is not None and not (self.undo or self.back):
-            raise ValueError("'look' comes before an 'undo'; expected both, or the file's own 'look' for 'restore'")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _as_if_written_out(cls, data: Any) -> Any:
+        keys = _merged(data)
+        if not isinstance(texts := keys.pop("with", {}), dict):
+            raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
+        return _replaced(keys, {word: str(text) for word, text in texts.items()})
+
+    @property
+    def is_undone(self) -> bool:
+        """Return whether it has an opposite of its own, whatever was there before."""
+        return bool(self.undo or (self.back and self.look))
 
     def check_words(self, known: tuple[str, ...]) -> None:
         """Raise ValueError where a word in braces is none of *known*."""
@@ -486,6 +449,29 @@ class DescribedChange(Config):
             check_words(line, known)
         for line in (*self.back, self.note):
             check_words(line, (*known, *more))
+
+
+def _merged(change: Any) -> dict[str, Any]:
+    """Return the keys of *change* and of those that it is like; its own come first, and so do words of its ``with``."""
+    if not isinstance(change, dict):
+        raise ValueError("expected a change, with 'do'")
+    like = _merged(change["like"]) if "like" in change else {}
+    texts = [keys["with"] for keys in (like, change) if "with" in keys]
+    merged = {**like, **{key: value for key, value in change.items() if key != "like"}}
+    return {**merged, "with": {**texts[0], **texts[1]}} if len(texts) > 1 else merged
+
+
+def _replaced(data: Any, texts: Mapping[str, str], is_expected: bool = False) -> Any:
+    """Return *data* with *texts* in place of words in braces; a word for another one is also one of an example."""
+    if isinstance(data, str):
+        return filled(data, texts)
+    if isinstance(data, dict):
+        names = {key: WORD_IN_BRACES.fullmatch(texts.get(key, "")) if is_expected else None for key in data}
+        return {
+            (name[1] if (name := names[key]) else key): _replaced(value, texts, key == "expected")
+            for key, value in data.items()
+        }
+    return [_replaced(value, texts) for value in data] if isinstance(data, list | tuple) else data
 
 
 class FrameGroup(Config):
@@ -589,20 +575,16 @@ class RouterDescription(Config):
             raise ValueError("'save' and 'restore' go together; expected both or none of them")
         for line in (*self.save, *self.restore, *(self.look.texts if self.look else ())):
             check_words(line, ())
-        if self.look is not None and not self.restore:
-            raise ValueError("the file's 'look' comes before its 'restore'; expected both, or 'look' beside an 'undo'")
         scopes = {name: (*SCOPES.get(name, ()), *self.words.get(name, ())) for name in (*SCOPES, *self.words)}
         for place, change, more in self.all_changes():
             where = f"'{'.'.join(place)}'"
             if change.for_ not in scopes:
                 raise ValueError(f"{where} is for '{shortened(change.for_)}'; expected of {', '.join(scopes)}")
             change.check_words((*scopes[change.for_], *more))
-            if change.look and self.restore:
+            if not (change.is_undone or self.restore):
                 raise ValueError(
-                    f"{where} has a 'look', and 'restore' undoes all at once; expected the file's own 'look'"
+                    f"{where} has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
                 )
-            if not (change.undo or change.back or self.restore):
-                raise ValueError(f"{where} has no 'undo', and there is no 'restore'; expected one")
         return self
 
     @property

@@ -364,22 +364,14 @@ _REMOVES = re.compile(
 
 
 class Changes:
-    """Changes of the router behind *commands*, and their undoing."""
+    """Changes of the router behind *commands*, and their undoing. *rehearsed*: where they are put and not made."""
 
-    def __init__(self, commands: ShellCommands, journal: ChangeJournal | None = None) -> None:
-        self._commands, self._journal = commands, journal
+    def __init__(
+        self, commands: ShellCommands, journal: ChangeJournal | None = None, rehearsed: list[Change] | None = None
+    ) -> None:
+        self._commands, self._journal, self._rehearsed = commands, journal, rehearsed
         self._undo: list[Change] = [*journal.pending] if journal else []
-        self._rehearsed: list[Change] | None = None
         self._others: list[str] = []
-
-    @contextmanager
-    def rehearsal(self) -> Iterator[list[Change]]:
-        """Meanwhile each change is only put on the list, and not made."""
-        self._rehearsed = []
-        try:
-            yield self._rehearsed
-        finally:
-            self._rehearsed = None
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""

@@ -1,0 +1,116 @@
+"""Simulated routers of every kind, whose configuration is compared before and after a run with a journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
+from lineproof.routers import make_router
+from lineproof.routers.base import Router, Shell
+from lineproof.routers.description import RouterDescription
+from lineproof.routers.journal import Change, ChangeJournal
+from lineproof.routers.shell_commands import CommandLineShell
+from support.catalogue import CATALOGUE
+from support.described_router import DESCRIPTIONS, description, machine_of
+from support.fake_router import SIDES, shell_of, simulated
+from support.journals import ROUTER, occasion, undone
+
+FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
+STATE = {
+    "vpp": (
+        *("interface address", "ip fib", "ip neighbors", "ip6 interface eth1", "ip table", "ip6 table"),
+        *("mpls interface", "mpls fib 100", "ip6 fib 2001:2::1000:0/104", "ip fib table 29700 16.0.0.0/8"),
+    ),
+    "linux": (
+        *("ip addr", "ip route", "ip neigh", "sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"),
+        "sysctl net.ipv4.conf.eth1.rp_filter",
+    ),
+    "freebsd": (
+        *("ifconfig", "ifconfig -l", "netstat -rnW -f inet", "netstat -rnW -f inet6", "arp -an", "ndp -an"),
+        *("sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding", "pfctl -s info", "setfib 1 arp -an"),
+    ),
+}
+"""Commands that show all that is configured."""
+EARLIER = {
+    "linux": (
+        "ip link set dev eth1 up",
+        "ip addr add 192.0.2.1/24 dev eth1",
+        "ip route add 16.0.0.0/8 via 192.0.2.9 dev eth1",
+        "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev eth1",
+    ),
+    "freebsd": (
+        "ifconfig eth1 inet 192.0.2.1/24 alias",
+        "ifconfig eth1 inet 100.65.1.1/28 alias",
+        "route add -net 16.0.0.0/8 192.0.2.9",
+        "arp -S 100.65.1.2 02:00:00:00:00:77",
+        "ifconfig eth2 inet6 -ifdisabled",
+        "ifconfig eth2 inet6 2001:2::6441:201/120 alias",
+        "ndp -s 2001:2::6441:202 02:00:00:00:02:02",
+        "route -6 add -net 2001:2::3000:0/104 2001:2::6441:2ff",
+    ),
+    "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
+}
+"""The configuration that a router may have already where a run sets something else."""
+
+
+@dataclass
+class Machine:
+    """A router that is simulated; ``state``: its configuration."""
+
+    kind: Any
+    shell: Shell
+    state: Callable[[], str]
+    file: RouterDescription | None = None
+
+    @classmethod
+    def new(cls, name: str, earlier: bool = False) -> Machine:
+        """One of ALL."""
+        if name in DESCRIPTIONS:
+            line = machine_of(name)
+            return cls("generic", line, lambda: line.configuration, description(name))
+        shell = shell_of(simulated(name)[0])
+        commands = [f"vppctl show {words}" for words in STATE[name]] if name == "vpp" else STATE[name]
+        for command in EARLIER[name] if earlier else ():
+            assert shell(command, 1.0).status == 0
+        return cls(name, shell, lambda: "".join(shell(command, 1.0).stdout for command in commands))
+
+    def router(self, shell: Shell | None = None) -> Router:
+        """Return one behind *shell*, by default its own."""
+        own = shell or self.shell
+        known = CommandLineShell(own, self.file.refusal_in) if self.file else own
+        return make_router(self.kind, known, ("eth1", "eth2"), file=self.file)
+
+    def configure(self, router: Router, frames: bool = True) -> None:
+        """Configure *router*, by default for all frames that it can be simulated with."""
+        router.configure(SIDES)
+        if frames and self.kind in ("vpp", "freebsd"):
+            router.configure_frames(SIDES, FRAMES)
+
+    def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:
+        """Return a router whose changes are kept in a journal."""
+        journal, router = ChangeJournal.claim(ROUTER), self.router(shell)
+        journal.begin(occasion(kind=self.kind))
+        router.keep_journal(journal)
+        return journal, router
+
+    def run(self, shell: Shell | None = None, restores: bool = True, frames: bool = True) -> tuple[Change, ...]:
+        """Return the changes of a run with a journal, that ends with Killed or by itself."""
+        journal, router = self.begun(shell)
+        try:
+            self.configure(router, frames)
+            changes = router.changes
+            if restores:
+                router.restore()
+                journal.close()
+            return changes
+        finally:
+            if journal._descriptor >= 0:
+                os.close(journal._descriptor)  # as the kernel does where it is killed, and nothing more
+
+    def undone(self, shell: Shell | None = None, asked: bool = False) -> str:
+        """Return what the next start says; *asked*: what ``lineproof restore`` says."""
+        getattr(self.shell, "close", lambda: None)()
+        return undone(shell or self.shell, occasion(kind=self.kind), self.file, asked=asked)
