@@ -273,7 +273,7 @@ def pcap(magic: int = 0xA1B2C3D4, order: str = "<", frames: int = 3, snaplen: in
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Path, magic: int, order: str):
     (tmp_path / "x.pcap").write_bytes(pcap(magic, order, snaplen=0xFFFFFFFF))
-    ((frame, count),) = read_capture(tmp_path / "x.pcap").frames
+    ((frame, count),) = read_capture(tmp_path / "x.pcap").items()
     assert (frame[: len(FRAME)], count) == (FRAME, 3)
 
 
@@ -282,7 +282,7 @@ def test_simple_packet_blocks_are_frames_too(tmp_path: Path):
     write(tmp_path / "x.pcapng", [FRAME], ng=True)
     head = (tmp_path / "x.pcapng").read_bytes()[:48]
     (tmp_path / "x.pcapng").write_bytes(head + block)
-    ((frame, count),) = read_capture(tmp_path / "x.pcapng").frames
+    ((frame, count),) = read_capture(tmp_path / "x.pcapng").items()
     assert (frame[: len(FRAME)], count) == (FRAME, 1)
 
 

@@ -16,6 +16,7 @@ from ...project import Folder, Layers, listed
 from ...units import FCS
 from ...visible import shortened
 from .captures import read_capture
+from .counted_flows import address_ranges, flow_count
 from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
 from .trex_profile import TrexProfile
@@ -247,11 +248,11 @@ def _at_most_one(what: str, words: list[str]) -> str:
 
 
 def _capture_profile(name: str, path: Path) -> Profile:
-    capture = read_capture(path)
-    frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
-    source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
-    flows = Flows(source, destination, captured=capture.flows)
-    return Profile(name, frames, flows)
+    frames = read_capture(path)
+    constant = [(data, ()) for data in frames]
+    source, destination = (_address_range(*ends) for ends in address_ranges(constant))
+    flows = Flows(source, destination, captured=flow_count(constant))
+    return Profile(name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in frames.items()), flows)
 
 
 def _address_range(first: int, last: int) -> AddressRange:
