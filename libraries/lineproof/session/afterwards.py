@@ -81,7 +81,7 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
             if row.router_tx is None:
                 continue
             # a control, or what else was sent beside the trials, passes the router without being a trial's
-            beside = -(row.unexplained_before_rx or 0)
+            beside = -(row.gaps[0] or 0)
             beside = beside if beside > SLACK_FRAMES + SLACK_RATIO * row.offered else 0
             if (after := min(row.lost, row.router_tx - row.forwarded - beside)) > 0:
                 words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"
