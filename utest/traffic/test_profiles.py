@@ -162,7 +162,7 @@ def test_a_genome_may_have_custom_sizes(own: Project) -> None:
         ("kind: mix, name: ours, genome: aj", "16000 bytes"),
         ("kind: mix, name: ours", "expected either 'frames' or 'genome'"),
         ("kind: mix, name: imix, genome: a", "'imix' is defined twice"),
-        ("kind: genome, letters: {a: 64}, longest: 9", "a second 'kind: genome'"),
+        ("kind: genome, letters: {a: 64}, longest: 9", "'genome' is defined twice"),
         ("kind: headers, name: ours", "changes nothing"),
         ("kind: headers, name: ours, labels: [16]", "as many 'labels_back' as 'labels'"),
         ("kind: headers, name: ours, labels: [3], labels_back: [16]", "should be greater than or equal to 16"),

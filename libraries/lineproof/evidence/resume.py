@@ -39,7 +39,7 @@ _INCIDENTAL = (
 def fingerprints(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of each file that defines the test, by ``file KIND/NAME``, whichever folder it is in."""
     files = {f"file {path.parent.name}/{path.name}": path for path in input_files(plan).values()}
-    files |= {f"file {path}": path for path in plan.catalogue.files()}
+    files |= {f"file {path}": path for _, path in plan.catalogue.files.values()}
     return {name: sha256_of(path) for name, path in files.items()}
 
 
