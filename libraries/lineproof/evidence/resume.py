@@ -58,7 +58,7 @@ class EarlierRun:
             was_interrupted = record.breakdown is not None if record else number == numbers[-1]
             if was_interrupted and measured and not (last := measured[-1]).trial.run:
                 # whoever ends a run in each bad trial must not be the only one to know of them
-                trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, frame_sizes=(), step_down=None))
+                trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, step_down=None))
             if record or was_interrupted:
                 named, run_id = record or measured[-1], self.environment.run
                 self._left[named.test, named.sentence].append([_weighed(one, record, run_id) for one in trials])
