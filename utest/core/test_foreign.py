@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.counter_names import Pauses, group_frames, is_pause, is_received_pause, pauses_of
 from lineproof.core.foreign import ForeignFrames, Heard, origin, origins
 from lineproof.core.frame_sizes import size_problem
-from lineproof.core.group_frames import group_frames
-from lineproof.core.pause_names import Pauses, is_pause, is_received_pause, pauses_of
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
 from lineproof.core.verdict import Verdict

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.traffic.counted_flows import address_ranges
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.base import Direction, Probe
