@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.ceilings.calibration import Watch, read_calibration, write_calibration
-from lineproof.core.ceiling import OwnLatency
+from lineproof.ceilings.calibration import OwnLatency, Watch, own_latency, read_calibration, write_calibration
 from lineproof.core.doubts import USABLE_SHARE
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Outcome, Problem
-from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
+from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling
 from lineproof.methods.trials import CharacterisationTerms
 from support.ceilings import CATALOGUE, FAILING, GOAL, LINE, NOW, calibration, ceiling, measured_limits, promise, ruled
 from support.pure_router import PureRouter

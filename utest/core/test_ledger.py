@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.deciding import Asked
 from lineproof.core.goal import read_goal
-from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
+from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
@@ -44,10 +43,6 @@ def reading(rx: Sequence[int] = (0, 0), tx: Sequence[int] = (0, 0), *causes: Cau
     return Telemetry(1.0, {name: InterfaceCounters(rx_packets=r, tx_packets=t) for name, r, t in rows}, causes=causes)
 
 
-def unexplained(found: Ledger | DirectionAccount) -> tuple[Any, ...]:
-    return found.unexplained_before_rx, found.unexplained_rx_to_tx, found.unexplained_after_tx
-
-
 def missed(count: int) -> Cause:
     return Cause(Stage.ARRIVING, "rx-miss", "eth1", count, Role.LOSS)
 
@@ -75,8 +70,8 @@ def test_the_sums_balance_whatever_was_counted(
     found = make_ledger([trial(*directions)], reading(), reading(rx, tx, *causes), INTERFACES)
     assert found.lost == sum(offered - forwarded for offered, forwarded in directions)
     assert found.lost == found.explained + found.unexplained
-    assert found.unexplained == sum(unexplained(found))
-    assert all(direction.unexplained == sum(unexplained(direction)) for direction in found.directions)
+    assert found.unexplained == sum(gap or 0 for gap in found.gaps)
+    assert all(direction.unexplained == sum(gap or 0 for gap in direction.gaps) for direction in found.directions)
     counted = {cause.label for cause in causes if cause.role is not Role.REASON and cause.interface != "eth9"}
     assert {drop.label for drop in found.drops} <= counted
     assert where_lost(found) and _shown(found)
@@ -131,12 +126,12 @@ def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
 def test_counters_that_were_reset_explain_nothing() -> None:
     found = make_ledger([trial((1000, 990))], reading((500, 0)), reading((400, 0)), INTERFACES)
     assert "went backwards" in found.missing and "not known" in where_lost(found)
-    assert found.lost == 10 and found.directions[0].unexplained_before_rx is None and found.unexplained_rx_to_tx is None
+    assert found.lost == 10 and found.directions[0].gaps[0] is None and found.gaps[1] is None
 
 
 def test_a_router_without_these_interfaces_leaves_all_unexplained() -> None:
     found = make_ledger([trial((10, 5))], Telemetry(1.0, {}), Telemetry(2.0, {}), INTERFACES)
-    assert (found.unexplained, found.unexplained_before_rx, found.unexplained_after_tx) == (5, None, None)
+    assert (found.unexplained, *found.gaps) == (5, None, None, None)
     assert "received by the router" in _shown(found)
 
 

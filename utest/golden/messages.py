@@ -10,13 +10,13 @@ from unittest import mock
 
 from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
+from lineproof.core.counter_names import Pauses
 from lineproof.core.deciding import TrialConditions
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.neighbours import NeighbourEntry
-from lineproof.core.pause_names import Pauses
 from lineproof.core.router_facts import Placement
 from lineproof.core.sentence import parse
 from lineproof.core.trial import (

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
-from lineproof.core.live_traffic import Sample
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
+from lineproof.core.step_down import Sample
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError

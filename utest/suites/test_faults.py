@@ -100,11 +100,6 @@ def test_every_kind_of_router_accounts_for_an_overload(
     assert verdict.ruling is Ruling.FAIL
     (ledger,) = verdict.ledgers
     assert ledger.lost == verdict.trials[-1].lost > 0
-    assert (
-        ledger.unexplained,
-        ledger.unexplained_before_rx,
-        ledger.unexplained_rx_to_tx,
-        ledger.unexplained_after_tx,
-    ) == (0, 0, 0, 0)
+    assert (ledger.unexplained, *ledger.gaps) == (0, 0, 0, 0)
     assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
     assert "none unexplained" in verdict.message

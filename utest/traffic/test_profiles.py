@@ -162,7 +162,7 @@ def test_a_genome_may_have_custom_sizes(own: Project) -> None:
         ("kind: mix, name: ours, genome: aj", "16000 bytes"),
         ("kind: mix, name: ours", "expected either 'frames' or 'genome'"),
         ("kind: mix, name: imix, genome: a", "'imix' is defined twice"),
-        ("kind: genome, letters: {a: 64}, longest: 9", "a second 'kind: genome'"),
+        ("kind: genome, letters: {a: 64}, longest: 9", "'genome' is defined twice"),
         ("kind: headers, name: ours", "changes nothing"),
         ("kind: headers, name: ours, labels: [16]", "as many 'labels_back' as 'labels'"),
         ("kind: headers, name: ours, labels: [3], labels_back: [16]", "should be greater than or equal to 16"),
@@ -273,7 +273,7 @@ def pcap(magic: int = 0xA1B2C3D4, order: str = "<", frames: int = 3, snaplen: in
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Path, magic: int, order: str):
     (tmp_path / "x.pcap").write_bytes(pcap(magic, order, snaplen=0xFFFFFFFF))
-    ((frame, count),) = read_capture(tmp_path / "x.pcap").frames
+    ((frame, count),) = read_capture(tmp_path / "x.pcap").items()
     assert (frame[: len(FRAME)], count) == (FRAME, 3)
 
 
@@ -282,7 +282,7 @@ def test_simple_packet_blocks_are_frames_too(tmp_path: Path):
     write(tmp_path / "x.pcapng", [FRAME], ng=True)
     head = (tmp_path / "x.pcapng").read_bytes()[:48]
     (tmp_path / "x.pcapng").write_bytes(head + block)
-    ((frame, count),) = read_capture(tmp_path / "x.pcapng").frames
+    ((frame, count),) = read_capture(tmp_path / "x.pcapng").items()
     assert (frame[: len(FRAME)], count) == (FRAME, 1)
 
 

@@ -5,6 +5,7 @@ They are measured, so they are kept with the results (``results/calibrations/``)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +15,10 @@ import yaml
 from pydantic import AwareDatetime, Field
 
 from ..config import Config, load_config
-from ..core.ceiling import OwnLatency, Positive
+from ..core.bounds import Bounds
+from ..core.json_types import NotNegative, Positive
+from ..core.latency import Statistic, time_words
+from ..core.trial import Outcome
 from ..files import write_whole
 
 FRESH_FOR = timedelta(days=90)
@@ -24,6 +28,9 @@ FOLDER = "calibrations"
 
 Count = Annotated[int, Field(ge=1)]
 
+OF_SAMPLE = (0.5, 0.5)
+"""Errors of a percentile that is that of the sample itself, as likely too low as too high."""
+
 _FILE_HEADER = """\
 # What the generator of testbed '{testbed}' sends and receives by itself, with the router bypassed. Measured by
 #   lineproof calibrate {testbed} --platform {platform}
@@ -32,6 +39,25 @@ _FILE_HEADER = """\
 # as asked for; lossless_pps: sent and received without loss; received_pps: received while line_pps was asked for.
 # watched: how often frames were lost in longer traffic just below the lossless rate. Latency in µs.
 """
+
+
+class OwnLatency(Config):
+    """Latency of probe frames without a router, of the worse direction: the generator's own share.
+
+    ``minimum_us`` None: not reported. The 99th percentile lies within ``p99_low_us`` … ``p99_high_us``, a bucket of the
+    generator's histogram.
+    """
+
+    load_pps: Positive
+    frames: Count
+    mean_us: NotNegative
+    p99_low_us: NotNegative
+    p99_high_us: NotNegative
+    minimum_us: NotNegative | None = None
+
+    def __str__(self) -> str:
+        least = f"at least {self.minimum_us:.3g} µs, " if self.minimum_us is not None else ""
+        return f"{least}{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
 
 
 class Watch(Config):
@@ -124,3 +150,23 @@ def write_calibration(folder: Path, new: Calibration) -> Path:
     text = header + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
     write_whole(folder / new.file_name, text)
     return folder / new.file_name
+
+
+def own_latency(outcome: Outcome) -> OwnLatency | None:
+    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
+    latencies = []
+    for count in outcome.latency:
+        spread = count.spread()
+        bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
+        if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
+            return None
+        own = OwnLatency(
+            load_pps=round(outcome.load.pps, 3),
+            frames=count.received,
+            mean_us=round(count.mean, 4),
+            p99_low_us=bounds.low,
+            p99_high_us=bounds.high,
+            minimum_us=count.minimum,
+        )
+        latencies.append(own)
+    return max(latencies, key=lambda own: own.mean_us, default=None)

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ..config import Config, load_config, matching
-from ..core.ceiling import Positive, own_ceiling
 from ..core.doubts import USABLE_SHARE, OwnPart
+from ..core.json_types import Positive
 from ..core.traffic.frame_kinds import FrameKind, kinds_of
 from ..core.traffic.profiles import Profile
 from ..errors import ConfigError, TestbedError
@@ -276,7 +276,7 @@ class PublishedLimits:
             "ports_of_card": sending,
             "ceiling_pps": pps,
         }
-        return own_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words, remedy, evidence)
+        return OwnPart.of_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words, remedy, evidence)
 
     def check_sendable(self, profile: Profile, probes: bool) -> None:
         """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""

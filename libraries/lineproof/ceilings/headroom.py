@@ -10,7 +10,6 @@ import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from ..core.ceiling import own_ceiling
 from ..core.doubts import USABLE_SHARE, OwnPart
 from ..core.quantity import Requirement, TrafficWords
 from ..core.traffic.catalogue import Catalogue
@@ -108,7 +107,7 @@ class MeasuredLimits:
         )
         evidence = {**entry.model_dump(mode="json", exclude_none=True), "stale": self.why_stale}
         remedy = "use a faster generator"
-        return own_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words, remedy, evidence)
+        return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words, remedy, evidence)
 
     def record(self) -> dict[str, object]:
         """Return it for the record of the environment; its file is among the run's inputs."""

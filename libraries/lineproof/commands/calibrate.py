@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import __version__
-from ..ceilings.calibration import FOLDER, Calibration, CeilingEntry, Watch, write_calibration
+from ..ceilings.calibration import FOLDER, Calibration, CeilingEntry, Watch, own_latency, write_calibration
 from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
 from ..core.traffic.profiles import PAIRS, Profile
@@ -20,7 +20,7 @@ from ..evidence.document import Code, Document, Items, Note, Part, Section, as_t
 from ..files import check_writable
 from ..generators.base import Probe
 from ..methods.budget import duration_text
-from ..methods.ceiling import find_ceiling, own_latency
+from ..methods.ceiling import find_ceiling
 from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..project import Project
 from ..session.plan import Plan

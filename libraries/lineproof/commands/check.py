@@ -167,7 +167,7 @@ def _words(project: Project) -> Iterator[str]:
     except LineproofError as error:
         yield str(error)
         return
-    for word in (*catalogue.captures, *catalogue.programs):
+    for word in catalogue.files:
         yield from _problem(partial(catalogue.profile, [word]))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from .binomial import highest_share
 from .json_types import OpenEnd
 from .latency import LOST, LatencySpread, Statistic
-from .trial import UNDER_WAY, DirectionCount, Fault, Problem, Trial
+from .trial import UNDER_WAY, DirectionCount, Fault, Problem, Tolerance, Trial
 
 GENTLE = 0.02
 """Up to that share of the load not offered, at most all of these frames would be lost. Beyond it, anything may."""
@@ -59,6 +59,15 @@ class OwnPart:
     words: str = ""
     remedy: str = ""
     evidence: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of_ceiling(
+        cls, line: float, lossless: float, received: float, words: str, remedy: str, evidence: Mapping[str, object]
+    ) -> OwnPart:
+        """Return that of a generator which carries *lossless* frames/s from each port; line rate limits nothing."""
+        if lossless >= line * (1 - Tolerance().under):
+            return cls()
+        return cls(lossless_pps=lossless, received_pps=received, words=words, remedy=remedy, evidence=evidence)
 
     def is_long(self, risk: float) -> bool:
         """Return whether what was never seen will come in the next trial with less than *risk* (Laplace's rule)."""

@@ -1,15 +1,18 @@
-"""Frames that no trial sent: spanning tree, ARP, LLDP. How many come is measured while nothing is sent, and whose."""
+"""Frames that no trial sent (spanning tree, ARP, LLDP), and those received twice.
+
+How many come is measured while nothing is sent, and whose; copies show beside the router's counts."""
 
 from __future__ import annotations
 
 import ipaddress
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .group_frames import group_frames
-from .trial import DirectionCount, Outcome
+from .counter_names import group_frames
+from .telemetry import Telemetry
+from .trial import DirectionCount, Outcome, Trial
 
 IDLE_SECONDS = 4.0
 """How long nothing is sent, in s of the testbed's clock: two of spanning tree's hellos (IEEE 802.1D: 2 s)."""
@@ -19,6 +22,16 @@ RECEIVED_AROUND = "received_around."
 
 LARGEST_GROUP_SHARE = 0.5
 """Where more of the received frames than this share go to a group, they are those that were sent (multicast)."""
+
+
+SLACK_RATIO = 0.0005
+"""Ratio by which a router's counters may differ, because they are read one after the other."""
+
+SLACK_FRAMES = 100
+"""Frames that the router may send by itself, or count late."""
+
+SETTLE_SECONDS = 2.5
+"""Seconds in which drivers that update their counters periodically (Linux: every 2 s) have done so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +159,34 @@ def _often(count: int, seconds: float) -> str:
     if count == 1:
         return f"once in {seconds:g} s"
     return f"every {seconds / count:.2g} s" if count <= seconds else f"{count / seconds:.3g} a second"
+
+
+def copied_frames(
+    trials: Iterable[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
+) -> dict[int, tuple[int, str]]:
+    """Return by receiving port how many frames more came than the router sent to it, and that in words.
+
+    Those that came beyond the frames offered in a trial are in nobody's place, and are left out.
+    *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded frames
+    (hardware offload) and proves nothing.
+    """
+    received, beyond = Counter[int](), Counter[int]()
+    for trial in trials:
+        for direction in trial.outcome.directions:
+            received[direction.rx_port] += direction.received
+            beyond[direction.rx_port] += direction.surplus
+    copied = {}
+    for port, count in received.items():
+        name = interfaces.get(port, "")
+        if name not in before.interfaces or name not in after.interfaces:
+            continue
+        sent = after.interfaces[name].tx_packets - before.interfaces[name].tx_packets
+        copies = count - sent - beyond[port]
+        if sent > count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
+            copied[port] = (
+                copies,
+                f"port {port} received {count} frames, the router counted only {sent} that {name} sent: frames come"
+                " twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60' shows them),"
+                " or the router's counters were reset",
+            )
+    return copied

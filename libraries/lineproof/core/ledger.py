@@ -69,27 +69,16 @@ class DirectionAccount:
         """The drops of *stage*."""
         return tuple(drop for drop in self.drops if drop.stage is stage)
 
-    def _dropped_at(self, stage: Stage) -> int:
-        return sum(drop.frames for drop in self.drops_at(stage))
-
     @property
-    def unexplained_before_rx(self) -> int | None:
-        """Unexplained between the generator's count of sent frames and the router's of received ones."""
-        if self.router_rx is None:
-            return None
-        return self.offered - self._dropped_at(Stage.ARRIVING) - self.router_rx
-
-    @property
-    def unexplained_rx_to_tx(self) -> int | None:
-        """Unexplained between the router's counts of received and of sent frames."""
-        if self.router_rx is None or self.router_tx is None:
-            return None
-        return self.router_rx - self._dropped_at(Stage.PASSING) - self._dropped_at(Stage.LEAVING) - self.router_tx
-
-    @property
-    def unexplained_after_tx(self) -> int | None:
-        """Unexplained between the router's count of sent frames and the generator's of received ones."""
-        return None if self.router_tx is None else self.router_tx - self.forwarded
+    def gaps(self) -> tuple[int | None, int | None, int | None]:
+        """Unexplained frames before the router counts them as received, in it, and after it counts them as sent."""
+        arriving, *inside = (sum(drop.frames for drop in self.drops_at(stage)) for stage in Stage)
+        rx, tx = self.router_rx, self.router_tx
+        return (
+            None if rx is None else self.offered - arriving - rx,
+            None if rx is None or tx is None else rx - sum(inside) - tx,
+            None if tx is None else tx - self.forwarded,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +118,10 @@ class Ledger:
         return self.lost - self.explained
 
     @property
-    def unexplained_before_rx(self) -> int | None:
-        """The same figure as in :class:`DirectionAccount`, of all directions; None where a count is missing."""
-        return sum_if_known([direction.unexplained_before_rx for direction in self.directions])
-
-    @property
-    def unexplained_rx_to_tx(self) -> int | None:
-        """The same figure as in :class:`DirectionAccount`, of all directions, less the shared drops."""
-        found = sum_if_known([direction.unexplained_rx_to_tx for direction in self.directions])
-        return None if found is None else found - sum(drop.frames for drop in self.shared)
-
-    @property
-    def unexplained_after_tx(self) -> int | None:
-        """The same figure as in :class:`DirectionAccount`, of all directions."""
-        return sum_if_known([direction.unexplained_after_tx for direction in self.directions])
+    def gaps(self) -> tuple[int | None, int | None, int | None]:
+        """:attr:`DirectionAccount.gaps` of all directions, less the shared drops; None where a count is missing."""
+        before, inside, after = (sum_if_known([row.gaps[place] for row in self.directions]) for place in range(3))
+        return before, None if inside is None else inside - sum(drop.frames for drop in self.shared), after
 
 
 def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:

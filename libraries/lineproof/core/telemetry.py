@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
+from .counter_names import Pauses
 from .json_types import NotKept
 from .neighbours import NeighbourEntry
-from .pause_names import Pauses
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,11 +377,10 @@ def _place_of_unexplained(ledger: Ledger) -> str:
     rest = ledger.unexplained
     cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
     places = (
-        (ledger.unexplained_before_rx, "it never counted them as received (its card may lose some uncounted)", cables),
-        (ledger.unexplained_rx_to_tx, "it received them and did not send them", filters),
-        (ledger.unexplained_after_tx, "it counts them as sent", cables),
+        f": it never counted them as received (its card may lose some uncounted); {cables}",
+        f": it received them and did not send them; {filters}",
+        f": it counts them as sent; {cables}",
     )
-    found = [
-        f": {words}; {look}" for count, words, look in places if count is not None and 0.9 * rest <= count <= 1.1 * rest
-    ]
+    gaps = zip(ledger.gaps, places, strict=True)
+    found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
     return found[0] if len(found) == 1 else f"; {cables}"

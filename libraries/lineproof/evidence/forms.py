@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core.causes import Stage
-from ..core.ledger import Ledger, sum_if_known
+from ..core.ledger import DirectionAccount, Ledger, sum_if_known
 from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
 from ..core.trial import DirectionCount, Fault, Trial
@@ -123,29 +123,28 @@ def _ledger_rows(ledger: Ledger) -> Iterator[Row]:
         numbers = [getattr(direction, name) for direction in ledger.directions]
         return _frames_row(point, [*numbers, sum_if_known(numbers)])
 
-    def unexplained(place: str, name: str) -> Row:
+    def unexplained(place: str, of: Callable[[DirectionAccount | Ledger], int | None], is_shared: bool = False) -> Row:
         # what may be of any direction is in the total only
-        only_total = ledger.shared and name in ("unexplained", "unexplained_rx_to_tx")
-        own = [None if only_total else getattr(direction, name) for direction in ledger.directions]
-        numbers = [*own, getattr(ledger, name)]
+        own = [None if is_shared and ledger.shared else of(direction) for direction in ledger.directions]
+        numbers = [*own, of(ledger)]
         return _frames_row(f"unexplained {place}", numbers, mark="unsure" if any(numbers) else "faint")
 
     yield count("sent by the generator", "offered")
     if not ledger.missing:
-        yield unexplained("before the router", "unexplained_before_rx")
+        yield unexplained("before the router", lambda part: part.gaps[0])
         yield from _drops(ledger, Stage.ARRIVING)
         yield count("received by the router", "router_rx")
         yield from _drops(ledger, Stage.PASSING)
         yield from _drops(ledger, Stage.LEAVING)
-        yield unexplained("in the router", "unexplained_rx_to_tx")
+        yield unexplained("in the router", lambda part: part.gaps[1], is_shared=True)
         yield count("sent by the router", "router_tx")
-        yield unexplained("behind the router", "unexplained_after_tx")
+        yield unexplained("behind the router", lambda part: part.gaps[2])
     yield count("back at the generator", "forwarded")
     yield count("lost", "lost")
     if not ledger.missing:
         explained = [*(direction.explained for direction in ledger.directions), ledger.explained]
         yield _frames_row("of them explained by the router's counters", explained)
-        yield unexplained("in all", "unexplained")
+        yield unexplained("in all", lambda part: part.unexplained, is_shared=True)
 
 
 def _drops(ledger: Ledger, stage: Stage) -> Iterator[Row]:

@@ -90,11 +90,11 @@ def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
     """
     word = profile.name.split()[0]
     found: dict[str, bytes] = {}
-    if word in catalogue.captures:
-        found[_kept_file(word, catalogue.captures[word])] = read_file(catalogue.captures[word])
-    if profile.program is not None and word in catalogue.programs:
-        path, source = catalogue.programs[word][1], profile.program.source
+    if word in catalogue.files:
+        _, path = catalogue.files[word]
         found[_kept_file(word, path)] = read_file(path)
+    if found and profile.program is not None:
+        source = profile.program.source
         kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": profile.program.answer}
         found[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
     return found
@@ -134,9 +134,8 @@ def read_kept_plan(run: RecordedRun) -> Plan:
     except ConfigError as error:
         raise ConfigError(str(error).replace(f"{root}/", ""), run.path / INPUTS) from None
     catalogue = plan.catalogue
-    captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
-    programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
-    return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
+    files = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.files.items()}
+    return replace(plan, catalogue=replace(catalogue, files=files))
 
 
 def unpacked_inputs(run: RecordedRun) -> Path:
@@ -159,5 +158,5 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 def word_not_sent(catalogue: Catalogue, sentence: str) -> str:
     """The word of *sentence* whose capture or profile the run never sent, so that it is not kept; "": there is none."""
-    kept = {**catalogue.captures, **{word: path for word, (_, path) in catalogue.programs.items()}}
-    return next((word for word in sentence.split() if word in kept and not kept[word].exists()), "")
+    files = catalogue.files
+    return next((word for word in sentence.split() if word in files and not files[word][1].exists()), "")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.deciding import KEEPS
-from ..core.frame_sizes import frame_sizes
 from ..core.quantity import Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
@@ -19,7 +18,6 @@ from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
-from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
@@ -151,7 +149,6 @@ class Recorder:
             clock_speed=self.environment.clock_speed,
             streams=self._streams[1],
             evidence=evidence,
-            frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=step_down,
         )
         self._trials.append(trial)

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..core.doubts import OwnPart
 from ..core.explanation import Why
-from ..core.frame_sizes import FrameSizes
 from ..core.goal import Goal
 from ..core.json_types import Count, Figure, NotNegative, Positive
 from ..core.ledger import Ledger
@@ -103,8 +102,8 @@ class TrialRecord(RunRecord):
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
     speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time. ``streams``: the
     file of what the generator was told to send, in the run's folder. ``evidence``: ``keeps``, ``misses`` or ``open``,
-    what the trial shows of the limit; "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
-    ``step_down``: the counts while the load changed, where it did.
+    what the trial shows of the limit; "" where nothing is judged. ``step_down``: the counts while the load
+    changed, where it did.
     """
 
     requirement: Count
@@ -117,7 +116,6 @@ class TrialRecord(RunRecord):
     clock_speed: Positive = 1.0
     streams: str = ""
     evidence: Annotated[str, Field(pattern="^(keeps|misses|open)?$")] = ""
-    frame_sizes: tuple[FrameSizes, ...] = ()
     step_down: StepDown | None = None
     schema: Literal["lineproof.trial/4"] = "lineproof.trial/4"
 

@@ -39,7 +39,7 @@ _INCIDENTAL = (
 def fingerprints(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of each file that defines the test, by ``file KIND/NAME``, whichever folder it is in."""
     files = {f"file {path.parent.name}/{path.name}": path for path in input_files(plan).values()}
-    files |= {f"file {path}": path for path in plan.catalogue.files()}
+    files |= {f"file {path}": path for _, path in plan.catalogue.files.values()}
     return {name: sha256_of(path) for name, path in files.items()}
 
 
@@ -58,7 +58,7 @@ class EarlierRun:
             was_interrupted = record.breakdown is not None if record else number == numbers[-1]
             if was_interrupted and measured and not (last := measured[-1]).trial.run:
                 # whoever ends a run in each bad trial must not be the only one to know of them
-                trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, frame_sizes=(), step_down=None))
+                trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, step_down=None))
             if record or was_interrupted:
                 named, run_id = record or measured[-1], self.environment.run
                 self._left[named.test, named.sentence].append([_weighed(one, record, run_id) for one in trials])

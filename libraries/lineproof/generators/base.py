@@ -8,8 +8,7 @@ from typing import Protocol
 
 from ..core.foreign import Heard
 from ..core.json_types import Names
-from ..core.live_traffic import LiveTraffic
-from ..core.step_down import StepDown
+from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.profiles import Profile
 from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError

@@ -7,12 +7,10 @@ Loads are of each sending port; of two directions the worse one counts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ..core.ceiling import Ceiling, OwnLatency
-from ..core.latency import Statistic
-from ..core.trial import Fault, Load, Measure, Outcome, Trial
+from ..core.trial import Fault, Load, Measure, Trial
 from ..errors import TestbedError
 from ..units import si
 from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
@@ -26,10 +24,22 @@ LOSSLESS_REPEATS = 2
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
-OF_SAMPLE = (0.5, 0.5)
-"""Errors of a percentile that is that of the sample itself, as likely too low as too high."""
-
 _TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """Measured rates in frames/s of each sending port.
+
+    ``line``: line rate. ``offered``: the highest intended load that was sent in full. ``lossless``: the highest rate
+    sent without loss, whatever was intended. ``received``: the rate received while ``line`` was intended.
+    """
+
+    line: float
+    offered: float
+    lossless: float
+    received: float
+    trials: tuple[Trial, ...]
 
 
 def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, duration: float = 1.0) -> Ceiling:
@@ -107,23 +117,3 @@ def _offered_rate(trial: Trial) -> float:
 
 def _received_rate(trial: Trial) -> float:
     return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds.high
-
-
-def own_latency(outcome: Outcome) -> OwnLatency | None:
-    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
-    latencies = []
-    for count in outcome.latency:
-        spread = count.spread()
-        bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
-        if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
-            return None
-        own = OwnLatency(
-            load_pps=round(outcome.load.pps, 3),
-            frames=count.received,
-            mean_us=round(count.mean, 4),
-            p99_low_us=bounds.low,
-            p99_high_us=bounds.high,
-            minimum_us=count.minimum,
-        )
-        latencies.append(own)
-    return max(latencies, key=lambda own: own.mean_us, default=None)

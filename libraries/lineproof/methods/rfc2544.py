@@ -22,10 +22,9 @@ from statistics import fmean, stdev
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES
-from ..core.live_traffic import LiveTraffic, Sample
 from ..core.phrases import between
 from ..core.phrases import percent as in_percent
-from ..core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown
+from ..core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, LiveTraffic, Sample, StepDown
 from ..core.trial import Load, Measure, Outcome, Trial
 from ..errors import BREAKDOWN_ERRORS
 from ..units import counted, si

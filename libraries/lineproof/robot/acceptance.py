@@ -14,7 +14,7 @@ from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.frame_sizes import frame_sizes
+from ..core.frame_sizes import size_problem
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
@@ -356,11 +356,12 @@ def trial_log(profile: Profile) -> Listener:
         if standing is None:
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
             return
-        sizes = frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency)))
+        sizes = sizes_sent(profile, bool(trial.outcome.latency))
         lines = [
             f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
             f" forwarded {trial.forwarded}, lost {trial.lost}",
-            *map(str, [*trial.problems, *(size for size in sizes if not size.explained)]),
+            *map(str, trial.problems),
+            *filter(None, (size_problem(row, *sizes) for row in trial.outcome.directions)),
             f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
         ]
         logger.info("\n  ".join(lines))

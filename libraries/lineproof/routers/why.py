@@ -260,7 +260,7 @@ class Evidence:
         self.loss_ratio: float = 1 - tried.forwarded_pps / tried.offered_pps if tried.offered_pps else 0.0
         self.left: int = sum(drop.frames for drop in ledger.drops if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
-        self.vanished: int = ledger.unexplained_rx_to_tx or 0
+        self.vanished: int = ledger.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
         self.ingress: tuple[str, ...] = tuple(row.ingress for row in rows if row.offered)
         self.losing: frozenset[str] = frozenset(
@@ -373,7 +373,7 @@ class Evidence:
         dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING and drop.name not in damaged)
         # drivers that do not count what their card lost
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
-        uncounted = max(0, self.ledger.unexplained_before_rx or 0) if blind or uncounted_too else 0
+        uncounted = max(0, self.ledger.gaps[0] or 0) if blind or uncounted_too else 0
         return 0 < self.lost / 2 < dropped + uncounted + self.backlogged()
 
     # -- who was busy

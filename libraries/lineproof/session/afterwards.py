@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.causes import Stage
+from ..core.counter_names import pause_seconds
 from ..core.deciding import KEEPS, Standing
 from ..core.doubts import OwnPart
-from ..core.duplicates import SLACK_FRAMES, SLACK_RATIO
+from ..core.foreign import SLACK_FRAMES, SLACK_RATIO
 from ..core.ledger import Ledger, ledger_without_router, make_ledger
-from ..core.pause_names import pause_seconds
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
@@ -81,7 +81,7 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
             if row.router_tx is None:
                 continue
             # a control, or what else was sent beside the trials, passes the router without being a trial's
-            beside = -(row.unexplained_before_rx or 0)
+            beside = -(row.gaps[0] or 0)
             beside = beside if beside > SLACK_FRAMES + SLACK_RATIO * row.offered else 0
             if (after := min(row.lost, row.router_tx - row.forwarded - beside)) > 0:
                 words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..core.deciding import Decision, Standing, TrialConditions, ask, decide
-from ..core.duplicates import copied_frames
+from ..core.foreign import copied_frames
 from ..core.ledger import Ledger, lost_at_router
 from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement

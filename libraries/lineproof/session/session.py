@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ceilings.headroom import own_part
 from ..core.doubts import OwnPart
-from ..core.duplicates import SETTLE_SECONDS
+from ..core.foreign import SETTLE_SECONDS
 from ..core.quantity import Promise, Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown

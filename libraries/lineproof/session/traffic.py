@@ -12,10 +12,9 @@ from functools import cached_property
 
 from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
-from ..core.live_traffic import LiveTraffic
 from ..core.quantity import Requirement
 from ..core.reachability import ALL_RATIO, DIRECTION_STEP, check_arrival, check_reachability
-from ..core.step_down import StepDown
+from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial

@@ -1,4 +1,4 @@
-"""Frames of a packet capture and how often each occurs.
+"""Frames of a packet capture.
 
 Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...errors import ConfigError
 from ...files import read_file
-from .ip_header import ip_header
+from .ip_header import ip_header, why_not_routed
 
 MIN_BYTES, MAX_BYTES = 60, 9212
 """Bytes without FCS: shorter frames are padded to the minimum on the wire."""
@@ -25,24 +24,13 @@ MAX_FILE_BYTES = 8 << 20
 """Bytes of a capture file."""
 
 _ETHERNET = 1
-_UDP_TCP = (6, 17)
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedFrames:
-    """``frames``: different frames without FCS, MAC addresses zero, each with its count; ``flows``: their number.
+def read_capture(path: Path) -> Mapping[bytes, int]:
+    """The different frames of the capture file *path*, without FCS and MAC addresses, and how often each occurs.
 
-    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0): none.
+    Raises ConfigError for frames that a router cannot forward.
     """
-
-    frames: tuple[tuple[bytes, int], ...]
-    flows: int
-    sources: tuple[int, int]
-    destinations: tuple[int, int]
-
-
-def read_capture(path: Path) -> CapturedFrames:
-    """The frames of the capture file *path*. Raises ConfigError for frames that a router cannot forward."""
     found: Counter[bytes] = Counter()
     for number, data in enumerate(_frames(path), 1):
         found[_check_frame(data, number, path)] += 1
@@ -50,9 +38,7 @@ def read_capture(path: Path) -> CapturedFrames:
             raise ConfigError(f"has more than {MAX_FRAMES} different frames; expected a shorter one", path)
     if not found:
         raise ConfigError("has no frames", path)
-    pairs = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
-    sources, destinations = ((min(row), max(row)) for row in zip(*pairs, strict=True)) if pairs else ((0, 0), (0, 0))
-    return CapturedFrames(tuple(found.items()), len(set(map(_flow, found))), sources, destinations)
+    return found
 
 
 def first_frame(path: Path) -> bytes:
@@ -77,43 +63,14 @@ def _frames(path: Path) -> Iterator[bytes]:
 
 def _check_frame(data: bytes, number: int, path: Path) -> bytes:
     frame = (bytes(12) + data[12:]).ljust(MIN_BYTES, b"\0")
-    header = ip_header(frame)
-    if header is None:
-        raise ConfigError(f"frame {number} is not IP; expected only frames that a router forwards", path)
-    at = header.offset
-    length = int.from_bytes(frame[at + 2 : at + 4], "big")
-    if header.version == 6:
-        length = 40 + int.from_bytes(frame[at + 4 : at + 6], "big")
-    if at + length > len(data):
-        raise ConfigError(
-            f"frame {number} was cut: {len(data)} of {at + length} bytes; expected a capture of whole"
-            " frames ('tcpdump -s 0')",
-            path,
-        )
-    if frame[at + (8 if header.version == 4 else 7)] < 2:
-        raise ConfigError(f"frame {number} has no time to live left; expected 2 or more for a router", path)
+    why_not, header = why_not_routed(frame), ip_header(frame)
+    if header is not None and (whole := header.packet_end(frame)) > len(data):
+        why_not = f"was cut: {len(data)} of {whole} bytes; expected a capture of whole frames ('tcpdump -s 0')"
+    if why_not:
+        raise ConfigError(f"frame {number} {why_not}", path)
     if len(frame) > MAX_BYTES:
         raise ConfigError(f"frame {number} has {len(frame)} bytes; expected at most {MAX_BYTES} without FCS", path)
     return frame
-
-
-def _ipv4_addresses(frame: bytes) -> tuple[int, int] | None:
-    header = ip_header(frame)
-    if header is None or header.version != 4:
-        return None
-    source, destination = header.addresses()
-    return int.from_bytes(frame[source], "big"), int.from_bytes(frame[destination], "big")
-
-
-def _flow(frame: bytes) -> bytes:
-    """Return what identifies the flow: all before the IP header, addresses and, if any, ports."""
-    header = ip_header(frame)
-    if header is None:
-        return frame
-    at, (source, destination) = header.offset, header.addresses()
-    end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
-    ports = frame[end : end + 4] if protocol in _UDP_TCP else b""
-    return frame[:at] + frame[source] + frame[destination] + ports
 
 
 _PCAP_BYTE_ORDERS = {

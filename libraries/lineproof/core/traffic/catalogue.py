@@ -6,9 +6,9 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...config import load_config
 from ...errors import ConfigError, SentenceError
@@ -16,9 +16,22 @@ from ...project import Folder, Layers, listed
 from ...units import FCS
 from ...visible import shortened
 from .captures import read_capture
-from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
+from .counted_flows import address_ranges, flow_count
+from .profile_schema import (
+    FlowCountFile,
+    FlowsFile,
+    GenomeFile,
+    HeadersFile,
+    MixFile,
+    ProfileFile,
+    SizesFile,
+    TrexFile,
+    WordOfFile,
+)
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
 from .trex_profile import TrexProfile
+
+T = TypeVar("T")
 
 ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
@@ -31,16 +44,15 @@ _GENOME = "genome:"
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All traffic words of sentences."""
+    """All traffic words of sentences. ``files``: words that name a capture or a profile in TRex's format."""
 
     flows: Mapping[str, FlowsFile]
     mixes: Mapping[str, MixFile]
     sizes: SizesFile
-    headers: Mapping[str, HeadersFile] = field(default_factory=dict)
-    captures: Mapping[str, Path] = field(default_factory=dict)
-    programs: Mapping[str, tuple[TrexFile, Path]] = field(default_factory=dict)
-    genome: GenomeFile | None = None
-    counts: FlowCountFile | None = None
+    headers: Mapping[str, HeadersFile]
+    files: Mapping[str, tuple[WordOfFile, Path]]
+    genome: GenomeFile | None
+    counts: FlowCountFile | None
     load_program: ProgramLoader | None = None
 
     @classmethod
@@ -49,59 +61,40 @@ class Catalogue:
 
         What the project itself defines takes the place of what is packaged, whatever the files are called.
         """
-        flows: dict[str, FlowsFile] = {}
-        mixes: dict[str, tuple[MixFile, Path]] = {}
-        headers: dict[str, HeadersFile] = {}
-        captures: dict[str, Path] = {}
-        programs: dict[str, tuple[TrexFile, Path]] = {}
-        single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
+        paths: dict[str, Path] = {}
+        entries: dict[str, Any] = {}
         for path, entry in _entries(folder):
-            if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
-                if entry.kind in single:
-                    raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
-                single[entry.kind] = entry
-                continue
-            if any(entry.name in known for known in (flows, mixes, headers, captures, programs)):
-                raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
-            if isinstance(entry, FlowsFile):
-                flows[entry.name] = entry
-            elif isinstance(entry, MixFile):
-                mixes[entry.name] = entry, path
-            elif isinstance(entry, HeadersFile):
-                headers[entry.name] = entry
-            elif isinstance(entry, TrexFile):
-                programs[entry.name] = entry, path.parent / entry.file
-            else:
-                captures[entry.name] = path.parent / entry.file
-        sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
-        if not isinstance(sizes, SizesFile) or sum(item.default for item in flows.values()) != 1:
+            if (name := _name(entry)) in entries:
+                raise ConfigError(f"'{name}' is defined twice", path)
+            paths[name], entries[name] = path, entry
+
+        def of_kind(kind: type[T]) -> dict[str, T]:
+            return {name: entry for name, entry in entries.items() if isinstance(entry, kind)}
+
+        sizes, flows, mixes = of_kind(SizesFile), of_kind(FlowsFile), of_kind(MixFile)
+        if not sizes or sum(item.default for item in flows.values()) != 1:
             raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", str(folder))
         found = cls(
             flows,
-            {name: mix for name, (mix, _) in mixes.items()},
-            sizes,
-            headers,
-            captures,
-            programs,
-            genome if isinstance(genome, GenomeFile) else None,
-            counts if isinstance(counts, FlowCountFile) else None,
+            mixes,
+            sizes["sizes"],
+            of_kind(HeadersFile),
+            {name: (entry, paths[name].parent / entry.file) for name, entry in of_kind(WordOfFile).items()},
+            of_kind(GenomeFile).get("genome"),
+            of_kind(FlowCountFile).get("flow-count"),
             load_program,
         )
-        for name, (_, path) in mixes.items():
+        for name in mixes:
             try:
                 found.frames(name)
             except SentenceError as error:
-                raise ConfigError(f"the mix '{name}': {error}", path) from None
+                raise ConfigError(f"the mix '{name}': {error}", paths[name]) from None
         return found
-
-    def files(self) -> list[Path]:
-        """Captures and profiles in TRex's format that words name."""
-        return sorted({*self.captures.values(), *(path for _, path in self.programs.values())})
 
     def words(self) -> list[str]:
         """All traffic words, for messages."""
         return [
-            *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures, *self.programs),
+            *("64b", "1514b", "<bytes>b", *self.mixes, *self.files),
             *([_GENOME + "<letters>"] if self.genome else []),
             *self.flows,
             *(["<N>-flows"] if self.counts else []),
@@ -122,8 +115,7 @@ class Catalogue:
 
     def _names_frames(self, word: str) -> bool:
         genome = self.genome is not None and word.startswith(_GENOME)
-        files = word in self.captures or word in self.programs
-        return bool(_SIZE.fullmatch(word)) or word in self.mixes or files or genome
+        return bool(_SIZE.fullmatch(word)) or word in self.mixes or word in self.files or genome
 
     def _names_flows(self, word: str) -> bool:
         return word in self.flows or (self.counts is not None and bool(_FLOWS.fullmatch(word)))
@@ -140,16 +132,17 @@ class Catalogue:
         flow_word = _at_most_one("which flows", [word for word in words if self._names_flows(word)])
         header_words = [word for word in words if word in self.headers]
         if not frame_word:
-            known = ["64b", "1514b", *self.mixes, *self.captures, *self.programs]
+            known = ["64b", "1514b", *self.mixes, *self.files]
             raise SentenceError(f"no frame size; expected one of {', '.join(known)}")
         name = " ".join((frame_word, *(word for word in words if word != frame_word)))
-        if frame_word in self.captures or frame_word in self.programs:
+        if frame_word in self.files:
             if flow_word or header_words:
                 extra = " ".join([*header_words, flow_word]).strip()
                 raise SentenceError(f"'{frame_word}' brings its own headers and addresses; expected without '{extra}'")
-            if frame_word in self.captures:
-                return _capture_profile(name, self.captures[frame_word])
-            return self._program_profile(name)
+            entry, path = self.files[frame_word]
+            if isinstance(entry, TrexFile):
+                return self._program_profile(name, entry, path)
+            return _capture_profile(name, path)
         frames, headers = self.frames(frame_word), self._headers(header_words)
         least, smallest = headers.size + FCS, min(frame.size for frame in frames)
         if smallest < least:
@@ -160,8 +153,7 @@ class Catalogue:
             raise SentenceError(f"'{name}': {which} cannot hold {needed}; expected {expected}")
         return Profile(name, frames, self._flows(flow_word), headers)
 
-    def _program_profile(self, name: str) -> Profile:
-        entry, path = self.programs[name]
+    def _program_profile(self, name: str, entry: TrexFile, path: Path) -> Profile:
         if self.load_program is None:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
         program = self.load_program(path, entry)
@@ -220,9 +212,7 @@ class Catalogue:
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
             return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
-        ranges = (chosen.source, chosen.destination)
-        source, destination = (AddressRange(item.first, item.last, item.step) for item in ranges)
-        return Flows(source, destination, chosen.source_port, chosen.destination_port)
+        return Flows(chosen.source, chosen.destination, chosen.source_port, chosen.destination_port)
 
     def _headers(self, words: list[str]) -> Headers:
         entries = [self.headers[word] for word in words]
@@ -247,11 +237,11 @@ def _at_most_one(what: str, words: list[str]) -> str:
 
 
 def _capture_profile(name: str, path: Path) -> Profile:
-    capture = read_capture(path)
-    frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
-    source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
-    flows = Flows(source, destination, captured=capture.flows)
-    return Profile(name, frames, flows)
+    frames = read_capture(path)
+    constant = [(data, ()) for data in frames]
+    source, destination = (_address_range(*ends) for ends in address_ranges(constant))
+    flows = Flows(source, destination, captured=flow_count(constant))
+    return Profile(name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in frames.items()), flows)
 
 
 def _address_range(first: int, last: int) -> AddressRange:

@@ -21,6 +21,11 @@ class IpHeaderPosition:
         first, size = (self.offset + 12, 4) if self.version == 4 else (self.offset + 8, 16)
         return slice(first, first + size), slice(first + size, first + 2 * size)
 
+    def packet_end(self, frame: bytes) -> int:
+        """Return where the packet ends in *frame*, by the length in its header."""
+        at = self.offset + (2 if self.version == 4 else 4)
+        return self.offset + 40 * (self.version == 6) + int.from_bytes(frame[at : at + 2], "big")
+
 
 def ip_header(frame: bytes) -> IpHeaderPosition | None:
     """The first IP header of *frame*; None where it has none."""
@@ -36,6 +41,15 @@ def ip_header(frame: bytes) -> IpHeaderPosition | None:
             kind, labelled = {4: _IPV4, 6: _IPV6}.get(frame[at] >> 4, 0), False
     version, least = {_IPV4: (4, 20), _IPV6: (6, 40)}.get(kind, (0, 0))
     return IpHeaderPosition(version, at) if version and len(frame) >= at + least and frame[at] >> 4 == version else None
+
+
+def why_not_routed(frame: bytes) -> str:
+    """Return why no router forwards *frame*, in words; "" if one may."""
+    header = ip_header(frame)
+    if header is None:
+        return "is not IP; expected only frames that a router forwards"
+    is_spent = frame[header.offset + (8 if header.version == 4 else 7)] < 2
+    return "has no time to live left; expected 2 or more for a router" if is_spent else ""
 
 
 def with_swapped_addresses(frame: bytes) -> bytes:

@@ -8,27 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config, Ipv4Address
+from .profiles import AddressRange
 
 Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Size = Annotated[int, Field(ge=64, le=9216)]
 Label = Annotated[int, Field(ge=16, lt=1 << 20)]
 """An MPLS label; those below 16 are reserved (RFC 3032 2.1)."""
-
-
-class _Range(Config):
-    """IPv4 addresses ``first``, ``first`` + ``step``, … ``last``."""
-
-    first: Ipv4Address
-    last: Ipv4Address
-    step: Annotated[int, Field(ge=1)] = 1
-
-    @model_validator(mode="after")
-    def _check_whole_steps(self) -> _Range:
-        span = int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
-        if span < 0 or span % self.step:
-            raise ValueError(f"{self.last} is not a whole number of steps of {self.step} after {self.first}")
-        return self
 
 
 class SizesFile(Config):
@@ -77,8 +63,8 @@ class FlowsFile(Config):
 
     kind: Literal["flows"]
     name: Word
-    source: _Range
-    destination: _Range
+    source: AddressRange
+    destination: AddressRange
     source_port: Port = 1025
     destination_port: Port = 12
     default: bool = False
@@ -134,19 +120,24 @@ class HeadersFile(Config):
         return self
 
 
-class PcapFile(Config):
-    """``kind: pcap``: the frames of ``file`` (pcap or pcapng; a path from the YAML file's folder)."""
+class WordOfFile(Config):
+    """A word that names the frames of ``file``, a path from the YAML file's folder."""
 
-    kind: Literal["pcap"]
     name: Word
     file: str
     about: str
 
 
+class PcapFile(WordOfFile):
+    """``kind: pcap``: the frames of a capture (pcap or pcapng)."""
+
+    kind: Literal["pcap"]
+
+
 Tunable = str | int | float | bool | tuple[str | int | float, ...]
 
 
-class TrexFile(Config):
+class TrexFile(WordOfFile):
     """``kind: trex``: the streams of ``file``, a profile in TRex's format (.py, .yaml or .json).
 
     ``tunables``: by name, or as command-line words (``[--size, 64]``). ``mac_dst``: a stream's own destination MAC
@@ -154,11 +145,9 @@ class TrexFile(Config):
     """
 
     kind: Literal["trex"]
-    name: Word
     file: Annotated[str, Field(pattern=r"\.(py|yaml|yml|json)$")]
     tunables: dict[str, Tunable] | tuple[str | int | float, ...] = ()
     mac_dst: Literal["packet", "port"] = "packet"
-    about: str
 
     @field_validator("tunables")
     @classmethod

@@ -10,8 +10,11 @@ import ipaddress
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import ConfigDict, Field
+
+from ...config import Ipv4Address
 from ...units import FCS, Layer, bits, line_rate_pps
 from .trex_profile import TrexProfile
 
@@ -47,9 +50,15 @@ class FrameClass:
 class AddressRange:
     """IPv4 addresses from ``first`` to ``last`` by ``step``, then again from the first."""
 
-    first: str
-    last: str
-    step: int = 1
+    first: Ipv4Address
+    last: Ipv4Address
+    step: Annotated[int, Field(ge=1)] = 1
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        span = int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
+        if span < 0 or span % self.step:
+            raise ValueError(f"{self.last} is not a whole number of steps of {self.step} after {self.first}")
 
     @property
     def count(self) -> int:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ...core.foreign import Heard
-from ...core.live_traffic import LiveTraffic
-from ...core.step_down import StepDown
+from ...core.step_down import LiveTraffic, StepDown
 from ...core.traffic.ip_header import ipv4_checksum
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem

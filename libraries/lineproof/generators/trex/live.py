@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ...core.live_traffic import Sample
-from ...core.step_down import CountSnapshot, StepDown
+from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.trial import DURING_READING, During, Load
 from ...errors import TestbedError
 from ..base import Direction
@@ -129,7 +128,7 @@ def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tupl
 
 
 class TrexLive:
-    """A :class:`~lineproof.core.live_traffic.LiveTraffic`. *trial*: arguments of the client's ``trial``."""
+    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: arguments of the client's ``trial``."""
 
     def __init__(self, ask: AskClient, trial: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
         self._ask, self._trial, self._directions = ask, trial, directions
@@ -137,27 +136,27 @@ class TrexLive:
         self._start: Mapping[str, Any] = {}
 
     def start(self, load: Load) -> Sample:
-        """See :class:`~lineproof.core.live_traffic.LiveTraffic`."""
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         answer = self._ask("begin", rates=self._rates(load), directions=self._trial["directions"])
         self._start = answer["counters"]
         return Sample(float(answer["asked"]) * self._speed, 0, 0)
 
     def change(self, load: Load) -> Sample:
-        """See :class:`~lineproof.core.live_traffic.LiveTraffic`."""
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         answer = self._ask("change", rates=self._rates(load), clock_speed=self._speed)
         return self._reading(answer["after"], answer["answered"])
 
     def sample(self) -> Sample:
-        """See :class:`~lineproof.core.live_traffic.LiveTraffic`."""
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         (answer,) = self._ask("sample", seconds=0.0, interval=0.0)
         return self._reading(answer, answer["moment"])
 
     def wait(self, seconds: float) -> None:
-        """See :class:`~lineproof.core.live_traffic.LiveTraffic`."""
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         _wait(self._ask, seconds / self._speed)
 
     def stop(self) -> None:
-        """See :class:`~lineproof.core.live_traffic.LiveTraffic`."""
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         self._ask("stop")
 
     def _rates(self, load: Load) -> dict[str, float]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
+from ...core.counter_names import is_received_pause, pause_seconds
 from ...core.foreign import RECEIVED_AROUND
-from ...core.pause_names import is_received_pause, pause_seconds
 from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
 from .probe_counts import probe_counts

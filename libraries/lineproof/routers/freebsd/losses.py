@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ...core.causes import Cause, Role, Stage
-from ...core.pause_names import Pauses, pauses_of
+from ...core.counter_names import Pauses, pauses_of
 from ...core.telemetry import InterfaceCounters
 from ..base import CARD_QUEUE_FULL
 from ..shell_output import counter_value, parser

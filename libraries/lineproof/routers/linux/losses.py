@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...core.causes import Cause, Role, Stage
-from ...core.pause_names import Pauses, pauses_of
+from ...core.counter_names import Pauses, pauses_of
 from ...core.telemetry import InterfaceCounters
 from ...json_text import parse_json
 from ...visible import visible

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ...core.causes import Cause, Role, Stage, unsent_by_interface
+from ...core.counter_names import Pauses, pauses_of
 from ...core.neighbours import NeighbourEntry
 from ...core.packet_cost import is_input, packet_costs
-from ...core.pause_names import Pauses, pauses_of
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import NodeRuntime, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds

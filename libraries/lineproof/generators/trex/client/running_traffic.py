@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ....core.group_frames import group_frames, is_group_count
-from ....core.pause_names import is_pause
+from ....core.counter_names import group_frames, is_group_count, is_pause
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
 from .service import Refusal

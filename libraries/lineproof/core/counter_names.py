@@ -1,7 +1,11 @@
-"""Pause frames (IEEE 802.3, annex 31B; 802.1Qbb) by the names that drivers give their counters.
+"""Pause frames and frames to a group, by the names that drivers give their counters.
 
-DPDK: ``rx_xoff_packets``, ``rx_flow_control_xoff_packets``; Linux: ``port.tx_link_xoff``, ``rx_pause_ctrl_phy``,
-``rx_prio0_pause``; FreeBSD: ``mac_stats.xoff_recvd``, ``stats.tx_pause``.
+Pause frames (IEEE 802.3, annex 31B; 802.1Qbb). DPDK: ``rx_xoff_packets``, ``rx_flow_control_xoff_packets``; Linux:
+``port.tx_link_xoff``, ``rx_pause_ctrl_phy``, ``rx_prio0_pause``; FreeBSD: ``mac_stats.xoff_recvd``, ``stats.tx_pause``.
+
+Frames to a group of receivers (multicast or broadcast), by the names of DPDK's drivers: spanning tree, LLDP, CDP, ARP
+requests and neighbour discovery are such frames (IEEE 802.1D, 802.1AB; RFC 826, 4861); what a router forwards to one
+port of the generator is none.
 """
 
 from __future__ import annotations
@@ -52,3 +56,22 @@ def pauses_of(counters: Mapping[str, int]) -> Pauses:
     received = [count for name, count in counters.items() if is_received_pause(name)]
     sent = [count for name, count in counters.items() if is_pause(name) and not is_received_pause(name)]
     return Pauses(max(received, default=0), max(sent, default=0))
+
+
+_GROUP = re.compile(r"rx_(?:q(?P<queue>[0-9]+)_)?(?P<kind>multicast|broadcast)_packets")
+
+
+def is_group_count(name: str) -> bool:
+    """Return whether *name* counts received frames to a group: ``rx_multicast_packets``, ``rx_q0_broadcast_…``."""
+    return _GROUP.fullmatch(name) is not None
+
+
+def group_frames(counters: Mapping[str, float]) -> int:
+    """The frames to a group in all the *counters* of a port. A total counts, not also its queues."""
+    found: dict[str, dict[bool, float]] = {}
+    for name, count in counters.items():
+        if match := _GROUP.fullmatch(name):
+            sums = found.setdefault(match["kind"], {})
+            by_queue = match["queue"] is not None
+            sums[by_queue] = sums.get(by_queue, 0) + count
+    return sum(round(max(sums.values())) for sums in found.values())
