@@ -240,14 +240,6 @@ class Backend(Protocol):
         """New rates for a port that is sending."""
         ...
 
-    def pause(self, port: int) -> None:
-        """Stop sending, keeping what is left of the duration."""
-        ...
-
-    def resume(self, port: int) -> None:
-        """Go on after :meth:`pause`."""
-        ...
-
     def stop(self, port: int) -> None:
         """Stop sending at once. Harmless on an idle port."""
         ...

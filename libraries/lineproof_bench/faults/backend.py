@@ -290,8 +290,6 @@ class FaultyBackend:
 
     # -- Backend
 
-    pause = of_model(LossyModel.pause)
-    resume = of_model(LossyModel.resume)
     sending = of_model(LossyModel.sending)
     utilisation = of_model(LossyModel.utilisation)
     answers = of_model(LossyModel.answers)

@@ -191,14 +191,6 @@ class WireBackend:
             for _, process in orders:
                 process.answer()
 
-    def pause(self, port: int) -> None:
-        """Stop sending, keeping what is left of the duration."""
-        _command_all(self._active[port], {"op": "pause"})
-
-    def resume(self, port: int) -> None:
-        """Resume after :meth:`pause`."""
-        _command_all(self._active[port], {"op": "resume"})
-
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
         _command_all(self._own(port), {"op": "stop"})

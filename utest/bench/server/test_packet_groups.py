@@ -129,20 +129,6 @@ def latency_traffic() -> StreamTraffic:
     return traffic
 
 
-def test_a_pause_before_a_burst_keeps_its_wait() -> None:
-    backend, clock = configured_model()
-    (leg,) = segments_of([parsed(isg=500_000.0, pps=1000)], 1.0, 1.0)
-    backend.start({0: traffic_of(leg, MACS[0], PEERS[0])}, 1.0)
-    clock.time += 0.4
-    backend.pause(0)
-    clock.time += 10
-    backend.resume(0)
-    clock.time += 0.05
-    assert backend.counters(0).opackets == 0
-    clock.time += 5
-    assert backend.counters(0).opackets == 500, "what was left of the duration"
-
-
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
 def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wait: float, frames: int) -> None:
     groups, traffic = PacketGroups(), latency_traffic()
