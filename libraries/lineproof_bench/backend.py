@@ -268,11 +268,11 @@ class Backend(Protocol):
         """Return whether the port has carrier."""
         ...
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         ...
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call, in the order in which they came."""
         ...
 

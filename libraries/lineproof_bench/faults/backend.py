@@ -297,16 +297,16 @@ class FaultyBackend:
     close = of_model(LossyModel.close)
     set_promiscuous = of_model(LossyModel.set_promiscuous)
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
+    def capture(self, port: int, limit: int) -> None:
         """Capture as the model does, and what comes by itself."""
         self._advance()
-        self._model.capture(port, limit, last)
-        self._hellos.capture(port, limit, last)
+        self._model.capture(port, limit)
+        self._hellos.capture(port, limit)
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Since :meth:`capture`, or the last call."""
         self._advance()
-        return (*self._model.captured(port, last), *self._hellos.captured(port, last))
+        return (*self._model.captured(port), *self._hellos.captured(port))
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:

@@ -143,15 +143,15 @@ class ModelBackend:
         """Return whether the port has carrier: always."""
         return self._port(port).interface.link_up
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
-        self._port(port).kept[last] = KeptFrames(limit, last)
+        self._port(port).kept = KeptFrames(limit)
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
-        return self._port(port).kept[last].take(port)
+        return self._port(port).kept.take(port)
 
     def utilisation(self) -> GeneratorLoad:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
