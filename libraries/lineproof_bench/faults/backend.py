@@ -15,9 +15,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import RouterHabits
 
-from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import (
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    ServerAction,
+    StreamTraffic,
+)
 from ..model.injected_loss import LossyModel
-from ..server_actions import ServerAction
 from ..state import InterfaceState, RouterConfiguration, RouterState
 from .added_frames import AddedFrames, CountKey, HelloFrames, PauseFrames
 from .counter_readings import COUNTERS, FRAMES, CounterReadings, counter_base

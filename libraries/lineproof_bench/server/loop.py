@@ -12,11 +12,9 @@ from typing import Any
 
 import zmq
 
-from ..backend import Backend, SimulatedBackend
-from ..server_actions import THIEF, ServerAction
-from .habits import ServerHabits
+from ..backend import THIEF, Backend, ServerAction, SimulatedBackend
 from .nic import ServerCard
-from .places import Places
+from .places import Places, ServerHabits
 from .publisher import Event, Publisher
 from .request_socket import Request, RequestSocket, bind
 from .rpc import LARGEST_REQUEST, Dispatcher

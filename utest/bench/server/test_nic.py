@@ -59,7 +59,8 @@ def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
     assert needed <= set(file.facts)
     assert len(nic.xstats_names) == len(set(nic.xstats_names))
     assert all(set(group.counted) <= set(group.expanded) for group in file.xstats)
-    places = [place for fact in (*file.facts.values(), *file.xstats) for place in fact.source.split("; ")]
+    facts: list[Fact | XstatsNames] = [*file.facts.values(), *file.xstats]
+    places = [place for fact in facts for place in fact.source.split("; ")]
     assert all(re.fullmatch(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+", place) for place in places)
 
 

@@ -18,7 +18,7 @@ from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
-from support.model_bench import configured_model, traffic
+from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, stream
 
 OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
