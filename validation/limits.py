@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from lineproof_bench.model.costs import CycleCost
+from lineproof_bench.model.features import CycleCost
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward
 from lineproof_bench.model.schema import Nic, RouterModel
 

@@ -9,13 +9,14 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .server_actions import ServerAction
+    from lineproof.simulation.faults import InjectedFault
+
 
 SPLITMIX_STEP = 0x9E3779B97F4A7C15
 """SplitMix64's increment of its state: the golden ratio's fraction times 2^64."""
@@ -153,7 +154,6 @@ class Utilisation:
 
     tx_percent: float = 0.0
     rx_percent: float = 0.0
-    extra: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +190,24 @@ class Neighbour(Protocol):
     def answers(self, port: int, address: str) -> bool | None:
         """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
         ...
+
+
+THIEF = "somebody"
+"""The user that takes the ports in the fault ``ports stolen``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAction:
+    """Publish a ``link`` event, ``steal`` or ``free`` a port, ``end``, or end and be started again (``restart``).
+
+    ``after``: s of wall time until the restart, with the ``faults`` that have not begun yet.
+    """
+
+    what: Literal["link", "steal", "free", "end", "restart"]
+    port: int = 0
+    up: bool = True
+    after: float = 0.0
+    faults: tuple[InjectedFault, ...] = ()
 
 
 @runtime_checkable
@@ -240,14 +258,6 @@ class Backend(Protocol):
         """New rates for a port that is sending."""
         ...
 
-    def pause(self, port: int) -> None:
-        """Stop sending, keeping what is left of the duration."""
-        ...
-
-    def resume(self, port: int) -> None:
-        """Go on after :meth:`pause`."""
-        ...
-
     def stop(self, port: int) -> None:
         """Stop sending at once. Harmless on an idle port."""
         ...
@@ -276,11 +286,11 @@ class Backend(Protocol):
         """Return whether the port has carrier."""
         ...
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         ...
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call, in the order in which they came."""
         ...
 

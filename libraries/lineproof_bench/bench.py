@@ -15,7 +15,7 @@ from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
-from .backend import Backend, StreamTraffic
+from .backend import Backend, ServerAction, StreamTraffic
 from .clock import Clock, ClockReader
 from .faults.backend import FaultyBackend
 from .model.counting import Sending
@@ -27,11 +27,9 @@ from .model.routing import Fib
 from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
-from .server.habits import ServerHabits
 from .server.loop import TrexServer
 from .server.nic import ServerCard, read_nic_file
-from .server.places import Places
-from .server_actions import ServerAction
+from .server.places import Places, ServerHabits
 
 
 class EmbeddedBench:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
-
 from support.paths import LIBRARIES, VARIABLES
 
 
@@ -29,16 +27,6 @@ class EmbeddedServer:
     def rpc(self) -> int:
         """The TCP port for requests."""
         return int(self.facts["rpc_port"])
-
-    @property
-    def memory(self) -> int:
-        """Bytes of memory that it holds."""
-        return int(psutil.Process(self.process.pid).memory_info().rss)
-
-    @property
-    def descriptors(self) -> int:
-        """Open files and sockets."""
-        return psutil.Process(self.process.pid).num_fds()
 
     @property
     def runs(self) -> bool:

@@ -27,8 +27,8 @@ from lineproof_bench.backend import (
 )
 from lineproof_bench.bench import DirectCableModel
 from lineproof_bench.clock import Clock
-from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.places import ServerHabits
 from lineproof_bench.server.rpc import zip_message
 from support.paths import VARIABLES
 
@@ -78,13 +78,11 @@ class FakeBackend(DirectCableModel):
             return self.counted if port == 0 else PortCounters()
         return super().counters(port)
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        if not last:
-            self.limits[port] = limit
+    def capture(self, port: int, limit: int) -> None:
+        self.limits[port] = limit
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
-        count = 3 if last else min(3, self.limits[port])
-        self.limits[port] -= 0 if last else count
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        count = min(3, self.limits[port])
         return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(count))
 
     def flow_counters(self, group: int) -> FlowCounters:

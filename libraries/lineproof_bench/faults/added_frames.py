@@ -99,17 +99,17 @@ class HelloFrames(PeriodicFrames):
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__(now, HELLO_SECONDS)
-        self._requests: dict[tuple[int, bool], tuple[int, int]] = {}
+        self._requests: dict[int, tuple[int, int]] = {}
 
-    def capture(self, port: int, limit: int, last: bool) -> None:
-        """Keep the next *limit* at *port*; forget those kept."""
-        self._requests[port, last] = self.at(port), limit
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* at *port*; forget those kept."""
+        self._requests[port] = self.at(port), limit
 
-    def captured(self, port: int, last: bool) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those since :meth:`capture`, or the last call."""
-        first, limit = self._requests.get((port, last), (0, 0))
+        first, limit = self._requests.get(port, (0, 0))
         new = min(limit, self.at(port) - first)
-        self._requests[port, last] = self.at(port), limit - new
+        self._requests[port] = self.at(port), limit
         return (CapturedFrame(port, HELLO, self._now()),) * new
 
 

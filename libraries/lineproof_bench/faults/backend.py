@@ -15,9 +15,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import RouterHabits
 
-from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import (
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    ServerAction,
+    StreamTraffic,
+)
 from ..model.injected_loss import LossyModel
-from ..server_actions import ServerAction
 from ..state import InterfaceState, RouterConfiguration, RouterState
 from .added_frames import AddedFrames, CountKey, HelloFrames, PauseFrames
 from .counter_readings import COUNTERS, FRAMES, CounterReadings, counter_base
@@ -290,8 +297,6 @@ class FaultyBackend:
 
     # -- Backend
 
-    pause = of_model(LossyModel.pause)
-    resume = of_model(LossyModel.resume)
     sending = of_model(LossyModel.sending)
     utilisation = of_model(LossyModel.utilisation)
     answers = of_model(LossyModel.answers)
@@ -299,16 +304,16 @@ class FaultyBackend:
     close = of_model(LossyModel.close)
     set_promiscuous = of_model(LossyModel.set_promiscuous)
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
+    def capture(self, port: int, limit: int) -> None:
         """Capture as the model does, and what comes by itself."""
         self._advance()
-        self._model.capture(port, limit, last)
-        self._hellos.capture(port, limit, last)
+        self._model.capture(port, limit)
+        self._hellos.capture(port, limit)
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Since :meth:`capture`, or the last call."""
         self._advance()
-        return (*self._model.captured(port, last), *self._hellos.captured(port, last))
+        return (*self._model.captured(port), *self._hellos.captured(port))
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +68,6 @@ class ModelBackend:
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
         self._later: list[tuple[float, Sending]] = []
-        self._paused: dict[int, list[Sending]] = {}
-        self._paused_later: dict[int, list[tuple[float, Sending]]] = {}
         self._groups, self._configuration = PacketGroups(), RouterConfiguration()
         self._fib = Fib(self._configuration, features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
@@ -126,29 +123,6 @@ class ModelBackend:
                 sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
         self._settle(now)
 
-    def pause(self, port: int) -> None:
-        """Stop sending, keeping what is left of the duration."""
-        now = self._advance()
-        mine = [sending for sending in self._sending if sending.port == port]
-        for sending in mine:
-            sending.hold(now)
-        later = [(begin - now, sending) for begin, sending in self._later if sending.port == port]
-        self._remove(port)
-        self._paused[port], self._paused_later[port] = mine, later
-        self._settle(now)
-
-    def resume(self, port: int) -> None:
-        """Go on after :meth:`pause`."""
-        now = self._advance()
-        for sending in self._paused.pop(port, ()):
-            sending.resume(now)
-            self._sending.append(sending)
-        self._later = sorted(
-            [*self._later, *((now + rest, sending) for rest, sending in self._paused_later.pop(port, ()))],
-            key=lambda row: row[0],
-        )
-        self._settle(now)
-
     def stop(self, port: int) -> None:
         """Stop sending at once. Harmless on an idle port."""
         now = self._advance()
@@ -158,7 +132,7 @@ class ModelBackend:
     def sending(self, port: int) -> bool:
         """Return whether the port still sends; False once its duration or its bursts are over."""
         self._pass_events()
-        return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
+        return any(sending.port == port for sending in self._all_sendings())
 
     def counters(self, port: int) -> PortCounters:
         """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
@@ -169,15 +143,15 @@ class ModelBackend:
         """Return whether the port has carrier: always."""
         return self._port(port).interface.link_up
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
-        self._port(port).kept[last] = KeptFrames(limit, last)
+        self._port(port).kept = KeptFrames(limit)
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
-        return self._port(port).kept[last].take(port)
+        return self._port(port).kept.take(port)
 
     def utilisation(self) -> GeneratorLoad:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
@@ -291,8 +265,7 @@ class ModelBackend:
         del self._later[:due]
 
     def _all_sendings(self) -> list[Sending]:
-        later = [*self._later, *(row for rows in self._paused_later.values() for row in rows)]
-        return [*self._sending, *chain(*self._paused.values()), *(sending for _, sending in later)]
+        return [*self._sending, *(sending for _, sending in self._later)]
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
@@ -391,8 +364,6 @@ class ModelBackend:
         return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
 
     def _remove(self, port: int) -> None:
-        self._paused.pop(port, None)
-        self._paused_later.pop(port, None)
         self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
 

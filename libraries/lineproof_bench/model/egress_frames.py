@@ -35,12 +35,12 @@ class LeavingFrames:
     is_multicast: bool = False
     hold: float = 0.0
 
-    def data(self, most: int, last: bool = False) -> list[tuple[float, bytes]]:
-        """Return the first (*last*: the last) of them, *most* at most, each with its moment."""
+    def data(self, most: int) -> list[tuple[float, bytes]]:
+        """Return the last of them, *most* at most, each with its moment."""
         found: list[tuple[float, bytes]] = []
         most, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
         apart = (self.end - self.begin) / max(1, len(self.numbers))
-        for number in self.numbers[: -looked - 1 : -1] if last else self.numbers[:looked]:
+        for number in self.numbers[: -looked - 1 : -1]:
             if len(found) >= most:
                 break
             moment = self.begin + (number - self.numbers.start + 0.5) * apart
@@ -49,30 +49,24 @@ class LeavingFrames:
 
 
 class KeptFrames:
-    """The first, or the *last*, *limit* frames that come to a port."""
+    """The last *limit* frames that come to a port."""
 
-    def __init__(self, limit: int = 0, last: bool = False) -> None:
-        self._limit, self._last = limit, last
+    def __init__(self, limit: int = 0) -> None:
+        self._limit = limit
         self._rows: list[LeavingFrames] = []
 
     def add(self, new: LeavingFrames) -> None:
         """Keep what is needed of *new*: which of the frames of one moment came first is known when all are there."""
-        if self._last or sum(row.frames for row in self._rows if row.end < new.end) < self._limit:
-            self._rows.append(new)
-        while (
-            self._last
-            and self._rows
-            and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self._limit
-        ):
+        self._rows.append(new)
+        while self._rows and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self._limit:
             del self._rows[0]
 
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
-        rows = [pair for row in self._rows for pair in row.data(self._limit, self._last)]
+        rows = [pair for row in self._rows for pair in row.data(self._limit)]
         rows.sort(key=lambda pair: pair[0])
-        found = rows[-self._limit :] if self._last else rows[: self._limit]
+        found = rows[-self._limit :]
         self._rows.clear()
-        self._limit -= 0 if self._last else len(found)
         return tuple(CapturedFrame(port, data, moment) for moment, data in found)
 
 

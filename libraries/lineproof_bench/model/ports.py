@@ -18,7 +18,7 @@ from .flows import mac_bytes
 
 @dataclass(slots=True)
 class ModelPort:
-    """``name``: of the router's interface. ``mac``, ``sent``, ``kept`` (first, last frames): of the generator's port.
+    """``name``: of the router's interface. ``mac``, ``sent``, ``kept`` (the last frames): of the generator's port.
 
     Its card drops frames that are addressed to others if ``own_only``, unless it is ``promiscuous``.
     """
@@ -30,7 +30,7 @@ class ModelPort:
     interface: InterfaceState
     own_only: bool
     promiscuous: bool = False
-    kept: list[KeptFrames] = field(default_factory=lambda: [KeptFrames(), KeptFrames(last=True)])
+    kept: KeptFrames = field(default_factory=KeptFrames)
 
     def enter(self, new: StreamCounts, size: int, unsent: int) -> None:
         """The generator offered *new* frames of *size* bytes with FCS and left *unsent* more in its queue."""
@@ -64,8 +64,7 @@ class ModelPort:
             ibytes=self.sent.ibytes + row.frames * row.size,
             multicasts=self.sent.multicasts + row.frames * row.is_multicast,
         )
-        for kept in self.kept:
-            kept.add(row)
+        self.kept.add(row)
         return True
 
 

@@ -17,8 +17,7 @@ from lineproof.config import Config, load_config, read_yaml, validate_config
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform
 
-from .costs import CycleCost, NotNegative, Positive, Spread
-from .features import Feature, Features, parsed, with_feature, with_firewall
+from .features import CycleCost, Feature, Features, NotNegative, Positive, Spread, parsed, with_feature, with_firewall
 
 KEYS = {
     # Microsoft's verification key (Windows RSS documentation), also the default of DPDK's ixgbe driver

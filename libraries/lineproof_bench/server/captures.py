@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 from ..backend import Backend, CapturedFrame
@@ -54,15 +53,15 @@ class _Capture:
 class Captures:
     """All captures. *now* is the bench's clock in s.
 
-    A backend keeps the first and the last frames after a request. They are collected, and others requested, whenever a
-    client asks for anything about captures.
+    A backend keeps the last frames after a request. They are collected whenever a client asks for anything about
+    captures: a capture of the first frames misses those that do not fit between two questions.
     """
 
     def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
         self._backend, self._now = backend, now
         self._captures: dict[int, _Capture] = {}
-        self._requested: dict[tuple[int, bool], int] = {}
-        """Frames that the backend still keeps, by port; separately for those that keep the last ones."""
+        self._requested: dict[int, int] = {}
+        """Frames that the backend keeps, by port."""
         self._count = 0
 
     def command(self, params: Params) -> Any:
@@ -106,21 +105,20 @@ class Captures:
 
     def _request(self) -> None:
         """Request as many frames from the backend as the captures have room for."""
-        for port, cyclic in product((row.index for row in self._backend.ports), (False, True)):
-            mine = [row for row in self._captures.values() if row.cyclic == cyclic and port in row.rx]
-            wanted, requested = max((row.room for row in mine), default=0), self._requested.get((port, cyclic), 0)
+        for port in (row.index for row in self._backend.ports):
+            wanted = max((row.room for row in self._captures.values() if port in row.rx), default=0)
+            requested = self._requested.get(port, 0)
             # a request that is large enough is left alone: no frame is missed meanwhile
             if wanted > requested or (requested and not wanted):
-                self._requested[port, cyclic] = wanted
-                self._backend.capture(port, wanted, cyclic)
+                self._requested[port] = wanted
+                self._backend.capture(port, wanted)
 
     def _collect(self) -> None:
         """Take the frames that the backend has kept."""
-        for (port, cyclic), requested in self._requested.items():
-            found = list(self._backend.captured(port, cyclic)) if requested else []
-            self._requested[port, cyclic] -= 0 if cyclic else len(found)
+        for port, requested in self._requested.items():
+            found = list(self._backend.captured(port)) if requested else []
             for capture in self._captures.values() if found else ():
-                if capture.active and capture.cyclic == cyclic and port in capture.rx:
+                if capture.active and port in capture.rx:
                     capture.take(found)
         self._request()
 

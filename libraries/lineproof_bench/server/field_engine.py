@@ -7,22 +7,12 @@ another one names as its ``next_var`` moves on when that one wraps; a tuple's po
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..backend import FieldVariable
 from .params import Params, bad_parameter, refused
 
-KNOWN_INSTRUCTIONS = (
-    "flow_var",
-    "flow_var_rand_limit",
-    "tuple_flow_var",
-    "write_flow_var",
-    "write_mask_flow_var",
-    "trim_pkt_size",
-    "fix_checksum_ipv4",
-    "fix_checksum_hw",
-)
 MOST_LENGTHS = 64
 """The most lengths that one stream's frames have here: more are sampled evenly, their mean stays."""
 RANDOM_PERIOD = 4096
@@ -73,10 +63,10 @@ def read_program(instructions: Iterable[Params], frame: bytes) -> FieldProgram:
     found = _ProgramReader(frame)
     for instruction in instructions:
         kind = instruction.text("type")
-        if kind not in KNOWN_INSTRUCTIONS:
-            known = ", ".join(KNOWN_INSTRUCTIONS)
+        if kind not in _INSTRUCTIONS:
+            known = ", ".join(_INSTRUCTIONS)
             raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
-        found.read(kind, instruction)
+        _INSTRUCTIONS[kind](found, instruction)
     if found.waiting:
         raise refused(f"the field engine's last variable has the next_var '{found.waiting:.40}', which does not follow")
     for name, times in found.used.items():
@@ -103,28 +93,12 @@ class _ProgramReader:
         self.udp_checksum: int | None = None
         self.waiting, self.every = "", 1
 
-    def read(self, kind: str, instruction: Params) -> None:
-        if kind in ("flow_var", "flow_var_rand_limit"):
-            self._declare(kind, instruction)
-        elif kind == "tuple_flow_var":
-            self._tuple(instruction)
-        elif kind == "write_flow_var":
-            self._write(instruction)
-        elif kind == "write_mask_flow_var":
-            self._write_mask(instruction)
-        elif kind == "trim_pkt_size":
-            self._trim(instruction)
-        elif kind == "fix_checksum_ipv4":
-            self._checksum(instruction.integer("pkt_offset", most=0xFFFF), "fix_checksum_ipv4")
-        else:
-            self._hardware_checksum(instruction)
-
-    def _declare(self, kind: str, instruction: Params) -> None:
+    def _declare(self, instruction: Params) -> None:
         name, following = instruction.text("name"), instruction.text("next_var", "")
         if self.waiting and self.waiting != name:
             raise refused(f"a next_var names '{self.waiting:.40}', but '{name:.40}' follows; expected that one")
         every = self.every if self.waiting else 1
-        variable = _variable(instruction) if kind == "flow_var" else _limited(instruction)
+        variable = _variable(instruction) if instruction.text("type") == "flow_var" else _limited(instruction)
         variable = replace(variable, every=every)
         if following and variable.operation == "random":
             raise refused(f"flow_var '{name:.40}' is random and has a next_var, which this server does not know")
@@ -194,6 +168,9 @@ class _ProgramReader:
             )
         self.lengths, self.trimmed = found, instruction.text("name")
 
+    def _ipv4_checksum(self, instruction: Params) -> None:
+        self._checksum(instruction.integer("pkt_offset", most=0xFFFF), "fix_checksum_ipv4")
+
     def _checksum(self, offset: int, kind: str) -> None:
         if (self.checksum is not None and self.checksum != offset) or offset + 20 > self.length:
             raise refused(f"{kind} at offset {offset}: expected one IPv4 header inside the {self.length} bytes")
@@ -210,6 +187,18 @@ class _ProgramReader:
             self._checksum(l2, "fix_checksum_hw")
             if kind == UDP:
                 self.udp_checksum = l2 + l3 + 6
+
+
+_INSTRUCTIONS: dict[str, Callable[[_ProgramReader, Params], None]] = {
+    "flow_var": _ProgramReader._declare,
+    "flow_var_rand_limit": _ProgramReader._declare,
+    "tuple_flow_var": _ProgramReader._tuple,
+    "write_flow_var": _ProgramReader._write,
+    "write_mask_flow_var": _ProgramReader._write_mask,
+    "trim_pkt_size": _ProgramReader._trim,
+    "fix_checksum_ipv4": _ProgramReader._ipv4_checksum,
+    "fix_checksum_hw": _ProgramReader._hardware_checksum,
+}
 
 
 def _size(instruction: Params) -> int:

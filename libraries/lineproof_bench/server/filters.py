@@ -16,21 +16,25 @@ TYPES = {"arp": 0x0806, "ip": 0x0800, "ip6": 0x86DD}
 
 @dataclass(frozen=True, slots=True)
 class HeaderOffsets:
-    """Where a frame's headers are. ``l3``: offset behind the Ethernet header and its tags, whose type is ``kind``."""
+    """Where a frame's headers are. ``l3``: offset behind the Ethernet header and its tags, whose type is ``kind``.
 
-    tagged: bool
+    ``tags``: the EtherTypes of the tags.
+    """
+
+    tags: tuple[int, ...]
     kind: int
     l3: int
 
 
 def headers_of(frame: bytes) -> HeaderOffsets:
     """Return the headers of an Ethernet frame."""
-    at, tagged = 12, False
+    at, tags = 12, list[int]()
     kind = int.from_bytes(frame[at : at + 2], "big")
     while kind in TAGS and len(frame) >= at + 6:
-        at, tagged = at + 4, True
+        at += 4
+        tags.append(kind)
         kind = int.from_bytes(frame[at : at + 2], "big")
-    return HeaderOffsets(tagged, kind, at + 2)
+    return HeaderOffsets(tuple(tags), kind, at + 2)
 
 
 def filter_of(text: str) -> Filter:
@@ -50,4 +54,4 @@ def filter_of(text: str) -> Filter:
 def _words_of(frame: bytes) -> set[str]:
     headers = headers_of(frame)
     words = {word for word, kind in TYPES.items() if kind == headers.kind}
-    return words | {"vlan"} if headers.tagged else words
+    return words | {"vlan"} if headers.tags else words

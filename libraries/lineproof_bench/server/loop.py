@@ -12,14 +12,11 @@ from typing import Any
 
 import zmq
 
-from ..backend import Backend, SimulatedBackend
-from ..server_actions import THIEF, ServerAction
-from .connections import Connections
-from .habits import ServerHabits
+from ..backend import THIEF, Backend, ServerAction, SimulatedBackend
 from .nic import ServerCard
-from .places import Places
+from .places import Places, ServerHabits
 from .publisher import Event, Publisher
-from .request_socket import Request, RequestSocket, bind, limit_messages
+from .request_socket import Request, RequestSocket, bind
 from .rpc import LARGEST_REQUEST, Dispatcher
 from .service import ServerMethods
 
@@ -31,13 +28,6 @@ MOST_DELAYED = 1000
 
 LARGEST_FRAME = 4 * LARGEST_REQUEST
 """Bytes of a frame to the request socket."""
-
-LARGEST_SUBSCRIPTION = 64
-"""Bytes of a frame to the publishing socket: clients name their kind (40 bytes) and subscribe to everything (1)."""
-
-
-MOST_SUBSCRIBED = 64 << 10
-"""Bytes that a subscriber may send in all: a client's subscription has 1."""
 
 
 class TrexServer:
@@ -63,19 +53,11 @@ class TrexServer:
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
-        self._connections: list[Connections] = []
         try:
             # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
             self._rpc = RequestSocket(self._context, host, rpc_port, LARGEST_FRAME)
-            self._connections.append(self._rpc.connections)
-            limit_messages(self._pub, LARGEST_SUBSCRIPTION)
-            # what waits in the kernel when a connection is ended is read all the same
-            self._pub.setsockopt(zmq.RCVBUF, MOST_SUBSCRIBED)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
             self.rpc_port, self.pub_port = self._rpc.port, bind(self._pub, host, pub_port)
-            subscribers = Connections(self._pub, self.pub_port, MOST_SUBSCRIBED)
-            subscribers.watch()
-            self._connections.append(subscribers)
         except BaseException:
             self._release()
             raise
@@ -118,8 +100,6 @@ class TrexServer:
             due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
             if (wait := transmission.wait()) is not None:
                 due.append(time.monotonic() + wait)
-            self._rpc.connections.look()
-            due += [] if self._rpc.connections.due is None else [self._rpc.connections.due]
             readable = await self._wait(min(due))
             if self._stopping:
                 return None
@@ -160,8 +140,6 @@ class TrexServer:
         return readable
 
     def _release(self) -> None:
-        for connections in self._connections:
-            connections.close()
         self._context.destroy(linger=100)
 
 

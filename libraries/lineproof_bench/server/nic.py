@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
-from lineproof.config import Config, load_config, read_yaml, validate_config
+from lineproof.config import Config, load_config, validate_config
+
+from .filters import headers_of
 
 FOLDER = Path(__file__).parent / "nics"
 
@@ -40,26 +42,17 @@ Counted = Literal[
 """The kinds of extended counters: frames; bytes without FCS; frames that the card missed, or did not send; frames
 to a group of receivers; pause frames. All others stay 0."""
 
-_PLACE = re.compile(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+")
 _RANGE = re.compile(r"\{(\d+)-(\d+)\}")
 
 
-def _checked_source(value: str) -> str:
-    for place in value.split("; "):
-        if not _PLACE.fullmatch(place):
-            raise ValueError(f"'{place}' is no place; expected src/path:line or src/path:line-line, several with '; '")
-    return value
-
-
-Source = Annotated[str, AfterValidator(_checked_source)]
-"""Files and lines of TRex's sources, DPDK's among them."""
-
-
 class Fact(Config):
-    """A value of :class:`ServerCard` and where the sources have it. ``note``: what to know about it."""
+    """A value of :class:`ServerCard` and its ``source``: files and lines of TRex's sources, DPDK's among them.
+
+    ``note``: what to know about it.
+    """
 
     value: Any
-    source: Source
+    source: str
     note: str = ""
 
 
@@ -67,15 +60,9 @@ class XstatsNames(Config):
     """Names of extended counters in the driver's order; ``{0-7}`` in a name stands for so many. ``counted``: which of
     them count anything here."""
 
-    source: Source
+    source: str
     names: tuple[str, ...]
     counted: Mapping[str, Counted] = {}
-
-    @model_validator(mode="after")
-    def _check_counted(self) -> XstatsNames:
-        if unknown := set(self.counted) - set(self.expanded):
-            raise ValueError(f"counts {', '.join(sorted(unknown))}, which is not among its names")
-        return self
 
     @property
     def expanded(self) -> tuple[str, ...]:
@@ -182,26 +169,18 @@ class ServerCard(Config):
         return not set(layers_of(frame)) & set(self.unseen_groups)
 
 
-_ETHERTYPES: Mapping[int, FrameLayer] = {0x86DD: "ipv6", 0x8100: "vlan", 0x88A8: "qinq", 0x8847: "mpls"}
-
-
-def layers_of(frame: bytes) -> Iterator[FrameLayer]:
-    """Yield what *frame*, an Ethernet frame, has beside plain IPv4."""
-    at, tags = 12, 0
-    while (layer := _ETHERTYPES.get(int.from_bytes(frame[at : at + 2], "big"))) is not None:
-        tags += layer in ("vlan", "qinq")
-        yield "qinq" if tags > 1 else layer
-        if layer not in ("vlan", "qinq"):
-            return
-        at += 4
+def layers_of(frame: bytes) -> list[FrameLayer]:
+    """Return what *frame*, an Ethernet frame, has beside plain IPv4."""
+    headers = headers_of(frame)
+    layers: list[FrameLayer] = ["qinq" if at or tag == 0x88A8 else "vlan" for at, tag in enumerate(headers.tags)]
+    kinds: dict[int, FrameLayer] = {0x86DD: "ipv6", 0x8847: "mpls"}
+    return layers + [layer for kind, layer in kinds.items() if kind == headers.kind]
 
 
 def read_nic_file(name: str, folder: Path = FOLDER) -> tuple[ServerCardFile, ServerCard]:
     """The file *name* of ``nics/``, and what its facts say. Raises ConfigError with file, line and key."""
     path = folder / f"{name}.yaml"
-    _, lines = read_yaml(path)
     file = load_config(path, ServerCardFile)
     given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
     counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.expanded]
-    places = {(where[1], *where[3:]): line for where, line in lines.items() if where[0] == "facts" and len(where) > 1}
-    return file, validate_config(given | {"xstats": counters}, ServerCard, path, places)
+    return file, validate_config(given | {"xstats": counters}, ServerCard, path, {})

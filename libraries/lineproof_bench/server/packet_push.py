@@ -13,8 +13,8 @@ from ..backend import Backend, Neighbour, StreamTraffic
 from ..model.flows import internet_checksum
 from .captures import Captures
 from .filters import TYPES, headers_of
-from .habits import ServerHabits
 from .params import Params, refused
+from .places import ServerHabits
 from .ports import ServerPort
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 

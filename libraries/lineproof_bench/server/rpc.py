@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import struct
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -22,12 +21,6 @@ from .params import LONGEST_TEXT, Params, RpcError
 
 LARGEST_REQUEST = 999_999
 """Bytes of the largest request (TRex's MAX_RPC_MSG_LEN)."""
-MOST_CALLS = 10_000
-"""Calls in one batch: TRex's clients put half a megabyte into one, and no call is shorter than 50 bytes."""
-BATCH_LIMIT, LARGEST_BATCH_REPLY = 3.0, 16 << 20
-"""Seconds and bytes after which the rest of a batch is refused: other clients wait meanwhile."""
-MOST_LOGGED = 20
-"""Failures of methods that the log describes: whoever causes them must not fill the disk."""
 ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
 NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
@@ -69,7 +62,6 @@ class Dispatcher:
         self._methods = methods
         self._api_h = api_h
         self._one_moment = one_moment
-        self._logged = 0
 
     def handle(self, *frames: bytes) -> bytes:
         """The reply to a message of one frame. Never raises: every error becomes an error reply."""
@@ -95,21 +87,9 @@ class Dispatcher:
             raise RpcError(-32700, "Bad JSON Format") from None
         if not isinstance(calls, list):
             return self._one(calls)
-        if len(calls) > MOST_CALLS:
-            raise RpcError(-32600, "Bad Request", f"a batch of {len(calls)} calls is too long; at most {MOST_CALLS}")
         reading = all(isinstance(call, dict) and call.get("method") in COUNTERS for call in calls)
         with self._one_moment() if reading else nullcontext():
-            return self._batch(calls)
-
-    def _batch(self, calls: list[Any]) -> bytes:
-        answers: list[bytes] = []
-        size, until = 0, time.monotonic() + BATCH_LIMIT
-        for call in calls:
-            if size > LARGEST_BATCH_REPLY or time.monotonic() > until:
-                answers.append(_error_reply(RpcError(-32600, "Bad Request", "the calls before this one took too long")))
-                continue
-            answers.append(self._one(call))
-            size += len(answers[-1])
+            answers = [self._one(call) for call in calls]
         if not answers:
             return b"null"
         return answers[0] if len(answers) == 1 else b"[" + b",".join(answers) + b"]"
@@ -125,15 +105,9 @@ class Dispatcher:
         except RpcError as error:
             return _error_reply(error, number)
         except Exception as error:
-            self._log_failure(str(call.get("method"))[:40] if isinstance(call, dict) else "a call")
+            log.exception("%.40s failed", call.get("method"))
             text = f"{type(error).__name__}: {error}"
             return _error_reply(RpcError(-32603, "Internal error", text[:LONGEST_TEXT]), number)
-
-    def _log_failure(self, name: str) -> None:
-        self._logged += 1
-        if self._logged <= MOST_LOGGED:
-            rest = "; later failures are not logged" if self._logged == MOST_LOGGED else ""
-            log.exception("%s failed%s", name, rest)
 
     def _call(self, call: dict[str, Any]) -> Any:
         name = call.get("method")

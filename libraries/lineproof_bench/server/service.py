@@ -14,12 +14,11 @@ from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 from ..backend import Backend, SimulatedBackend
 from .captures import Captures
 from .flow_stats import FlowStats
-from .habits import ServerHabits
 from .load import factor_of, load_of
 from .nic import ServerCard
 from .packet_push import PacketPush
 from .params import Params, RpcError, refused
-from .places import ALL_CORES, Places
+from .places import ALL_CORES, Places, ServerHabits
 from .ports import ServerPort, new_handle
 from .publisher import Event, Publisher
 from .rpc import Method

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..backend import Backend, StreamTraffic
 from .params import refused
@@ -84,17 +84,17 @@ class Transmission:
             self._backend.update(port.index, traffic)
 
     def pause(self, port: ServerPort) -> None:
-        """Pause sending."""
+        """Pause sending, which is endless."""
         self._begin_pending()
         port.require("pause", "TX")
-        self._backend.pause(port.index)
+        self._backend.stop(port.index)
         port.state = "PAUSE"
         self._publish(Event.PAUSED, [port.index])
 
     def resume(self, port: ServerPort) -> None:
         """Resume sending."""
         port.require("resume", "PAUSE")
-        self._backend.resume(port.index)
+        self._backend.start({port.index: tuple(replace(row, isg_usec=0.0) for row in port.sent)}, None)
         port.state = "TX"
         self._publish(Event.RESUMED, [port.index])
 

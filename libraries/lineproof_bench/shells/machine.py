@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lineproof.errors import TestbedError
 
 from ..state import ModelledRouter, RouterConfiguration, RouterState
-from .language import STATUS_MARK, Pipeline, ShellCommand, SyntaxIssue, parse
+from .language import STATUS_MARK, SyntaxIssue, parse
 
 MOST_NESTED = 4
 """How deep ``sh -c`` and ``sudo`` may nest."""
@@ -70,7 +70,6 @@ class CommandLine:
 Builtin = Callable[[Sequence[str], CommandLine], CommandOutput]
 Override = Callable[[Sequence[str], CommandLine], CommandOutput | None]
 """``override(words, line)``: answers some commands before the machine's own; None: not this one."""
-"""``builtin(arguments after the name, line) -> Output``"""
 
 
 @dataclass(frozen=True)
@@ -111,38 +110,18 @@ class Machine:
             pipelines = parse(text)
         except SyntaxIssue as issue:
             return CommandOutput("", f"sh: 1: {issue}\n", 2)
-        stdout, stderr = [], []
+        stdout, stderr = "", ""
         for pipeline in pipelines:
-            failed = line.status != 0
-            if (pipeline.condition == "&&" and failed) or (pipeline.condition == "||" and not failed):
-                continue
-            output = self._pipeline(pipeline, line)
-            stdout.append(output.stdout)
-            stderr.append(output.stderr)
+            output = CommandOutput()
+            for words in pipeline:
+                line.stdin = output.stdout
+                output = self.call([word.replace(STATUS_MARK, str(line.status)) for word in words], line)
+                stderr += output.stderr
+            stdout += output.stdout
             line.status = output.status
-            if pipeline.commands[-1].words[:1] == ["exit"]:
+            if pipeline[-1][0] == "exit":
                 break
-        return CommandOutput("".join(stdout), "".join(stderr), line.status)
-
-    def _pipeline(self, pipeline: Pipeline, line: CommandLine) -> CommandOutput:
-        stderr, output = "", CommandOutput()
-        for command in pipeline.commands:
-            line.stdin = output.stdout
-            output = self._redirected(command, line)
-            stderr += output.stderr
-        return CommandOutput(output.stdout, stderr, output.status)
-
-    def _redirected(self, command: ShellCommand, line: CommandLine) -> CommandOutput:
-        words = [word.replace(STATUS_MARK, str(line.status)) for word in command.words]
-        output = self.call(words, line)
-        stdout, stderr = output.stdout, output.stderr if command.stderr else ""
-        if command.merge:
-            stdout, stderr = stdout + stderr, ""
-        if command.stdout is not None:
-            if not _redirect_to(command.stdout, stdout, line):
-                return CommandOutput("", f"{stderr}sh: 1: cannot create {command.stdout}: Permission denied\n", 2)
-            stdout = ""
-        return CommandOutput(stdout, stderr, output.status)
+        return CommandOutput(stdout, stderr, line.status)
 
     def call(self, words: Sequence[str], line: CommandLine) -> CommandOutput:
         """Run one simple command."""
@@ -180,16 +159,3 @@ class Machine:
             return self.call(arguments, line)
         finally:
             line.depth -= 1
-
-
-def _redirect_to(path: str, text: str, line: CommandLine) -> bool:
-    """``echo 1 > /proc/sys/…`` and ``/dev/null``; nothing else can be written."""
-    if path == "/dev/null":
-        return True
-    if not path.startswith("/proc/sys/"):
-        return False
-    key = path.removeprefix("/proc/sys/").replace("/", ".")
-    if key not in line.memory.sysctl:
-        return False
-    line.memory.sysctl[key] = text.strip()
-    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..state import RouterState
 from .machine import Builtin, CommandLine, CommandOutput
 
 
@@ -28,27 +27,12 @@ def commands(files: Mapping[str, Callable[[CommandLine], str]]) -> dict[str, Bui
     return {
         "cat": cat,
         "echo": lambda arguments, line: CommandOutput(_echo(arguments)),
-        "true": lambda arguments, line: CommandOutput(),
-        "false": lambda arguments, line: CommandOutput("", "", 1),
         "exit": lambda arguments, line: CommandOutput("", "", int(arguments[0]) if "".join(arguments).isdigit() else 0),
         "hostname": lambda arguments, line: CommandOutput(line.state.hostname + "\n"),
-        "id": lambda arguments, line: CommandOutput("uid=0(root) gid=0(root) groups=0(root)\n"),
         "date": _date,
-        "uptime": lambda arguments, line: CommandOutput(uptime(line.state)),
         "grep": lambda arguments, line: _grep(arguments, line, files),
-        "wc": lambda arguments, line: _count_lines(arguments, line, files),
-        "head": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=True)),
-        "tail": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=False)),
+        "head": _head,
     }
-
-
-def uptime(state: RouterState) -> str:
-    """The line of ``uptime``, without a clock that the simulation does not have."""
-    minutes = int(state.uptime) // 60
-    days, hours = minutes // 1440, minutes // 60 % 24
-    since = f"{days} days, " if days else ""
-    busy = sum(thread.busy for thread in state.threads)
-    return f" up {since}{hours:2d}:{minutes % 60:02d},  1 user,  load average: {busy:.2f}, {busy:.2f}, {busy:.2f}\n"
 
 
 def _echo(arguments: Sequence[str]) -> str:
@@ -64,14 +48,6 @@ def _date(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
 
 
 Files = Mapping[str, Callable[[CommandLine], str]]
-
-
-def _count_lines(arguments: Sequence[str], line: CommandLine, files: Files) -> CommandOutput:
-    if list(arguments) == ["-l"]:
-        return CommandOutput(f"{line.stdin.count(chr(10))}\n")
-    if len(arguments) != 2 or arguments[0] != "-l" or arguments[1] not in files:
-        return CommandOutput("", "wc: this simulated shell understands 'wc -l [FILE]'\n", 1)
-    return CommandOutput(f"{files[arguments[1]](line).count(chr(10))} {arguments[1]}\n")
 
 
 def _grep_files(pattern: str, paths: Sequence[str], line: CommandLine, files: Files) -> CommandOutput:
@@ -102,8 +78,6 @@ def _grep(arguments: Sequence[str], line: CommandLine, files: Files) -> CommandO
     return CommandOutput("".join(found), "", 0 if found else 1)
 
 
-def _head_or_tail(arguments: Sequence[str], line: CommandLine, head: bool) -> str:
+def _head(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     digits = re.sub(r"\D", "", " ".join(arguments))
-    count = int(digits) if digits else 10
-    rows = line.stdin.splitlines(keepends=True)
-    return "".join(rows[:count] if head else rows[max(0, len(rows) - count) :])
+    return CommandOutput("".join(line.stdin.splitlines(keepends=True)[: int(digits or 10)]))

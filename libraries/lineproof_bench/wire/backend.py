@@ -72,7 +72,7 @@ class WireBackend:
         self._processes: SenderProcesses | None = None
         self._active: dict[int, tuple[SenderProcess, ...]] = {}
         self._timed: dict[int, SenderProcess] = {}
-        self._captures: dict[tuple[int, bool], FrameCapture] = {}
+        self._captures: dict[int, FrameCapture] = {}
         self._flows = FlowGroups(
             {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._send_delay
         )
@@ -191,14 +191,6 @@ class WireBackend:
             for _, process in orders:
                 process.answer()
 
-    def pause(self, port: int) -> None:
-        """Stop sending, keeping what is left of the duration."""
-        _command_all(self._active[port], {"op": "pause"})
-
-    def resume(self, port: int) -> None:
-        """Resume after :meth:`pause`."""
-        _command_all(self._active[port], {"op": "resume"})
-
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
         _command_all(self._own(port), {"op": "stop"})
@@ -254,18 +246,18 @@ class WireBackend:
         except TestbedError:
             return False
 
-    def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
-        old = self._captures.pop((port, last), None)
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
+        old = self._captures.pop(port, None)
         if old is not None:
             old.close()
         if limit > 0:
             settings = self._ports[port]
-            self._captures[port, last] = FrameCapture(settings.netns, settings.interface, port, limit, last)
+            self._captures[port] = FrameCapture(settings.netns, settings.interface, port, limit)
 
-    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call."""
-        found = self._captures.get((port, last))
+        found = self._captures.get(port)
         return found.frames() if found is not None else ()
 
     def utilisation(self) -> Utilisation:

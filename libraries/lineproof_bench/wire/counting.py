@@ -21,18 +21,14 @@ from lineproof.units import FCS
 
 from .filters import TAKES_NOTHING, packed, program
 from .group_marks import FrameKind
+from .packet_sockets import AUXDATA, SOL_PACKET, arrival_facts, new_frames, open_packet_socket
 
 KINDS = 255
 """Kinds that a port can count: the kernel's usual limit of a fanout group, less the socket that takes nothing."""
 
-_SOL_PACKET = 263
-_STATISTICS, _AUXDATA, _FANOUT, _FANOUT_DATA = 6, 8, 18, 22
+_FANOUT, _FANOUT_DATA = 18, 22
 _BY_PROGRAM, _NEW = 6 << 16, 0x2000 << 16
 _ATTACH_FILTER, _DETACH_FILTER = 26, 27
-_ETH_P_ALL = 0x0003
-_COUNTS = struct.Struct("=II")
-_AUX = struct.Struct("=IIIHHHH")
-_VLAN_VALID = 0x10
 
 
 @dataclass(slots=True)
@@ -76,7 +72,7 @@ class FrameCounter:
     def _open(self, new: Iterable[FrameKind], sizes: Mapping[FrameKind, int]) -> None:
         if self._first is None:
             self._first = self._member(_BY_PROGRAM | _NEW)
-            self._group = struct.unpack("=I", self._first.getsockopt(_SOL_PACKET, _FANOUT, 4))[0] & 0xFFFF
+            self._group = struct.unpack("=I", self._first.getsockopt(SOL_PACKET, _FANOUT, 4))[0] & 0xFFFF
         for kind in new:
             opened = self._member(_BY_PROGRAM | self._group)
             opened.setsockopt(socket.SOL_SOCKET, _DETACH_FILTER, 0)
@@ -86,19 +82,19 @@ class FrameCounter:
         # a socket's number is its place in the order of joining
         answers = {kind: number for number, kind in enumerate(self._joined, 1)}
         with packed(program(answers, base=0)) as found:
-            self._first.setsockopt(_SOL_PACKET, _FANOUT_DATA, found)
+            self._first.setsockopt(SOL_PACKET, _FANOUT_DATA, found)
 
     def _member(self, fanout: int) -> socket.socket:
-        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+        # it must accept nothing until it gets only its own frames
+        with packed(TAKES_NOTHING) as nothing:
+            options = (
+                (socket.SOL_SOCKET, socket.SO_RCVBUF, 1),
+                (SOL_PACKET, AUXDATA, 1),
+                (socket.SOL_SOCKET, _ATTACH_FILTER, nothing),
+            )
+            opened = open_packet_socket(self._interface, options)
         try:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-            opened.setsockopt(_SOL_PACKET, _AUXDATA, 1)
-            # it must accept nothing until it gets only its own frames
-            with packed(TAKES_NOTHING) as nothing:
-                opened.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, nothing)
-            opened.bind((self._interface, _ETH_P_ALL))
-            opened.setsockopt(_SOL_PACKET, _FANOUT, struct.pack("=I", fanout))
-            opened.setblocking(False)
+            opened.setsockopt(SOL_PACKET, _FANOUT, struct.pack("=I", fanout))
         except OSError:
             opened.close()
             raise
@@ -135,23 +131,15 @@ class FrameCounter:
 def _take_over(row: _KindCounts) -> None:
     if row.socket is None:
         return
-    frames, _ = _COUNTS.unpack(row.socket.getsockopt(_SOL_PACKET, _STATISTICS, _COUNTS.size))
+    frames, _ = new_frames(row.socket)
     if frames and not row.measured:
         # the first frame had room; an error here means that the interface was down for a while
         with contextlib.suppress(OSError):
             buffer = bytearray(65536)
             size, ancillary, _, _ = row.socket.recvmsg_into([buffer], 256)
-            row.size, row.measured = size + FCS + vlan_tag_bytes(ancillary), True
+            row.size, row.measured = size + FCS + len(arrival_facts(ancillary)[1]), True
     row.frames += frames
     row.octets += frames * row.size
-
-
-def vlan_tag_bytes(ancillary: Iterable[tuple[int, int, bytes]]) -> int:
-    """Bytes of the VLAN tag that the kernel took out of a frame: 4 or 0."""
-    for level, kind, value in ancillary:
-        if level == _SOL_PACKET and kind == _AUXDATA and len(value) >= _AUX.size:
-            return 4 if _AUX.unpack_from(value)[0] & _VLAN_VALID else 0
-    return 0
 
 
 def _close(sockets: Iterable[socket.socket]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import socket
-import struct
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,16 +15,11 @@ from lineproof.units import FCS
 
 from ..backend import LatencyCounters
 from ..packet_groups import WINDOW
-from .counting import vlan_tag_bytes
+from . import packet_sockets as packets
 from .filters import packed, program
 from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, IpHeader, ip_header_of, packet_end
 
-_SOL_PACKET = 263
-_STATISTICS, _AUXDATA = 6, 8
-_ATTACH_FILTER, _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 26, 33, 35
-_ETH_P_ALL = 0x0003
-_COUNTS = struct.Struct("=II")
-_TIME = struct.Struct("@ll")
+_ATTACH_FILTER = 26
 _BUFFER = 32 << 20
 """Bytes of frames that may wait to be read: some tens of thousands of short ones."""
 _EVERYTHING = 0x40000
@@ -54,21 +47,16 @@ class LatencyReader:
 
     def __init__(self, netns: str | None, interface: str) -> None:
         def make() -> socket.socket:
-            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
-            try:
-                kinds = {FrameKind(version, LATENCY, None): _EVERYTHING for version in (4, 6)}
-                with packed(program(kinds, base=14)) as found:
-                    opened.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, found)
-                opened.setsockopt(_SOL_PACKET, _AUXDATA, 1)
-                opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-                with contextlib.suppress(OSError):
-                    opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
-                opened.setblocking(False)
-                opened.bind((interface, _ETH_P_ALL))
-            except OSError:
-                opened.close()
-                raise
-            return opened
+            kinds = {FrameKind(version, LATENCY, None): _EVERYTHING for version in (4, 6)}
+            with packed(program(kinds, base=14)) as found:
+                options = (
+                    (socket.SOL_SOCKET, _ATTACH_FILTER, found),
+                    (packets.SOL_PACKET, packets.AUXDATA, 1),
+                    (socket.SOL_SOCKET, packets.SO_TIMESTAMPNS, 1),
+                )
+                return packets.open_packet_socket(
+                    interface, options, ((socket.SOL_SOCKET, packets.SO_RCVBUFFORCE, _BUFFER),)
+                )
 
         self._interface = interface
         self._buffer = bytearray(65536)
@@ -86,26 +74,22 @@ class LatencyReader:
             except OSError:
                 # nothing is left; or the interface went down, which the kernel reports once
                 return
-            arrived = 0
-            for level, kind, value in ancillary:
-                if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-                    seconds, rest = _TIME.unpack_from(value)
-                    arrived = seconds * 1_000_000_000 + rest
             found = _header(bytes(self._buffer[:size]))
             if found is not None:
                 _, start, group, number, sent = found
-                yield LatencyArrival(group, start, number, sent, arrived, size + FCS + vlan_tag_bytes(ancillary))
+                arrived, tag = packets.arrival_facts(ancillary)
+                yield LatencyArrival(group, start, number, sent, arrived, size + FCS + len(tag))
 
     def unread(self) -> int:
         """Frames since the last call that found no room to wait; they are logged too."""
-        _, dropped = _COUNTS.unpack(self._socket.getsockopt(_SOL_PACKET, _STATISTICS, _COUNTS.size))
+        _, dropped = packets.new_frames(self._socket)
         if dropped:
             log.warning(
                 "%d latency frames on '%s' came faster than they could be read and appear as lost",
                 dropped,
                 self._interface,
             )
-        return int(dropped)
+        return dropped
 
     def close(self) -> None:
         """Close the socket."""

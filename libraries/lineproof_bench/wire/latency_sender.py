@@ -6,7 +6,6 @@ kept for the receiver. Two system calls for each frame: for thousands of frames/
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
 import time
@@ -19,11 +18,11 @@ from lineproof.errors import TestbedError
 from .frames import streams as frames_of
 from .group_marks import LATENCY_HEADER, MAGIC, ip_header_of, packet_end
 from .interleaving import StreamTally, locate, phases
+from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET, open_packet_socket
 from .protocol import SendDelays, SenderLoad
 from .schedule import Pace, SendSchedule
 
-_SOL_PACKET, _QDISC_BYPASS = 263, 20
-_SO_SNDBUFFORCE = 32
+_QDISC_BYPASS = 20
 _SO_TIMESTAMPING = 37
 _TRANSMITTED, _SOFTWARE, _ONLY = 1 << 1, 1 << 4, 1 << 11
 """Flags (Linux's Documentation/networking/timestamping.rst): software stamps when sending, without the frame."""
@@ -39,21 +38,16 @@ _NUMBERS = 1 << 32
 
 def open_socket(interface: str) -> socket.socket:
     """A socket that sends whole frames from *interface* of the calling thread's namespace, past any queue."""
-    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    stamps = struct.pack("=I", _TRANSMITTED | _SOFTWARE | _ONLY)
+    wanted = (
+        (SOL_PACKET, _QDISC_BYPASS, 1),
+        (socket.SOL_SOCKET, SO_SNDBUFFORCE, 8 << 20),
+        (socket.SOL_SOCKET, _SO_TIMESTAMPING, stamps),
+    )
     try:
-        with contextlib.suppress(OSError):
-            opened.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
-        with contextlib.suppress(OSError):
-            opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 8 << 20)
-        with contextlib.suppress(OSError):
-            flags = struct.pack("=I", _TRANSMITTED | _SOFTWARE | _ONLY)
-            opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
-        opened.bind((interface, 0))
-        opened.setblocking(False)
+        return open_packet_socket(interface, (), wanted, protocol=0)
     except OSError as error:
-        opened.close()
         raise TestbedError(f"latency frames cannot be sent from interface '{interface}': {error}") from error
-    return opened
 
 
 class LatencySender:

@@ -21,11 +21,10 @@ from lineproof.errors import TestbedError
 
 from .frames import Bytes
 from .interleaving import Indexes
+from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET
 
-_SOL_PACKET = 263
 _TX_RING, _VERSION, _LOSS, _VNET_HDR, _QDISC_BYPASS = 13, 10, 14, 15, 20
 _TPACKET_V2 = 1
-_SO_SNDBUFFORCE = 32
 _SEND_REQUEST = 1
 _LENGTH_WORD = 1
 _DATA = 32
@@ -65,13 +64,13 @@ class TxRing:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
             for option, value in ((_VERSION, _TPACKET_V2), (_VNET_HDR, 1), (_LOSS, 1)):
-                self._socket.setsockopt(_SOL_PACKET, option, value)
+                self._socket.setsockopt(SOL_PACKET, option, value)
             with contextlib.suppress(OSError):  # slower without, not wrong
-                self._socket.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
+                self._socket.setsockopt(SOL_PACKET, _QDISC_BYPASS, 1)
             with contextlib.suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 8 << 20)
+                self._socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 8 << 20)
             request = struct.pack("=IIII", block, slots * stride // block, stride, slots)
-            self._socket.setsockopt(_SOL_PACKET, _TX_RING, request)
+            self._socket.setsockopt(SOL_PACKET, _TX_RING, request)
             self._map = mmap.mmap(self._socket.fileno(), slots * stride)
             self._socket.bind((interface, 0))
         except OSError as error:

@@ -3,7 +3,7 @@
 The first process gets the members as one JSON line and forks one process for each: several for a port, each of which
 sends its share of a fast port's frames, and one more for its latency streams. A member takes commands from its own
 pipe, a dictionary each, and answers each with a sentence, empty unless it failed: ``load`` (what to send, duration,
-share), ``go`` (at a moment of the monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because
+share), ``go`` (at a moment of the monotonic clock), ``update``, ``stop``. Processes, because
 the interpreter's lock would let the server's protocol work, or a second thread, delay frames. A member ends when its
 pipe ends, the first process when its members have.
 """
@@ -125,10 +125,6 @@ class RunningTrial:
         self._slots = slots
         self._duration = duration
         self._ended = threading.Event()
-        self._running = threading.Event()
-        self._running.set()
-        self._paused_at = 0.0
-        self._paused_time = 0.0
         self._begin = 0.0
         self._thread: threading.Thread | None = None
         self.failure = ""
@@ -154,14 +150,13 @@ class RunningTrial:
         return found
 
     def elapsed(self) -> float:
-        """Seconds of sending time: pauses do not count."""
-        return time.monotonic() - self._begin - self._paused_time
+        """Seconds since it began."""
+        return time.monotonic() - self._begin
 
     @property
     def left(self) -> float | None:
         """Seconds left of the duration."""
-        now = self._paused_at if self.paused else self.elapsed()
-        return None if self._duration is None else max(0.0, self._duration - now)
+        return None if self._duration is None else max(0.0, self._duration - self.elapsed())
 
     def go(self, at: float) -> None:
         """Begin at *at* of the monotonic clock."""
@@ -174,9 +169,6 @@ class RunningTrial:
         try:
             time.sleep(max(0.0, self._begin - time.monotonic()))
             while not self._ended.is_set():
-                if self.paused:
-                    self._running.wait(0.1)
-                    continue
                 elapsed = self.elapsed()
                 if not share.send(elapsed):
                     over = self._duration is not None and elapsed > self._duration + OVERTIME
@@ -194,23 +186,6 @@ class RunningTrial:
             time.sleep(min(rest, 0.02, left) if left > 0 else 0.0001)
 
     @property
-    def paused(self) -> bool:
-        """Return whether it is paused."""
-        return not self._running.is_set()
-
-    def pause(self) -> None:
-        """Pause; the duration pauses too."""
-        if not self.paused:
-            self._paused_at = self.elapsed()
-            self._running.clear()
-
-    def resume(self) -> None:
-        """Resume."""
-        if self.paused:
-            self._paused_time += self.elapsed() - self._paused_at
-            self._running.set()
-
-    @property
     def over(self) -> bool:
         """Return whether the thread has sent its last."""
         return self._thread is not None and not self._thread.is_alive()
@@ -218,7 +193,6 @@ class RunningTrial:
     def stop(self) -> None:
         """End at the next batch and give the ring back."""
         self._ended.set()
-        self._running.set()
         if self._thread is not None:
             self._thread.join(1.0)
         self._share.close()
@@ -306,19 +280,13 @@ class Sender:
         elif name == "go":
             self._trial.go(order["at"])
             self._awake.set()
-        elif name == "pause":
-            self._trial.pause()
-        elif name == "resume":
-            self._trial.resume()
         elif name == "update":
-            left, number, paused = self._trial.left, self._number, self._trial.paused
+            left, number = self._trial.left, self._number
             self._number = self._ended
             self._close()
             self._number = number
             self._trial = self._load(order, left)
             self._trial.go(order["at"])
-            if paused:
-                self._trial.pause()
         else:
             raise TestbedError(f"the sender knows no command '{name}'")
 

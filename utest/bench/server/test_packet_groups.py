@@ -18,7 +18,7 @@ from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
-from support.model_bench import configured_model, traffic
+from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, stream
 
 OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
@@ -127,20 +127,6 @@ def parsed(number: int = 1, **more: Any) -> ServerStream:
 def latency_traffic() -> StreamTraffic:
     (traffic,) = traffic_of(segments_of([parsed(flow_stats=grouped(1, "latency")["flow_stats"])], 1.0, None)[0], *MACS)
     return traffic
-
-
-def test_a_pause_before_a_burst_keeps_its_wait() -> None:
-    backend, clock = configured_model()
-    (leg,) = segments_of([parsed(isg=500_000.0, pps=1000)], 1.0, 1.0)
-    backend.start({0: traffic_of(leg, MACS[0], PEERS[0])}, 1.0)
-    clock.time += 0.4
-    backend.pause(0)
-    clock.time += 10
-    backend.resume(0)
-    clock.time += 0.05
-    assert backend.counters(0).opackets == 0
-    clock.time += 5
-    assert backend.counters(0).opackets == 500, "what was left of the duration"
 
 
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,8 +16,6 @@ from lineproof.generators.trex.answer_limits import MAGIC, plain_bytes
 from lineproof_bench.server.params import Params
 from lineproof_bench.server.rpc import (
     LARGEST_REQUEST,
-    MOST_CALLS,
-    MOST_LOGGED,
     Dispatcher,
     zip_message,
 )
@@ -95,26 +92,6 @@ def test_batches() -> None:
     assert ask([ping]) == {"jsonrpc": "2.0", "id": 1, "result": {"ts": 1.0}}
     answers = ask([ping, {"id": 2, "method": "no_such"}, 5])
     assert [("result" in answer) for answer in answers] == [True, False, False]
-
-
-def test_a_batch_has_limits_of_number_size_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = Dispatcher({"get_version": lambda _: "x" * 1_000_000}, "")
-    call = b'{"method": "get_version"}'
-    rows = json.loads(large.handle(b"[" + b",".join([call] * 1000) + b"]"))
-    assert len(rows) == 1000 and sum("result" in row for row in rows) < 20, "a small request for gigabytes"
-    too_many = json.loads(large.handle(b"[" + b",".join([b"0"] * (MOST_CALLS + 1)) + b"]"))
-    assert f"at most {MOST_CALLS}" in too_many["error"]["specific_err"]
-    monkeypatch.setattr("lineproof_bench.server.rpc.BATCH_LIMIT", 0.05)
-    slow = Dispatcher({"ping": lambda _: time.sleep(0.02)}, "")
-    rows = json.loads(slow.handle(b"[" + b",".join([b'{"method": "ping"}'] * 100) + b"]"))
-    assert sum("result" in row for row in rows) < 10
-
-
-def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    failing = dispatcher()
-    for _ in range(50):
-        failing.handle(b'{"method": "broken", "params": {"api_h": "handle12"}}')
-    assert len(caplog.records) == MOST_LOGGED
 
 
 def _form(answer: dict[str, Any]) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.testbed.namespaces import MTU, Topology
 from lineproof_bench.backend import CapturedFrame
 from lineproof_bench.wire import WireBackend, WirePort
-from support.patience import undisturbed, unsent, wait_until
+from support.patience import wait_until
 from support.wire_rig import Refused, arrived, finish, kernel, stream
 
 pytestmark = pytest.mark.netns
@@ -40,11 +40,11 @@ def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
 def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -> None:
     first, second = topology.cables
     begin = time.monotonic()
-    backend.capture(1, 5)
+    backend.capture(1, 50)
     backend.start({0: (stream(first, 1000.0, count=50),)}, None)
     finish(backend)
     frames: list[CapturedFrame] = []
-    wait_until(lambda: frames.extend(backend.captured(1)) or len(frames) == 5, "five frames")
+    wait_until(lambda: frames.extend(backend.captured(1)) or len(frames) == 50, "all frames")
     for number, frame in enumerate(frames):
         assert frame.data[:12] == bytes.fromhex((second.port_mac + second.router_mac).replace(":", ""))
         assert frame.data[22] == 63
@@ -55,15 +55,13 @@ def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -
     assert backend.captured(1) == ()
 
 
-def test_the_last_frames_are_kept_as_well_as_the_first(topology: Topology, backend: WireBackend) -> None:
-    for last in (False, True):
-        backend.capture(1, 200, last)
+def test_the_last_frames_are_kept(topology: Topology, backend: WireBackend) -> None:
+    backend.capture(1, 200)
     backend.start({0: (stream(topology.cables[0], 20_000.0, count=10_000, flows=1 << 16),)}, None)
     finish(backend)
     wait_until(lambda: backend.counters(1).ipackets == 10_000, "all frames")
-    for last, first_number in ((False, 0), (True, 9800)):
-        numbers = [int.from_bytes(row.data[28:30], "big") - 1 for row in backend.captured(1, last)]
-        assert numbers == list(range(first_number, first_number + 200))
+    numbers = [int.from_bytes(row.data[28:30], "big") - 1 for row in backend.captured(1)]
+    assert numbers == list(range(9800, 10_000))
 
 
 def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
@@ -77,19 +75,6 @@ def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
     assert backend.taken(0) == counters.opackets
     assert elapsed < 20  # all 30 million frames would take a minute and more
     assert backend.utilisation().tx_percent > 0
-
-
-def test_a_pause_takes_nothing_from_the_duration(topology: Topology, backend: WireBackend) -> None:
-    def attempt() -> int:
-        before = backend.taken(0)
-        backend.start({0: (stream(topology.cables[0], 2000.0),)}, 0.3)
-        backend.pause(0)
-        time.sleep(0.5)
-        backend.resume(0)
-        finish(backend)
-        return backend.taken(0) - before
-
-    assert undisturbed(attempt, lambda sent: unsent(600 - sent)) == 600
 
 
 def test_a_frame_larger_than_the_interface_carries_is_refused(topology: Topology, backend: WireBackend) -> None:

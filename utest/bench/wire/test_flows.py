@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from lineproof.system.network_namespace import inside
 from lineproof.testbed.namespaces import Cable, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
-from support.patience import settled, wait_until
+from support.patience import wait_until
 from support.wire_rig import finish, stream
 
 pytestmark = pytest.mark.netns
@@ -74,19 +73,13 @@ def test_both_directions_repeatedly(topology: Topology, backend: WireBackend) ->
     assert backend.flow_counters(11).sent == {1: (3000, 3 * 64000)}
 
 
-def test_counts_are_exact_after_new_rates_and_pauses(topology: Topology, backend: WireBackend) -> None:
+def test_counts_are_exact_after_new_rates(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
     rows = (stream(cable, 3000, 1), stream(cable, 1000, 2, size=124), stream(cable, 1000, 9, "latency"))
     backend.start({0: rows}, None)
     wait_until(lambda: backend.counters(0).opackets > 300)
     backend.update(0, (replace(rows[0], pps=30_000), *rows[1:]))
     wait_until(lambda: backend.counters(0).opackets > 3000)
-    backend.pause(0)
-    held = settled(lambda: backend.counters(0).opackets)  # a batch may be under way
-    time.sleep(0.1)
-    assert backend.counters(0).opackets == held and backend.sending(0)
-    backend.resume(0)
-    wait_until(lambda: backend.counters(0).opackets > held + 1000)
     backend.stop(0)
     assert not backend.sending(0)
     groups = [1, 2, 9]

@@ -22,9 +22,9 @@ from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
 from lineproof.simulation.habits import Habit
-from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.params import refused
+from lineproof_bench.server.places import ServerHabits
 from lineproof_bench.server.service import ServerMethods
 from support.catalogue import CATALOGUE
 from support.patience import wait_until
