@@ -9,10 +9,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds, Limit
+from lineproof.core.doubts import OwnPart
 from lineproof.core.rule import Rule, Ruling, Shares
 from support.fuzz import TIMES
-from support.made_testbeds import RANK
-from support.made_trials import FRAMES, IDLE_WATTS, SENTENCES, Made, Way, problems, promises, ruling_of, runs
+from support.made_testbeds import RANK, goal_named, promised
+from support.made_trials import (
+    FRAMES,
+    IDLE_WATTS,
+    LOSSY,
+    SENTENCES,
+    UNWATCHED,
+    Made,
+    Way,
+    problems,
+    promises,
+    ruling_of,
+    runs,
+)
 
 NAMES = sorted(SENTENCES)
 STANDARD = Shares(bad_share=0.40, good_share=0.12, risk=0.05, budget=60)
@@ -75,6 +88,14 @@ def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject
     index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
     changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
     assert RANK[ruling_of(promise, changed)] <= RANK[ruling_of(promise, run)], how
+
+
+@pytest.mark.parametrize(("own", "probes"), [(LOSSY, 1), (UNWATCHED, 1), (UNWATCHED, 100)])
+@pytest.mark.parametrize("words", ["latency max", "pdv max"])
+def test_a_probe_that_only_the_generator_may_have_lost_is_no_fail(own: OwnPart, probes: int, words: str) -> None:
+    promise = promised(f"64b unidirectional {words} ≤ 100 µs at 100 kpps", goal_named("quick"), own)
+    for lost in (0, 1):
+        assert ruling_of(promise, [Made((Way(lost=lost, probes_lost=probes),))] * 30) is Ruling.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("name", NAMES)

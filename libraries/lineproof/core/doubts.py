@@ -196,8 +196,9 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     is_long = own.is_long(conditions.risk)
     longer = max(1.0, trial.outcome.duration / conditions.seconds)
     for row in trial.outcome.directions:
-        # no generator changes frames
-        gone = row.lost - row.changed
+        probes = trial.probes(row)
+        # no generator changes frames; a probe frame may be missing where the others' count is full
+        gone = max(row.lost - row.changed, probes.lost if probes else 0)
         if gone <= 0:
             continue
         rare = 0.0 if is_long else RARE * row.offered
