@@ -26,7 +26,7 @@ from lineproof.system.cpu_clock import (
 )
 from lineproof.system.worker_thread import run_in_worker_thread
 
-SHOW = "import json, os, sys; print(json.dumps([sys.path, os.getcwd()]))"
+SHOW = "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, os.getcwd()]))"
 
 
 @pytest.fixture
@@ -43,11 +43,18 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_on(name: str, monkeypatc
     assert children.environment({name: "needed"})[name] == "needed"
 
 
-@pytest.mark.parametrize("name", ["PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONWARNINGS"])
+@pytest.mark.parametrize("name", ["PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONWARNINGS"])
 @pytest.mark.parametrize("made", [children.environment, children.users_environment])
 def test_python_is_not_told_to_read_the_current_folder(made, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "here/now")
     assert name not in made()
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH"])
+@pytest.mark.parametrize("given", ["", ".", ":", "::/usr/bin", "/usr/bin:", ".:/usr/bin", "bin:/usr/bin:../x"])
+def test_lists_of_folders_lose_their_relative_entries(name: str, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, given)
+    assert children.environment().get(name) == ("/usr/bin" if "/usr/bin" in given else None)
 
 
 @pytest.mark.parametrize("given", ["", ".", ":", "libraries", "{here}", ".:{here}", "{here}:"])
@@ -90,8 +97,8 @@ def test_a_program_starts_outside_of_the_current_folder(here: Path, monkeypatch:
     monkeypatch.setenv("PYTHONPATH", ".")
     assert children.run(["ls", "-d", "/"], 20).stdout == "/\n"
     done = children.run([*children.python("timeit"), "-n1", "-r1", f"import random; {SHOW}"], 20)
-    path, folder = json.loads(done.stdout.splitlines()[0])
-    assert folder == "/" and str(here) not in path and "" not in path
+    variables, path, folder = json.loads(done.stdout.splitlines()[0])
+    assert folder == "/" and str(here) not in path and "" not in path and variables["PATH"] == "/usr/bin:/bin"
 
 
 def test_the_command_of_a_module_is_this_interpreters() -> None:

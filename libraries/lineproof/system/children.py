@@ -39,6 +39,9 @@ HANDED_ON = frozenset(
 )
 """Variables that a program gets, and those of the locale (``LC_…``): none that a person would give a password."""
 
+_LISTS_OF_FOLDERS = ("PATH", "LD_LIBRARY_PATH")
+_FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE")
+
 
 def is_handed_on(name: str) -> bool:
     """Return whether every program gets the environment variable *name*."""
@@ -51,19 +54,32 @@ def environment(more: Mapping[str, str] | None = None, given: Mapping[str, str] 
     A secret that a program needs has to be named in *more*.
     """
     given = os.environ if given is None else given
-    return {**_finding_this_package({name: given[name] for name in given if is_handed_on(name)}), **(more or {})}
+    found = {name: text for name, text in given.items() if is_handed_on(name)}
+    return {**_safe(found), **(more or {})}
 
 
 def users_environment() -> dict[str, str]:
     """This process's whole environment, for a program that runs in the user's own name: Robot, the bench's commands."""
     known = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON") or name in HANDED_ON}
-    return _finding_this_package(known)
+    return _safe(known)
 
 
-def _finding_this_package(given: dict[str, str]) -> dict[str, str]:
-    """Return *given* with the import path that this package needs."""
-    folders = _import_path(given.pop("PYTHONPATH", ""))
-    return {**given, **({"PYTHONPATH": os.pathsep.join(folders)} if folders else {})}
+def _safe(given: Mapping[str, str]) -> dict[str, str]:
+    """*given* without what depends on the current folder, and with the import path that this package needs."""
+    found = dict(given)
+    for name in _LISTS_OF_FOLDERS:
+        if name in found:
+            # an empty entry is the current folder
+            found[name] = os.pathsep.join(_absolute(found[name]))
+            if not found[name]:
+                del found[name]
+    for name in _FOLDERS:
+        if name in found and _absolute(found[name]) != found[name].split(os.pathsep):
+            del found[name]
+    found.pop("PYTHONPATH", None)
+    if folders := _import_path(given.get("PYTHONPATH", "")):
+        found["PYTHONPATH"] = os.pathsep.join(folders)
+    return found
 
 
 def _absolute(folders: str) -> list[str]:
