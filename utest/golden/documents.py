@@ -199,7 +199,7 @@ def _of_project() -> Iterator[tuple[str, str]]:
 
 def _printed(*words: str | Path) -> str:
     """Return what a command prints, its errors and its exit status."""
-    done = command(scratch(), *map(str, words), cwd=ROOT)
+    done = command(scratch(), *map(str, words), cwd=ROOT, variables={"COLUMNS": "100"})
     return f"{done.stdout}{done.stderr}exit status {done.returncode}\n"
 
 
