@@ -1,4 +1,4 @@
-"""What documents show of files and sentences is true: of the walk-through's made-up box, and of the README."""
+"""All that documents show of files and sentences is true: of the walk-through's made-up box, and of the README."""
 
 from __future__ import annotations
 

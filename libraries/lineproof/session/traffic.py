@@ -42,7 +42,7 @@ MOST_PROBES, FEW_PROBES = 937.3, 0.00937
 timers of the router."""
 
 CHECK_OWN = "the router's routes for them, and their addresses, checksums and lengths, which it may refuse"
-"""What to look at where frames with their own addresses do not come back."""
+"""Parts to look at where frames with their own addresses do not come back."""
 
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""

@@ -65,7 +65,7 @@ class Sending:
         self.port, self.traffic, self.parts = port, traffic, parts
         self.size, self.period = len(traffic.frame) + FCS, period_of(traffic)
         self.made: dict[Any, Sequence[bytes]] = {}
-        """Its frames as they left, if they come again after *period*."""
+        """The frames as they left, if they come again after *period*."""
         self.asked = self.pps = 0.0
         self.counts = StreamCounts()
         self.unsent = 0
