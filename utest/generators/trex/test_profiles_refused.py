@@ -271,7 +271,6 @@ ask_profile(request, None, pathlib.Path("/"), os.environ)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2) is Linux's")
 def test_it_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     profile, began = tmp_path / "slow.py", tmp_path / "began"
     profile.write_text(f"import os, time\nos.symlink(str(os.getpid()), '{began}')\ntime.sleep(60)\n")

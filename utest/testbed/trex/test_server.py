@@ -29,7 +29,6 @@ from support.ports import free_port, reachable
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="TRex runs on Linux only"),
     pytest.mark.skipif(find_program("sshd") is None, reason="openssh-server is not installed"),
     pytest.mark.skipif(os.geteuid() != 0, reason="sshd lets a user in who has an account only"),
 ]
