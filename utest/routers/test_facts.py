@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
+from lineproof.platforms import RouterKind
 from lineproof.routers import fact_reading, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
@@ -143,7 +144,7 @@ def test_a_card_without_ethtool_has_the_address_of_its_device() -> None:
 
 
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: str) -> None:
+def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: RouterKind) -> None:
     scripts: list[str] = []
 
     def shell(command: str, limit: float) -> Result:
@@ -153,15 +154,15 @@ def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: s
         block = DPDK.replace("TenGigabitEthernet3/0/0", "eth1")
         return Result("".join(f"{block}nft_do_chain\n@@lineproof {at} 0\n" for at in range(every)), "", 0, 0.0)
 
-    make_router(kind, shell, ("eth1",)).facts()  # type: ignore[arg-type]
+    make_router(kind, shell, ("eth1",)).facts()
     assert len(scripts) <= 5
     commands = [line for script in scripts for line in commands_of(script)]
     assert commands and not [command for command in commands if not READERS.match(command)]
 
 
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(kind: str) -> None:
-    facts = make_router(kind, broken, ("eth1",)).facts()  # type: ignore[arg-type]
+def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(kind: RouterKind) -> None:
+    facts = make_router(kind, broken, ("eth1",)).facts()
     assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
     assert set(facts.unread.values()) == {"the link to the router dropped"}
 

@@ -8,6 +8,7 @@ import pytest
 
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
+from lineproof.platforms import RouterKind
 from lineproof.project import Project
 from lineproof.routers import make_router
 from lineproof.routers.base import LinkState
@@ -70,9 +71,9 @@ WORSE = {
 
 
 @pytest.mark.parametrize("kind", sorted(FIX))
-def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind: str) -> None:
+def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind: RouterKind) -> None:
     machine, _ = simulated(kind)
-    router = make_router(kind, shell_of(machine))  # type: ignore[arg-type]
+    router = make_router(kind, shell_of(machine))
     for number in (1, 2):
         machine.run(ADDRESS[kind].format(number))
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.platforms import CommandPair, Software, Tuning
+from lineproof.platforms import CommandPair, RouterKind, Software, Tuning
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import ChangeJournal
@@ -72,10 +72,10 @@ class Card:
 pytestmark = pytest.mark.usefixtures("state")
 
 
-def killed(kind: str, shell: Shell, tuning: Tuning) -> None:
+def killed(kind: RouterKind, shell: Shell, tuning: Tuning) -> None:
     """A run with *tuning* that was killed."""
     journal = ChangeJournal.claim(ROUTER)
-    router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
+    router = make_router(kind, shell, ("eth1", "eth2"))
     journal.begin(occasion(kind=kind))
     router.keep_journal(journal)
     router.tune(tuning)
@@ -109,9 +109,9 @@ FREEBSD = Tuning(offloads={"lro": "off", "tso": "off"}, sysctls={"dev.ix.0.fc": 
 
 
 @pytest.mark.parametrize(("kind", "tuning"), [("linux", LINUX), ("freebsd", FREEBSD)])
-def test_it_is_set_once_and_restored_exactly(kind: str, tuning: Tuning) -> None:
+def test_it_is_set_once_and_restored_exactly(kind: RouterKind, tuning: Tuning) -> None:
     card, untouched = Card(), Card()
-    router = make_router(kind, card, ("ix0",), sudo=True)  # type: ignore[arg-type]
+    router = make_router(kind, card, ("ix0",), sudo=True)
     with router.rehearsal() as planned:
         router.tune(tuning)
     assert vars(card) | {"ran": []} == vars(untouched) and router.notes == ()
@@ -137,9 +137,9 @@ class Odd(Card):
 
 
 @pytest.mark.parametrize(("kind", "tuning"), [("linux", Tuning(rx_ring=4096)), ("freebsd", FREEBSD)])
-def test_what_the_card_does_not_keep_is_an_error_and_undone(kind: str, tuning: Tuning) -> None:
+def test_what_the_card_does_not_keep_is_an_error_and_undone(kind: RouterKind, tuning: Tuning) -> None:
     card = Odd()
-    router = make_router(kind, card, ("ix0",))  # type: ignore[arg-type]
+    router = make_router(kind, card, ("ix0",))
     with pytest.raises(TestbedError, match=r"the router took '.*ix0.*' and does not show it; look at"):
         router.tune(tuning)
     assert (card.numbers, card.flags) == (Card().numbers, Card().flags)
