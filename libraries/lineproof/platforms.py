@@ -111,16 +111,6 @@ class CommandPair(Config):
         shlex.split(value)  # ValueError: a quote is not closed
         return value
 
-    @property
-    def do_words(self) -> tuple[str, ...]:
-        """The command as a shell takes it apart."""
-        return tuple(shlex.split(self.do))
-
-    @property
-    def undo_words(self) -> tuple[str, ...]:
-        """The same of the opposite."""
-        return tuple(shlex.split(self.undo))
-
 
 class RouterSetup(Config):
     """The effect of *commands* on a router. *configured*: the same in words, for the simulation's model alone."""
