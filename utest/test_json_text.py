@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import string
 import time
 import unicodedata
 import xml.etree.ElementTree as ET
@@ -18,7 +17,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lineproof.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
-from lineproof.generators.trex import client_process
 from lineproof.json_text import DEEPEST, JsonError, check_depth, parse_json
 from lineproof.visible import visible, visible_data
 
@@ -176,11 +174,3 @@ def test_data_of_a_server_is_shown_at_every_depth(data: Any) -> None:
     text = json.dumps(visible_data(data), ensure_ascii=False)
     assert not any(map(is_control, text))
     assert json.loads(text) == visible_data(json.loads(json.dumps(data)))
-
-
-@given(
-    st.one_of(st.text(), st.text(string.printable), st.sampled_from(["\x1b[1m", "\\u", "a\\r", "\r", "\x7f", '"/\n\t']))
-)
-def test_an_answer_of_the_client_is_looked_at_text_by_text_where_json_escapes_something(text: str) -> None:
-    if not client_process._UNUSUAL.search(json.dumps({text: text}).encode()):
-        assert visible(text) == text
