@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from itertools import pairwise
 
 from ..core.binomial import highest_share
@@ -140,6 +140,8 @@ class Content:
     _sent: dict[Direction, tuple[SentFrames, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
+        # the frames of a flow are often the same, in one trial and in the next
+        self._compare = lru_cache(4 * MOST_KEPT)(self._compared)
         self._sent = {
             item: tuple(map(SentFrames.of, profile_streams(self.profile, item, self.probe))) for item in self.directions
         }
@@ -155,8 +157,7 @@ class Content:
         *lost*: the most frames that are missing among them.
         """
         found, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
-        # the frames of a flow are often the same
-        for word, place in map(cache(partial(self._compared, direction)), frames):
+        for word, place in map(partial(self._compare, direction), frames):
             if word:
                 found[word] += 1
             if place:
