@@ -38,6 +38,9 @@ LOAD_PERIOD = 1.05
 SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.99)
 """Shares of a trial's duration at which the counters are read: they show what is under way."""
 
+READING_GAP = 0.0025
+"""Seconds between two of these readings at least: a trial on a fast clock is too short for all of them."""
+
 SNAPSHOT_COUNTERS = ("opackets", "ipackets")
 
 MOMENTS = ("earliest", "latest")
@@ -395,7 +398,7 @@ class RunningTraffic(ABC):
             left = min([*(moment for moment in moments if moment < last - 1.25 * way), last]) - arrival
             if left <= 0:
                 self._library.ask_counters(self._held)
-                last_asked, moments = arrival, [moment for moment in moments if moment > arrival]
+                last_asked, moments = arrival, [moment for moment in moments if moment > arrival + READING_GAP]
             elif left > POLL_TIME * way and not self._library.under_way:
                 self._check_progress(running)
             # poll an overdue trial less often: the machine is busy
