@@ -19,7 +19,6 @@ from robot.api import ExecutionResult
 from lineproof.evidence.run import read_run
 from lineproof.evidence.run_files import MANIFEST_FILE, partial
 from support import robot_run
-from support.command_line import PROGRAM
 from support.paths import LIBRARIES
 
 pytestmark = [
@@ -144,22 +143,3 @@ def test_verdicts_stay_when_disks_take_nothing_more(how: str, tmp_path: Path) ->
     assert verdicts[:2] == ["PASS", "PASS"]
     assert verdicts[2:] in ([], ["INCONCLUSIVE"])  # the little that is left may do for one
     assert {record.requirement for record in found.trials} >= {1, 2}
-
-
-COMMANDS = {
-    "tmp": ("check suite.robot", "0 problems"),  # there is another folder for temporary files
-    "runtime": ("doctor simulated --platform netgate6100", "XDG_RUNTIME_DIR"),
-    "results": ("calibrate simulated --platform netgate6100", "results/calibrations/"),
-}
-
-
-@pytest.mark.parametrize(("disk", "how"), sampled(*COMMANDS))
-def test_a_command_on_such_a_disk(disk: str, how: str, tmp_path: Path) -> None:
-    words, says = COMMANDS[disk]
-    robot_run.write_suite(tmp_path, SENTENCE)
-    text = on_disks(tmp_path, [*PROGRAM, *words.split()], spoil(how, tmp_path / disk))
-    assert not RAW.search(text), text
-    assert says in text
-    assert disk == "tmp" or os.strerror(STATES[how]) in text
-    assert not list((tmp_path / "kept").rglob(".*.part"))
-    assert robot_run.processes_of(tmp_path) == []

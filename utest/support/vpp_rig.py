@@ -32,7 +32,6 @@ socksvr {{ socket-name {folder}/api.sock }}
 statseg {{ socket-name {folder}/stats.sock size 32m page-size 4k }}
 memory {{ main-heap-size 256m main-heap-page-size 4k }}
 buffers {{ buffers-per-numa 8192 page-size 4k }}
-{cpu}
 plugins {{ plugin default {{ disable }} plugin af_packet_plugin.so {{ enable }} }}
 """
 TESTBED = """\
@@ -78,12 +77,12 @@ class Rig:
 
 
 @contextlib.contextmanager
-def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
-    """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
+def rig(folder: Path) -> Iterator[Rig]:
+    """A running testbed; everything is ended and removed afterwards."""
     tag = f"v{uuid.uuid4().hex[:6]}"
     with contextlib.ExitStack() as stack:
         topology = stack.enter_context(namespaces.build_topology(INTERFACES))
-        _vpp(stack, folder, tag, topology, polling)
+        _vpp(stack, folder, tag, topology)
         argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
@@ -97,9 +96,8 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
         yield Rig(folder, ("-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:vpp-lab"))
 
 
-def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology, polling: bool) -> None:
-    cpu = "cpu { main-core 0 corelist-workers 1 }" if polling else ""
-    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag, cpu=cpu))
+def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology) -> None:
+    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag))
     (folder / "bin").mkdir()
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
@@ -113,9 +111,6 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     for cable in topology.cables:
         made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
         subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=60)
-        if polling:
-            mode = ("set", "interface", "rx-mode", f"host-{cable.router_interface}", "polling")
-            subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=60)
 
 
 def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
@@ -171,7 +166,7 @@ def start_process(stack: contextlib.ExitStack, *command: str) -> subprocess.Pope
 
 
 @contextlib.contextmanager
-def opened_session(found: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
+def opened_session(found: Rig, folder: Path) -> Iterator[Session]:
     """A session on it that is connected to nothing yet, with *folder* as its runtime folder."""
-    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=found.folder / "project", goal=goal) as opened:
+    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=found.folder / "project") as opened:
         yield opened

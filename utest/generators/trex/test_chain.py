@@ -241,16 +241,6 @@ def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(client: str) -> N
     assert statistics.median(trial.seconds.high for trial in trials) < 0.51
 
 
-@pytest.mark.parametrize("cores", [1, 2])
-def test_a_server_with_few_cores_takes_the_masks(another: Callable[..., Testbed], cores: int) -> None:
-    few = another(clock_speed=20, places={"cores": cores})
-    with few.user("alice", clock_speed=20, pins_cores=True) as generator:
-        assert [port.cores for port in generator.ports] == [tuple(range(cores))] * 2
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
-        outcome = generator.measure(Load(1000.0), 1.0)
-    assert [count.offered for count in outcome.directions] == [1000, 1000]
-
-
 def test_an_unknown_port_is_named(testbed: Testbed) -> None:
     with pytest.raises(TestbedError, match="no port 7"):
         TrexGenerator(testbed.settings(ports=(0, 7)))
