@@ -22,10 +22,6 @@ class TcpRelay:
         self._server = self._run(asyncio.start_server(self._connect, "127.0.0.1", 0))
         self.port: int = self._server.sockets[0].getsockname()[1]
 
-    def cut(self) -> None:
-        """End all connections."""
-        self._run(self._cut())
-
     def close(self) -> None:
         """Take no further ones."""
         self._server.close()

@@ -16,14 +16,12 @@ import psutil
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers.ssh_shell import SshShell
-from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import open_testbed
 from support import robot_run
 from support.command_line import lineproof
-from support.far_server import TcpRelay
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
 from support.vpp_rig import start_process, start_server
@@ -79,25 +77,20 @@ KERNEL_STATE = (
     " ethtool -l $name; done; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
 )
 """The commands whose output is compared before and after: all that a run may change."""
-SIMULATED_STATE = {
-    "vpp": "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8;"
-    " vppctl show ip fib 48.0.0.0/8",
-    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter; ethtool -k {card}",
-    "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
-}
+VPP_STATE = "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8"
 
 
 @dataclass(frozen=True)
 class Rig:
     """A running testbed. ``state``: the router's configuration now; ``run``: what a shell on it prints.
 
-    ``cut``: ends the SSH links of a run.
+    ``cut``: ends the SSH links of a run, where a test can.
     """
 
     folder: Path
     run: Callable[[str], str]
     state: Callable[[], str]
-    cut: Callable[[], None]
+    cut: Callable[[], None] = lambda: None
 
     def start(self) -> ForkedProcess:
         """A run that configures the router and restores it. Wait for it before the next, or before a command."""
@@ -154,31 +147,23 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
 
 
 @contextlib.contextmanager
-def simulated(folder: Path, software: str) -> Iterator[Rig]:
-    """A simulated Netgate 6100 that outlives runs: it ends here. Its runtime folder is this process's."""
+def simulated(folder: Path) -> Iterator[Rig]:
+    """A simulated Netgate 6100 with VPP that outlives runs: it ends here. Its runtime folder is this process's."""
     project = Project(ROOT)
     platform = read_platform(project.platforms, "netgate6100")
     file = project.platforms / "netgate6100.yaml"
-    testbed = read_testbed(project.testbeds, "simulated")
-    opened = open_testbed(testbed, platform, software, platform_file=file)
-    with opened as bench, contextlib.closing(TcpRelay(bench.facts.router.port)) as link:
+    with open_testbed(read_testbed(project.testbeds, "simulated"), platform, "vpp", platform_file=file) as bench:
         router, generator = bench.facts.router, bench.facts.generator
         known = folder / "known_hosts"
-        write_known_hosts(known, "127.0.0.1", link.port, router.known_hosts_path.read_text().split(maxsplit=1)[1])
-        login = {"port": link.port, "user": router.user, "key": router.key_path}
-        text = TESTBED.format(rpc=generator.sync_port, pub=generator.async_port, known_hosts=known, more="", **login)
-        kind = platform.software[software].shell
-        names = ", ".join(platform.software[software].interfaces)
-        one = "linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}"
-        here = f"{software}: {{shell: {kind}, version: as found, interfaces: [{names}]}}"
-        _write(folder, text, KERNEL_BOX.replace(one, here))
+        known.write_text(router.known_hosts_path.read_text())
+        login = {"port": router.port, "user": router.user, "key": router.key_path, "known_hosts": known}
+        text = TESTBED.format(rpc=generator.sync_port, pub=generator.async_port, more="", **login)
+        names = ", ".join(platform.software["vpp"].interfaces)
+        box = KERNEL_BOX.replace("linux: {shell: linux,", "vpp: {shell: vpp,").replace("kr0, kr1", names)
+        _write(folder, text, box)
         with contextlib.closing(SshShell(router)) as shell:
 
             def run(words: str) -> str:
                 return shell(words, 10.0).stdout
 
-            card = platform.software[software].interfaces[0]
-            if kind == "linux":
-                # the kernel switches it off when it begins to forward
-                run(f"ethtool -K {card} lro on")
-            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind].format(card=card)), link.cut)
+            yield Rig(folder, run, lambda: run(VPP_STATE))
