@@ -292,7 +292,7 @@ def test_its_commands_are_ours(path: Path):
             assert (arguments.runs, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)
 
 
-# -- ``lineproof init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_wheel.py`
+# -- ``lineproof init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_installed.py`
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ from lineproof.evidence.run import RunFolder, read_run, seal_derived
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
 from lineproof.evidence.signoff.verification import verify
-from support.evidence_builders import RUN, requirement_record, trial_record, written
-from support.resealed import change_records, rows, write_rows
+from support.evidence_builders import RUN, change_records, requirement_record, rows, trial_record, write_rows, written
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 
 TRIES = int(os.environ.get("LINEPROOF_ALTERATIONS", "200"))

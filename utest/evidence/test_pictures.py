@@ -24,9 +24,8 @@ from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear,
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from lineproof.evidence.worker_picture import workers_plot
 from lineproof.stacks.flame_graph import COLOURS
-from support.evidence_builders import requirement_record, trial
+from support.evidence_builders import requirement_record, trial, words
 from support.made_trials import SENTENCES, Made, Way
-from support.pictures import words
 
 FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
 SECOND = Bounds(1.0, 1.0)

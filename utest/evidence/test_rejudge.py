@@ -31,9 +31,8 @@ from lineproof.project import Project
 from lineproof.session.bench import AFTER, BEFORE, Reading
 from lineproof.session.plan import Plan
 from support import robot_run
-from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, change_records, requirement_record, reseal, trial_record
 from support.paths import ROOT, VARIABLES
-from support.resealed import change_records, reseal
 
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
 KEPT, MISSED, SEARCHED = "64b 1-flow unidirectional ≥ 4 Mpps", "64b 1-flow unidirectional ≥ 6 Mpps", 5e6

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -90,40 +87,6 @@ def test_a_sample_that_is_cut_is_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(stacks, "MOST_BYTES", len(text))
     shell, _ = _answering(PERF, Result(text, "", 0, 0.0))
     assert sampled_stacks(ShellCommands(shell), 1.0).stacks == {"a;f": 1}
-
-
-def _perf_missing() -> str:
-    if not shutil.which("perf"):
-        return "there is no perf (Debian's linux-perf)"
-    return "" if os.geteuid() == 0 else "perf samples all processors as root only"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(_perf_missing() != "", reason=_perf_missing())
-def test_this_machine_is_sampled_and_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    children: list[int] = []
-
-    def shell(command: str, limit: float) -> Result:
-        began = time.monotonic()
-        with subprocess.Popen(command, shell=True, text=True, stdout=-1, stderr=-1, start_new_session=True) as process:
-            children.append(process.pid)
-            out, err = process.communicate(timeout=limit)
-        return Result(out, err, process.returncode, time.monotonic() - began)
-
-    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
-    try:
-        found = sampled_stacks(ShellCommands(shell), 1.0)
-    finally:
-        busy.kill()
-        busy.wait()
-    assert found.why == ""
-    assert found.cpus is not None and 1 <= found.cpus <= (os.cpu_count() or 1)
-    assert any(stack == "sh" or stack.startswith("sh;") for stack in found.stacks)
-    assert list(tmp_path.iterdir()) == []
-    for group in children:
-        with pytest.raises(ProcessLookupError):
-            os.killpg(group, 0)
 
 
 ROWS = st.sampled_from(
