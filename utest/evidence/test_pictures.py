@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
@@ -146,33 +146,6 @@ def test_a_direction_without_late_frames_has_no_bar_for_them() -> None:
     both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, latency=tuple(probe)), (), SECOND)
     shown = words(picture("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both))
     assert shown.count(" 14 |") == shown.count(" 9 |") == 1 and "| 100 |" in shown  # the axis is longer than the bars
-
-
-# -- all of them -------------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.sampled_from(
-        [
-            "≥ 1 Mpps",
-            "forwards ≥ 1 Mpps",
-            "loses ≤ 0 % at 1 Mpps",
-            "latency p99 ≤ 50 µs at 1 Mpps",
-            "pdv max ≤ 1 ms at 1 Mpps",
-            "costs ≤ 4 cycles/packet at 1 Mpps",
-        ]
-    ),
-    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e12), st.booleans()), max_size=25),
-)
-def test_any_trials_can_be_drawn(what: str, figures: list[tuple[int, int, float, bool]]) -> None:
-    trials = [
-        measured(number, FLAP if spoilt else (), lost, late, **cycles(spent))
-        for number, (lost, late, spent, spoilt) in enumerate(figures)
-    ]
-    svg = picture(f"64b unidirectional {what}", *trials)
-    assert not re.search(r'"[^"a-z]*(nan|inf)', svg)
-    words(svg)
 
 
 # -- kinds of pictures
