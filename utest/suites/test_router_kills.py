@@ -26,12 +26,12 @@ MOMENT = 0.002
 LIMIT = 240.0
 """Seconds for a run on a busy machine."""
 EARLIER = """\
-ip addr add 192.0.2.1/24 dev kr0
-ip addr add 192.0.2.65/26 dev kr1
-ip route add 16.0.0.0/8 via 192.0.2.9 dev kr0
-ip route add 48.0.0.0/8 metric 100 nexthop via 192.0.2.70 dev kr1 nexthop via 192.0.2.71 dev kr1
-ip neigh add 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev kr0
-sysctl -qw net.ipv4.conf.kr0.rp_filter=2
+ip addr add 192.0.2.1/24 dev lr-r0
+ip addr add 192.0.2.65/26 dev lr-r1
+ip route add 16.0.0.0/8 via 192.0.2.9 dev lr-r0
+ip route add 48.0.0.0/8 metric 100 nexthop via 192.0.2.70 dev lr-r1 nexthop via 192.0.2.71 dev lr-r1
+ip neigh add 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev lr-r0
+sysctl -qw net.ipv4.conf.lr-r0.rp_filter=2
 """
 """The configuration that a router may have already where a run sets something else."""
 
@@ -79,7 +79,7 @@ def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) ->
 @pytest.mark.netns
 def test_a_linux_kernel_that_has_a_configuration_of_its_own(tmp_path: Path) -> None:
     """COUNT kills that find the router changed."""
-    with router_rig.kernel(tmp_path, "set_up: [ipv6, vlan, mpls]") as rig:
+    with router_rig.kernel(tmp_path) as rig:
         rig.run(EARLIER)
         chance, before, longest, seen = random.Random(2), rig.state(), longest_journal(rig), Counter[str]()
         assert rig.state() == before

@@ -6,21 +6,21 @@ VPP is found on PATH or in ``bin`` of ``VPP_HOME``; Debian has no package of it,
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.settings import default_side
 from support import robot_run
+from support.embedded_server import bench_process
 from support.patience import wait_until
 from support.simulated_session import started
 
@@ -86,8 +86,8 @@ def rig(folder: Path) -> Iterator[Rig]:
         argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
-        start_process(stack, *argv)
-        ports = start_server(stack, topology)
+        _start(stack, *argv)
+        ports = _server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
         login = {"port": ssh.port, "user": ssh.user, "key": ssh.key_path, "known_hosts": ssh.known_hosts_path}
         (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
@@ -102,7 +102,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
-    start_process(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
+    _start(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
     version = [str(wrapper), "show", "version"]
     wait_until(
         lambda: subprocess.run(version, capture_output=True, check=False, timeout=60).returncode == 0,
@@ -113,7 +113,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
         subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=60)
 
 
-def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
+def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, Any]:
     """The embedded server on *topology*'s ports; returns its TCP ports. It ends with *stack*."""
     ports = [
         {
@@ -128,41 +128,25 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
         }
         for cable in topology.cables
     ]
-    specification = {
-        "backend": "wire",
-        "ports": ports,
-        "clock_speed": 1.0,
-        "host": "127.0.0.1",
-        "rpc_port": 0,
-        "pub_port": 0,
-    }
-    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench")
-    assert server.stdin and server.stdout
-    server.stdin.write(json.dumps(specification).encode() + b"\n")
-    server.stdin.flush()
-    facts: dict[str, int] = json.loads(server.stdout.readline())
+    specification = {"backend": "wire", "ports": ports, "clock_speed": 1.0, "host": "127.0.0.1"}
+    _, facts = stack.enter_context(bench_process({**specification, "rpc_port": 0, "pub_port": 0}))
     return facts
 
 
-def start_process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
-    """*command*, which ends with *stack*."""
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    found = subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe, stderr=nothing)
+def _start(stack: contextlib.ExitStack, *command: str) -> None:
+    """Start *command*, which ends with *stack*."""
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(command, start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing)
 
     def end() -> None:
-        if found.stdin:
-            found.stdin.close()
-        found.terminate()
+        process.terminate()
         try:
-            found.wait(5)
+            process.wait(5)
         except subprocess.TimeoutExpired:
-            found.kill()
-            found.wait()
-        if found.stdout:
-            found.stdout.close()
+            process.kill()
+            process.wait()
 
     stack.callback(end)
-    return found
 
 
 @contextlib.contextmanager
