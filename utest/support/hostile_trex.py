@@ -19,6 +19,11 @@ from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.rpc import zip_message
 from support.server_support import FakeBackend, serving
 
+MAGIC = struct.pack(">I", 0xABE85CEA)
+
+GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x00NULL" + b"\0" * 48
+"""ZMTP 3.0 without authentication."""
+
 BOMB = zlib.compress(b" " * (200 << 20), 1)
 """200 MB in 1 MB."""
 
@@ -164,15 +169,6 @@ def slow(link: socket.socket) -> None:
 def _greet(link: socket.socket) -> None:
     link.sendall(GREETING + ready(b"REP"))
     link.recv(4096)
-
-
-# -- bytes as a neighbour who means harm sends them to the TCP ports of ZeroMQ sockets
-
-
-MAGIC = struct.pack(">I", 0xABE85CEA)
-
-GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x00NULL" + b"\0" * 48
-"""ZMTP 3.0 without authentication."""
 
 
 def ready(kind: bytes) -> bytes:

@@ -139,10 +139,10 @@ def kernel(folder: Path) -> Iterator[Rig]:
             return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120).stdout
 
         def cut() -> None:
-            for process in psutil.Process().children(recursive=True):
+            servers = [one for one in psutil.Process().children(recursive=True) if one.name().startswith("sshd")]
+            for session in (session for server in servers for session in server.children()):
                 with contextlib.suppress(psutil.Error):
-                    if process.name().startswith("sshd") and process.parent().name().startswith("sshd"):
-                        process.kill()
+                    session.kill()
 
         run(HARDENED)
         yield Rig(folder, run, lambda: run(f"{SETTLE}; {KERNEL_STATE}"), cut)
