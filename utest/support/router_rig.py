@@ -139,10 +139,12 @@ def kernel(folder: Path) -> Iterator[Rig]:
             return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120).stdout
 
         def cut() -> None:
-            servers = [one for one in psutil.Process().children(recursive=True) if one.name().startswith("sshd")]
-            for session in (session for server in servers for session in server.children()):
+            for process in psutil.Process().children(recursive=True):
+                # each of them may end meanwhile
                 with contextlib.suppress(psutil.Error):
-                    session.kill()
+                    names = process.name(), psutil.Process(process.ppid()).name()
+                    if all(name.startswith("sshd") for name in names):
+                        process.kill()
 
         run(HARDENED)
         yield Rig(folder, run, lambda: run(f"{SETTLE}; {KERNEL_STATE}"), cut)
