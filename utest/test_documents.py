@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from lineproof.core.sentence import is_sentence
 from lineproof.project import Project
 from lineproof.session.plan import Plan
+from lineproof.testbed.files import read_testbed
 from support.paths import ROOT
 
 TABLE = ROOT / "docs" / "hardware-habits.md"
@@ -59,3 +61,10 @@ def test_the_sentences_at_the_top_of_the_readme() -> None:
     assert len(shown) == 3
     for sentence in shown:
         plan.requirement(sentence)
+
+
+def test_the_rehearsal_on_a_real_kernel_names_a_testbed_that_is_one(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n( +testbed: rehearsal.*?)```", page, re.DOTALL)
+    (tmp_path / "rehearsal.yaml").write_text(dedent(text), encoding="utf-8")
+    assert read_testbed(tmp_path, "rehearsal").prepare == "configure"
