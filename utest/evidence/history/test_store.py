@@ -26,7 +26,7 @@ from lineproof.evidence.history.importing import Imported, find_runs, import_run
 from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import trial_record
-from support.history_runs import SENTENCE, around, write_run
+from support.made_runs import SENTENCE, few, write_run
 
 
 def open_store(url: str) -> HistoryStore:
@@ -54,7 +54,7 @@ def test_a_run_is_stored_with_its_figures(place: str, tmp_path: Path) -> None:
 
 def test_the_same_run_again_changes_nothing(place: str, tmp_path: Path) -> None:
     store = open_store(place)
-    run = write_run(tmp_path, 1, around(5e6, 1))
+    run = write_run(tmp_path, 1, few(5e6, 1))
     import_run(store, run)
     before = stored(store)
     for path in (run, shutil.copytree(run, tmp_path / "copy")):
@@ -97,7 +97,7 @@ def test_a_run_that_fails_halfway_leaves_nothing(place: str) -> None:
 
 def test_writers_at_once_lose_nothing(place: str, tmp_path: Path) -> None:
     """All make the store, and add the same runs and own ones."""
-    paths = [write_run(tmp_path / "runs", day, around(5e6, day)) for day in range(12)]
+    paths = [write_run(tmp_path / "runs", day, few(5e6, day)) for day in range(12)]
     start = threading.Barrier(3)
     failed: list[object] = []
 
