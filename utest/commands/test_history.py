@@ -77,15 +77,6 @@ def test_fewer_frames_forwarded_is_worse_in_either_sense(
     assert change["worse"] and change["run"] == "run-0006" and abs(change["percent"]) > 15
 
 
-def test_altered_runs_are_named_and_the_others_imported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(project / "results", 1, [5e6, 5e6])
-    bad = write_run(project / "results", 2, [5e6, 5e6])
-    (bad / "requirements.jsonl").write_text("")
-    assert main(["history", "import", "results"]) == 1
-    shown = capsys.readouterr().out
-    assert "REFUSED" in shown and "run-0002" in shown and "1 of 2 runs added" in shown
-
-
 def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("sqlalchemy", "lineproof.evidence.history"))]:
         monkeypatch.delitem(sys.modules, name)
