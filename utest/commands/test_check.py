@@ -1,4 +1,4 @@
-"""``lineproof check`` and Robot's dry run refuse nonsense, with file and line, without a testbed."""
+"""``lineproof check`` and Robot's dry run refuse nonsense, with file and line; ``calibrate`` knows the generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The five sentences of the rule, and the numbers of the goals."""
+"""The five sentences of the rule, the numbers of the goals, properties for every quantity, and several runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineproof as installed, in a folder of its own: nothing of the clone is in reach."""
+"""Lineproof as installed, in a folder of its own, and beside another distribution that adds a quantity."""
 
 from __future__ import annotations
 

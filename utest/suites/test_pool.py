@@ -1,4 +1,4 @@
-"""Suites that pabot runs side by side share a pool of testbeds: each has one of its own, or waits for it."""
+"""Testbeds that are lent: suites that pabot runs side by side share a pool, and labgrid has places."""
 
 from __future__ import annotations
 
@@ -24,13 +24,6 @@ from support.study_builders import SMALL, study_project
 pytestmark = pytest.mark.slow
 
 
-def written(folder: Path, count: int) -> None:
-    tests = folder / "tests"
-    tests.mkdir()
-    for number in range(count):
-        robot_run.write_tests(tests, "Kept\n    64b 1-flow ≥ 1 Mpps\n", name=f"suite{number}")
-
-
 def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """``pabot WORDS`` in *folder*, whose pool lends what ``pool.ini`` says."""
     ports = ["--resourcefile", "pool.ini", "--pabotlibport", "0", "-v", "MARGIN:off"]
@@ -42,7 +35,9 @@ def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_suites_have_the_only_testbed_of_a_pool_one_after_the_other(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path, "bench1")
     (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n", encoding="utf-8")
-    written(tmp_path, 2)
+    (tmp_path / "tests").mkdir()
+    for name in ("first", "second"):
+        robot_run.write_tests(tmp_path / "tests", "Kept\n    64b 1-flow ≥ 1 Mpps\n", name=name)
     done = pabot(tmp_path, "--processes", "2", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
     assert done.returncode == 0, done.stdout
     runs = [read_run(path.parent) for path in tmp_path.glob("out/*/environment.json")]
