@@ -130,41 +130,6 @@ def test_what_few_may_import_is_imported_by_no_other(imported: str) -> None:
     assert not {name for name in users if not any(f"{name}.".startswith(f"{few}.") for few in OF_FEW[imported])}
 
 
-STARTERS = {"subprocess", "multiprocessing", "concurrent.futures.process", "pty", "pexpect", "_posixsubprocess"}
-STARTERS |= {"os.system", "os.popen", "os.posix_spawn", "os.posix_spawnp", "concurrent.futures.ProcessPoolExecutor"}
-STARTERS |= {f"asyncio.{name}" for name in ("subprocess", "create_subprocess_exec", "create_subprocess_shell")}
-STARTERS |= {
-    f"os.{kind}{how}" for kind in ("exec", "spawn") for how in ["l", "le", "lp", "lpe", "v", "ve", "vp", "vpe"]
-}
-"""Functions that start a program, in the standard library. A fork starts none."""
-
-
-def starters_in(path: Path) -> Iterator[str]:
-    """The STARTERS that *path* imports, or uses as attributes of their module."""
-    for node in nodes_of(path):
-        words: set[str] = set()
-        if isinstance(node, ast.Import):
-            words = {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            words = {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            words = {f"{node.value.id}.{node.attr}"}
-        words = {word for word in words if not word.startswith("multiprocessing.connection")}  # of pipes
-        yield from (word for word in words if word in STARTERS or word.partition(".")[0] in STARTERS)
-
-
-def test_one_module_starts_programs() -> None:
-    found = {name: set(starters_in(path)) for name, path in FILES.items()}
-    assert found.pop("lineproof.system.children")
-    assert {name: words for name, words in found.items() if words} == {}
-
-
-@pytest.mark.parametrize("name", [name for name, path in FILES.items() if path.name == "__init__.py"])
-def test_every_package_says_its_purpose_in_a_line(name: str) -> None:
-    said = ast.get_docstring(tree_of(FILES[name])) or ""
-    assert 20 < len(said.splitlines()[0]) <= 120 and said.splitlines()[0].endswith((".", "``."))
-
-
 def test_no_file_is_long() -> None:
     long = {name: count for name, path in FILES.items() if (count := len(path.read_text().splitlines())) > LONGEST_FILE}
     assert long == {}
@@ -177,29 +142,6 @@ def test_no_class_name_stands_for_two_things() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
-
-
-SLOW_TO_IMPORT = {
-    "scipy": (),
-    "MLRsearch": (),
-    "allure_robotframework": (),
-    "weasyprint": (),
-    "numpy": ("lineproof_bench.wire",),
-    "asyncssh": ("lineproof_bench.shells.ssh_library",),
-    "sqlalchemy": ("lineproof.evidence.history",),
-}
-"""Libraries that few processes need, and the rooms that import them where a module begins: they take up to seconds."""
-
-
-def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
-    found = []
-    for name, path in FILES.items():
-        for node in tree_of(path).body:
-            roots = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            roots += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
-            found += [f"{name}: {root}" for root in slow if not name.startswith(SLOW_TO_IMPORT[root.partition(".")[0]])]
-    assert found == []
 
 
 UNUSED = {

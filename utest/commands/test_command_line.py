@@ -123,3 +123,11 @@ def test_a_command_in_an_odd_environment(script: str, status: int, says: str, tm
     found, text = shell(tmp_path, script)
     assert says in text
     assert found == status
+
+
+@pytest.mark.slow
+def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_path: Path) -> None:
+    """Imports of Python itself before that are beyond it: ``importlib``, ``warnings``."""
+    for name in ("argparse", "random", "json", "yaml", "typing"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('from the current folder')")
+    assert shell(tmp_path, f"{CALL} --version")[0] == 0

@@ -31,7 +31,7 @@ ADDRESS = Change(
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    with router_rig.simulated(tmp_path_factory.mktemp("rig"), "vpp") as rig:
+    with router_rig.simulated(tmp_path_factory.mktemp("rig")) as rig:
         yield rig
 
 

@@ -128,17 +128,6 @@ def test_perfect_trials_mend_a_figure_and_never_make_it_worse(quantity: Quantity
 
 
 @every
-@pytest.mark.parametrize("lost", [1, 3000, FRAMES])
-def test_more_loss_never_helps(quantity: Quantity, lost: int) -> None:
-    worse = Made((Way(lost=lost, probes_lost=lost // 1000),))
-    for promise in promises_of(quantity):
-        limit, before, after = promise.limit, *(promise.figures([made.trial()])[0] for made in (GOOD, worse))
-        sign = -1 if limit.at_least else 1
-        assert sign * limit.worse_end(after) >= sign * limit.worse_end(before) - 1e-9
-        assert sign * limit.better_end(after) >= sign * limit.better_end(before) - 1e-9
-
-
-@every
 def test_its_words_have_one_line_and_its_record_names_units(quantity: Quantity) -> None:
     bare = replace(GOOD.trial(), outcome=replace(GOOD.trial().outcome, readings={}, latency=()))
     for promise in promises_of(quantity):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,12 +16,9 @@ from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import SentenceError
-from lineproof.project import Layers, Project
-from lineproof.session.plan import Plan
-from support import hostile
+from lineproof.project import Layers
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
-from support.paths import VARIABLES
 
 TEN_GIG = 10e9
 
@@ -262,7 +259,7 @@ def test_words_of_a_project_take_the_place_of_packaged_ones_whatever_the_files_a
     assert found.profile(["64b", "var2"]).flows.source.first == "16.0.0.4"
 
 
-# -- whatever stands in a sentence: it is understood, or refused in one paragraph, soon
+# -- whatever stands in a sentence, a stranger's record too: it is understood, or refused in one paragraph, soon
 
 
 SENTENCES = (
@@ -298,67 +295,31 @@ def test_case_does_not_matter(sentence: str, capitals: int):
     assert replace(read(" ".join(words)), sentence=sentence) == read(sentence)
 
 
-@pytest.fixture(scope="module")
-def plan() -> Plan:
-    return Plan.read(Project(VARIABLES.parent), "netgate6100", "vpp", "simulated", "standard")
-
-
-@st.composite
-def sentences(draw: st.DrawFn) -> str:
-    words = draw(st.sampled_from(SENTENCES)).split(" ")
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(words)))
-        change = draw(st.sampled_from(("word", "drop", "double", "text", "inside")))
-        if change == "word":
-            words[at : at + draw(st.integers(0, 1))] = [draw(st.sampled_from(WORDS))]
-        elif change == "drop":
-            del words[at : at + 1]
-        elif change == "double":
-            words[at:at] = words[: draw(st.integers(1, 9))]
-        elif change == "text":
-            words.insert(at, draw(st.text(max_size=8)))
-        elif words:
-            word = words[at % len(words)]
-            cut = draw(st.integers(0, len(word)))
-            words[at % len(words)] = word[:cut] + draw(st.sampled_from(WORDS)) + word[cut:]
-    return draw(st.sampled_from((" ", " ", "  ", "\u3000"))).join(words)
-
-
-def refused(read: Callable[[str], object], text: str) -> str:
-    """Return what the refusal says; "" if *text* is understood."""
-    began = time.process_time()
-    try:
-        read(text)
-        found = ""
-    except SentenceError as error:
-        found = str(error)
-        assert found.isprintable() and len(found) < 1500, found
-    assert time.process_time() - began < 1
-    return found
-
-
-@hostile.of(150)
-@given(text=sentences())
-def test_a_mutated_sentence_is_understood_or_one_paragraph(plan: Plan, text: str):
-    is_sentence(text)
-    refused(plan.requirement, text)
-    refused(lambda words: parse_traffic(words, plan.catalogue), text)
-    refused(lambda words: plan.catalogue.profile(words.split()), text)
+@given(
+    st.lists(st.sampled_from((*WORDS, *" ".join(SENTENCES).split())) | st.text(max_size=8), max_size=12).map(" ".join)
+)
+def test_any_words_are_a_sentence_or_a_short_error(text: str):
+    for read_it in (parse, parse_traffic):
+        try:
+            read_it(text, CATALOGUE)
+        except SentenceError as error:
+            assert str(error).isprintable() and len(str(error)) < 1500
 
 
 PIECES = (" ", "1", "1,", "a ", "on 1 pair ", "≥ ", "5 % at ", "each way ", "for 1 s ", "x", "p9", ".", "\t")
 
 
 @pytest.mark.parametrize("around", ["{}", "64b unidirectional ≥ {}", "64b {} ≥ 5 Mpps", "64b ≥ 5 {}Mpps for 1 min"])
-def test_no_repetition_takes_long(plan: Plan, around: str):
+def test_no_repetition_takes_long(around: str):
     for length, piece in itertools.product((LONGEST - len(around), 100_000), PIECES):
-        text = around.format((piece * length)[:length])
-        began = time.process_time()
+        text, began = around.format((piece * length)[:length]), time.process_time()
         is_sentence(text)
+        with contextlib.suppress(SentenceError):
+            read(text)
         assert time.process_time() - began < 1
-        refused(plan.requirement, text)
 
 
-def test_a_very_long_sentence_is_shown_in_part(plan: Plan):
-    found = refused(plan.requirement, "64b unidirectional ≥ " + "x" * 100_000)
-    assert f"has 100021 characters; expected at most {LONGEST}" in found and len(found) < 400
+def test_a_very_long_sentence_is_shown_in_part():
+    with pytest.raises(SentenceError, match=f"has 100021 characters; expected at most {LONGEST}") as caught:
+        read("64b unidirectional ≥ " + "x" * 100_000)
+    assert len(str(caught.value)) < 400

@@ -1,20 +1,52 @@
-"""The five sentences of the rule, and the numbers of the goals."""
+"""The five sentences of the rule, the numbers of the goals, properties for every quantity, and several runs."""
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds, Limit
+from lineproof.core.deciding import Asked, TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
+from lineproof.core.quantity import Promise
 from lineproof.core.rule import Rule, Ruling, Shares
-from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault
+from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault, Load, Tolerance, Trial, read_trial, unended
 from lineproof.core.verdict import Try
-from support.made_testbeds import decided, down, fault, goal_named, promised, router, slow, then, verdict_on
+from support.fuzz import TIMES
+from support.made_testbeds import (
+    LINE_PPS,
+    RANK,
+    decided,
+    down,
+    fault,
+    goal_named,
+    promised,
+    router,
+    slow,
+    then,
+    verdict_on,
+)
+from support.made_trials import (
+    FRAMES,
+    IDLE_WATTS,
+    LOSSY,
+    SENTENCES,
+    UNWATCHED,
+    Made,
+    Way,
+    problems,
+    promises,
+    ruling_of,
+    runs,
+)
 
 STANDARD, QUICK, STRICT = (goal_named(name).shares() for name in ("standard", "quick", "rfc2544"))
 RATE = "64b unidirectional ≥ 5 Mpps"
@@ -208,3 +240,280 @@ def test_earlier_tries_that_did_not_pass_are_named(verdicts: str, says: str) -> 
     message = replace(verdict_on("64b unidirectional ≥ 1 Mpps", router()), tries=tries).message
     assert says in message and ("a FAIL" in message) is ("FAIL" in verdicts)
     assert bool(says) is ("of this sentence, after" in message)
+
+
+# -- properties of the rule, for every quantity: what must not happen whatever trials come
+
+
+NAMES = sorted(SENTENCES)
+SHARES = Shares(bad_share=0.40, good_share=0.12, risk=0.05, budget=60)
+SOME = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+MANY = settings(SOME, max_examples=300 * TIMES)
+
+PLACES = st.sets(st.integers(0, 12), min_size=1)
+
+
+def _worse_way(way: Way, how: str, frames: int) -> Way:
+    more = 1 + frames // 1000
+    match how:
+        case "fewer forwarded":
+            return replace(way, lost=min(way.offered, way.lost + frames))
+        case "more queued":
+            return replace(way, backlog=way.backlog + frames)
+        case "more late":
+            return replace(way, late=min(1000 - way.probes_lost, way.late + more))
+        case "all later":
+            return replace(way, slower=1)
+        case "more probes lost":
+            return replace(way, probes_lost=way.probes_lost + min(5, max(0, 999 - way.late - way.probes_lost)))
+        case "more copies":
+            return replace(way, copies=way.copies + more)
+        case "more out of order":
+            return replace(way, disorder=way.disorder + more)
+        case "more foreign":
+            return replace(way, foreign=way.foreign + frames)
+        case "recovers later":
+            return replace(way, recovery=(way.recovery[0] + 1.0, way.recovery[1] + 1.0))
+    return way
+
+
+def worse(made: Made, index: int, how: str, frames: int) -> Made:
+    """Return the same trial, with a router that did worse, in one direction."""
+    if how == "more power":
+        # of a meter that stands still nothing is known; one that moves says more
+        return replace(made, watts=made.watts + 1.0 if made.watts > IDLE_WATTS else made.watts)
+    if how == "more cycles":
+        return replace(made, cycles=made.cycles + 60.0, vectors=made.vectors - 60.0)
+    ways = (_worse_way(way, how, frames) if place == index else way for place, way in enumerate(made.ways))
+    return replace(made, ways=tuple(ways))
+
+
+HOW = (
+    *("fewer forwarded", "more queued", "more late", "all later", "more probes lost", "more copies"),
+    *("more out of order", "more foreign", "recovers later", "more power", "more cycles"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject) -> None:
+    promise, run = data.draw(promises(name)), data.draw(runs())
+    how, frames = data.draw(st.sampled_from(HOW)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
+    index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
+    changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
+    assert RANK[ruling_of(promise, changed)] <= RANK[ruling_of(promise, run)], how
+
+
+@pytest.mark.parametrize(("own", "probes"), [(LOSSY, 1), (UNWATCHED, 1), (UNWATCHED, 100)])
+@pytest.mark.parametrize("words", ["latency max", "pdv max"])
+def test_a_probe_that_only_the_generator_may_have_lost_is_no_fail(own: OwnPart, probes: int, words: str) -> None:
+    promise = promised(f"64b unidirectional {words} ≤ 100 µs at 100 kpps", goal_named("quick"), own)
+    for lost in (0, 1):
+        assert ruling_of(promise, [Made((Way(lost=lost, probes_lost=probes),))] * 30) is Ruling.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_a_problem_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
+    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
+    more = data.draw(problems(len(run[0].ways)))
+    changed = [
+        replace(made, problems=(*made.problems, more)) if place in places else made for place, made in enumerate(run)
+    ]
+    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_an_uncertain_clock_or_meter_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
+    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
+    down, up = data.draw(st.sampled_from([(0.001, 0.0), (0.0, 0.004), (0.02, 0.02)]))
+    changed = [
+        replace(
+            made,
+            seconds=(made.seconds[0] - down, made.seconds[1] + up),
+            watts_error=made.watts_error + 10 * (down + up),
+        )
+        if place in places
+        else made
+        for place, made in enumerate(run)
+    ]
+    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_directions_and_names_of_ports_may_be_exchanged(name: str, data: st.DataObject) -> None:
+    promise, run = data.draw(promises(name)), data.draw(runs())
+    order = tuple(data.draw(st.permutations(range(len(run[0].ways)))))
+    assert ruling_of(promise, [replace(made, order=order) for made in run]) is ruling_of(promise, run)
+
+
+INTERVALS = st.tuples(st.sampled_from([0.0, 0.0, 1.0, 2.0]), st.sampled_from([0.0, 0.0, 0.0, 2.0])).map(
+    lambda ends: Bounds(ends[0], ends[0] + ends[1])
+)
+RUN_OF_INTERVALS = st.lists(INTERVALS, min_size=40, max_size=40)
+
+
+def ruling_on(figures: list[Bounds]) -> Ruling:
+    """Return the ruling on plain intervals of a figure whose whole is their mean."""
+    rule = Rule(SHARES, Limit(1.0), Limit(1.0), 1)
+    for number in range(1, len(figures) + 1):
+        part = figures[:number]
+        low, high = sum(one.low for one in part), sum(one.high for one in part)
+        whole, mended = (Bounds(low / trials, high / trials) for trials in (number, SHARES.budget))
+        if (ruling := rule.add([figures[number - 1]], [whole], [mended])) is not None:
+            return ruling
+    return Ruling.INCONCLUSIVE
+
+
+@MANY
+@given(RUN_OF_INTERVALS, st.lists(st.floats(0, 2), min_size=40, max_size=40))
+def test_values_inside_the_intervals_never_have_the_opposite_ruling(figures: list[Bounds], inside: list[float]) -> None:
+    values = [min(one.high, one.low + more) for one, more in zip(figures, inside, strict=True)]
+    assert {ruling_on(figures), ruling_on([Bounds(value, value) for value in values])} != {Ruling.PASS, Ruling.FAIL}
+
+
+@MANY
+@given(RUN_OF_INTERVALS, st.integers(0, 39), st.floats(0, 2), st.floats(0, 2))
+def test_a_wider_interval_moves_a_ruling_only_towards_inconclusive(
+    figures: list[Bounds], place: int, down: float, up: float
+) -> None:
+    wider = list(figures)
+    wider[place] = Bounds(figures[place].low - down, figures[place].high + up)
+    assert ruling_on(wider) in (ruling_on(figures), Ruling.INCONCLUSIVE)
+
+
+# -- runs whose evidence is multiplied: one that is gone on with, and goals of several runs. The risk holds
+
+
+OF_RUNS = goal_named("standard")
+SLOW_RATE = "64b unidirectional ≥ 100 kpps"
+FEW, LITTLE, MUCH = 1e-4, 5e-4, 0.02
+"""Loss ratios of a trial that misses: one that is forgiven in all, one that some good trials mend, one that few do."""
+
+
+def promise_of(runs: int = 1, budget: int = 60, sentence: str = SLOW_RATE) -> Promise:
+    return promised(sentence, OF_RUNS.model_copy(update={"runs": runs, "budget": budget}))
+
+
+def made(loss: float, run: str = "", *, is_down: bool = False) -> Trial:
+    outcome = router(loss, problems=(down(),) if is_down else ())(Load(1e5), 1.0)
+    return replace(read_trial(1, outcome, Tolerance()), run=run)
+
+
+def ruling_over(promise: Promise, *runs: Sequence[Trial]) -> Ruling | None:
+    """Return the ruling on runs, one after the other; PASS and FAIL end them."""
+    asked, ruling = Asked(promise), None
+    for number, run in enumerate(runs):
+        for trial in run:
+            ruling = asked.add(replace(trial, run=str(number))).rule.ruling
+            if ruling in (Ruling.PASS, Ruling.FAIL):
+                return ruling
+    return ruling
+
+
+def share_of(ruling: Ruling, missing: float, promise: Promise, most: int, stop: float, tries: int = 400) -> float:
+    """Return how often runs one after the other come to *ruling*, where this share of the trials misses the limit.
+
+    *most*: runs; *stop*: how often somebody interrupts one after a trial.
+    """
+    chance, count = random.Random(32), 0
+    good, bad = made(0.0), made(FEW)
+    for _ in range(tries):
+        asked, answer = Asked(promise), None
+        for number in range(most):
+            answer = None
+            while answer is None and chance.random() >= stop:
+                trial = bad if chance.random() < missing else good
+                answer = asked.add(replace(trial, run=str(number))).rule.ruling
+            if answer in (Ruling.PASS, Ruling.FAIL):
+                break
+        count += answer is ruling
+    return count / tries
+
+
+RUNS = [(promise_of(budget=12), 6, 0.0), (promise_of(budget=12), 6, 0.1), (promise_of(3, 12), 4, 0.0)]
+
+
+@pytest.mark.parametrize(("promise", "most", "stop"), RUNS, ids=["inconclusive", "interrupted", "three runs"])
+def test_the_risk_of_a_wrong_verdict_holds_over_all_runs(promise: Promise, most: int, stop: float) -> None:
+    goal = promise.goal
+    assert goal.bad_share is not None and goal.good_share is not None
+    sigma = (goal.risk * (1 - goal.risk) / 400) ** 0.5
+    assert share_of(Ruling.PASS, goal.bad_share, promise, most, stop) < goal.risk + 2 * sigma
+    assert share_of(Ruling.FAIL, goal.good_share, promise, most, stop) < goal.risk + 2 * sigma
+
+
+def test_going_on_multiplies_the_evidence_with_a_new_budget() -> None:
+    promise = promise_of(budget=12)
+    close = [made(loss) for loss in [0.0, 0.0, FEW, 0.0] * 3]
+    assert ruling_over(promise, close) is Ruling.INCONCLUSIVE
+    earlier = [replace(trial, run="a", number=number) for number, trial in enumerate(close, 1)]
+    fresh = decide(promise, router(), TrialConditions(), LINE_PPS)
+    found = decide(promise, router(), TrialConditions(), LINE_PPS, earlier=earlier)
+    assert (found.ruling, fresh.ruling) == (Ruling.PASS, Ruling.PASS)
+    own = [trial for trial in found.trials if not trial.run]
+    assert len(own) > len(fresh.trials), "the evidence was against the router"
+    assert [trial.number for trial in found.trials] == list(range(1, len(found.trials) + 1))
+
+
+def test_an_interrupted_run_is_one_with_that_which_goes_on() -> None:
+    promise, lossy = promise_of(), made(LITTLE)
+    whole = [lossy, *[made(0.0)] * 11]
+    assert ruling_over(promise, whole) is ruling_over(promise, whole[:2], whole[2:]) is Ruling.PASS
+
+
+def test_whoever_ends_the_run_in_each_bad_trial_gains_nothing() -> None:
+    promise, good = promise_of(), made(0.0)
+    cut = [[good] * 2 + [unended(good)]] * 20
+    assert ruling_over(promise, *cut) is not Ruling.PASS, "each third trial may have missed the limit"
+    seldom = [[good] * 4 + [unended(good)]] * 2
+    assert ruling_over(promise, *seldom, [good] * 60) is Ruling.INCONCLUSIVE, "all of the second may have been lost"
+    once = [[good] * 7 + [unended(good)], [good] * 3]
+    assert (ruling_over(promise, *once), ruling_over(promise, *once, [good])) == (None, Ruling.PASS)
+    assert ruling_over(promise, [unended(good)], [good] * 11) is Ruling.PASS, "nothing was counted before"
+    soak = promise_of(sentence=f"{SLOW_RATE} for 20 s")
+    assert ruling_over(soak, [good] * 19 + [unended(good)]) is not Ruling.PASS, "it promises all of its time"
+
+
+def test_what_a_run_lost_beyond_what_is_forgiven_is_not_mended_by_others() -> None:
+    promise = promise_of(budget=12)
+    doubtful = [made(0.0), *[made(MUCH, is_down=True)] * 11]
+    assert ruling_over(promise, doubtful) is Ruling.INCONCLUSIVE
+    assert ruling_over(promise, doubtful, *[[made(0.0)] * 12] * 20) is Ruling.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("failed", "others", "ruling"),
+    [([FEW] * 3, 2, Ruling.INCONCLUSIVE), ([FEW] * 3, 4, Ruling.PASS), ([MUCH] * 3, 4, Ruling.FAIL)],
+)
+def test_three_runs_decide_together_failed_ones_too(failed: list[float], others: int, ruling: Ruling) -> None:
+    promise, good = promise_of(3), [made(0.0)] * 8
+    runs = [[made(loss) for loss in failed], *[good] * others]
+    assert [ruling_over(promise, *runs[:count]) for count in (1, 2)] == [Ruling.INCONCLUSIVE] * 2
+    assert ruling_over(promise, *runs) is ruling
+
+
+LOSSES = st.lists(st.sampled_from([0.0, 0.0, 0.0, FEW, LITTLE, MUCH]), min_size=12, max_size=12)
+
+
+@given(data=st.data(), runs=st.sampled_from([1, 2]), losses=st.lists(LOSSES, min_size=2, max_size=3))
+def test_a_worse_trial_never_improves_the_verdict_of_several_runs(
+    data: st.DataObject, runs: int, losses: list[list[float]]
+) -> None:
+    promise = promise_of(runs, budget=12)
+    run, place = data.draw(st.integers(0, len(losses) - 1)), data.draw(st.integers(0, 11))
+    worse = [list(of_run) for of_run in losses]
+    worse[run][place] = max(worse[run][place], MUCH)
+    before, after = (
+        ruling_over(promise, *[[made(loss) for loss in part] for part in rows]) for rows in (losses, worse)
+    )
+    assert RANK[after or Ruling.INCONCLUSIVE] <= RANK[before or Ruling.INCONCLUSIVE]

@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,7 @@ def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -
     assert isinstance(found, NetnsSettings) and found.generator_type == kind and found.sends_late_frames
 
 
+@cache
 def plan(testbed: str) -> Plan:
     return Plan.read(Project.find(ROOT), "linux_router", "linux", testbed, "quick")
 

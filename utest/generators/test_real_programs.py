@@ -88,14 +88,6 @@ def test_iperf3_sends_a_few_flows_and_fragments(hosts: TwoHosts, words: str) -> 
     assert whole.directions[0].forwarded == 50 and "mtu 9216" in hosts.shown("ip", "link", "show", "port0")
 
 
-def test_each_direction_has_its_own_rate(hosts: TwoHosts) -> None:
-    with connected(hosts, "trafgen") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
-        found = generator.measure_rates([2000.0, 3000.0], SECONDS)
-        assert [row.forwarded for row in found.directions] == [1000, 1500]
-        assert [heard.frames for heard in generator.idle(0.1).values()] == [0, 0]
-
-
 def test_what_is_done_meanwhile_is_done_while_frames_flow(hosts: TwoHosts) -> None:
     seen: list[list[str]] = []
     with connected(hosts, "trafgen") as generator:
@@ -179,13 +171,3 @@ def test_a_killed_run_leaves_no_program(
         return False
 
     wait_until(free, "the ports are free")
-
-
-def test_no_folder_of_an_agent_is_left(hosts: TwoHosts) -> None:
-    before = set(Path("/tmp").glob("lineproof-port.*"))
-    with connected(hosts, "trafgen") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), ONE)
-        made = set(Path("/tmp").glob("lineproof-port.*")) - before
-        assert made
-    # another worker's may be among them
-    wait_until(lambda: not any(path.exists() for path in made), lambda: made, LIMIT)

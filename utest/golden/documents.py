@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from golden import studies
 from golden.runs import run_of, scratch
 from lineproof.core.sentence import parse
-from support import history_runs, made_runs, signoff_runs
+from support import made_runs, signoff_runs
 from support.catalogue import CATALOGUE
 from support.command_line import lineproof as command
 from support.paths import ROOT
@@ -174,7 +174,7 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
         sentences = [made_runs.Sentence(words, _figures(words, mean, number)) for words in made_runs.EACH_KIND]
         made_runs.made_run(made, name, *sentences)
     yield "compare-made.txt", _printed("compare", made / "before", made / "after", "--ministat")
-    runs = history_runs.two_releases(scratch() / "releases")
+    runs = made_runs.two_releases(scratch() / "releases")
     _printed("history", "import", *runs, "--store", store)
     yield "history-made.txt", _printed("history", "trend", "--store", store)
     yield "history-releases.txt", _printed("history", "trend", "--by", "release", "--store", store)

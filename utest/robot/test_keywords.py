@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, Mock
 
 import pytest
+from robot.errors import ExecutionFailed
 from robot.libdoc import LibraryDocumentation
 
-from lineproof.core.goal import read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
+from lineproof.evidence.document import Column
+from lineproof.evidence.records import MarginRecord
 from lineproof.generators.abilities import Method
-from lineproof.robot import acceptance
+from lineproof.methods.margin import Margin
+from lineproof.methods.ramp import RampPlan, ramp
+from lineproof.methods.rfc2544 import back_to_back, loss_curve, throughput
+from lineproof.methods.scaling import scale
+from lineproof.methods.search import search
+from lineproof.methods.trials import CharacterisationTerms
+from lineproof.robot import acceptance, characterisation
 from lineproof.robot.acceptance import AcceptanceKeywords
+from lineproof.robot.characterisation import CharacterisationKeywords
+from lineproof.robot.procedures import (
+    back_to_back_rows,
+    loss_plot,
+    ramp_plot,
+    scaling_plot,
+    search_plot,
+    throughput_plot,
+)
 from lineproof.robot.run_variables import NAMES, check_names, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Judged, Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
-from support.evidence_builders import requirement_record
+from support.evidence_builders import requirement_record, words
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
+from support.pure_router import LINE, PureRouter
 
 
 def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
@@ -145,3 +167,101 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
+
+
+# -- the search for the margin after a sentence: when there is one, and that it changes no verdict
+
+
+RATE, PASS = "64b unidirectional ≥ 5 Mpps", Ruling.PASS
+
+
+def searched(
+    monkeypatch: pytest.MonkeyPatch, search: Mock, sentence: str = RATE, ruling: Ruling = PASS, wanted: bool = True
+) -> str:
+    """Return what the keyword adds to the message of such a verdict. *search*: the characteriser's."""
+    work = nullcontext(SimpleNamespace(characteriser=SimpleNamespace(margin=search)))
+    monkeypatch.setattr(characterisation, "CharacterisationWork", lambda *terms: work)
+
+    def keep(found: Margin, *name: object) -> MarginRecord:
+        return MarginRecord("run", True, 1, "T", sentence, found.low, found.high, found.reason, 0.0, limit=found.limit)
+
+    kept = SimpleNamespace(number=1, keep_margin=keep)
+    verdict: Any = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
+    judged = Judged(verdict.requirement, "PASS", verdict)
+    shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
+    CharacterisationKeywords(shared).search_for_more(wanted, None, "never", None)
+    return "\n".join(judged.more)
+
+
+def test_a_suite_searches_unless_it_is_told_not_to():
+    lines = (ROOT / "resources" / "acceptance.resource").read_text(encoding="utf-8").splitlines()
+    assert ["${MARGIN}", "on"] in map(str.split, lines) and ["${MARGIN_DEADLINE}", "15"] in map(str.split, lines)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "ruling", "wanted", "searches"),
+    [
+        (RATE, PASS, True, 1),
+        (RATE, PASS, False, 0),
+        (RATE, Ruling.FAIL, True, 0),
+        (RATE, Ruling.INCONCLUSIVE, True, 0),
+        ("64b unidirectional latency p99 ≤ 1 ms at 1 Mpps", PASS, True, 0),
+        ("64b unidirectional loses ≤ 1% at 1 Mpps", PASS, True, 0),
+    ],
+)
+def test_only_a_pass_of_a_rate_is_followed_by_a_search(
+    monkeypatch: pytest.MonkeyPatch, sentence: str, ruling: Ruling, wanted: bool, searches: int
+):
+    search = Mock(return_value=Margin(1.08, None, limit="line rate"))
+    assert searched(monkeypatch, search, sentence, ruling, wanted) == ""
+    assert search.call_count == searches
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), AssertionError("of ours"), KeyError("x")])
+def test_whatever_goes_wrong_in_a_search_is_one_line_of_the_result(monkeypatch: pytest.MonkeyPatch, error: Exception):
+    told = searched(monkeypatch, Mock(side_effect=error))
+    assert told.startswith("margin: ") and "\n" not in told
+
+
+def test_an_interrupt_ends_the_search_and_the_run(monkeypatch: pytest.MonkeyPatch):
+    ending = ExecutionFailed("Execution terminated by signal", exit=True)
+    with pytest.raises(ExecutionFailed):
+        searched(monkeypatch, Mock(side_effect=ending))
+
+
+# -- the tables and pictures of searches, ramps, scaling and RFC 2544's tests
+
+
+GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+
+
+@pytest.mark.parametrize("deadline", [math.inf, 3, 0])
+def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
+    terms = CharacterisationTerms(deadline=deadline)
+    result = search(PureRouter(5e6), GOAL, Load(LINE / 1000), Load(LINE), terms)
+    shown = words(search_plot(result, "T", simulated=True))
+    assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
+    assert ("NDR" in shown) is (deadline == math.inf)
+
+
+def test_each_procedure_is_drawn_with_its_names() -> None:
+    router, terms = PureRouter(5e6), CharacterisationTerms()
+    at_each = scale("flows", [1, 64], lambda value, seconds: search(router, GOAL, Load(LINE / 1000), Load(LINE), terms))
+    drawn = {
+        scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
+        ramp_plot(ramp(router, RampPlan(LINE, 20), terms), "T"): "hold begins | offered | forwarded | saturation",
+        throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
+        loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
+    }
+    assert all(said in words(svg) for svg, said in drawn.items())
+
+
+def test_a_burst_that_lost_nothing_is_a_bound() -> None:
+    router = PureRouter(LINE / 2, buffer=1000)
+    results = [
+        back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=2),
+        back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), longest=500),
+    ]
+    mean = Column("back-to-back", "frames, mean")
+    limited, unlimited = (row[mean] for result in results for row in back_to_back_rows(result))
+    assert limited in ("1,999.0", "2,000.0") and unlimited == "≥ 500.0"

@@ -1,4 +1,9 @@
+"""Comparisons of samples, and intervals of one."""
+
+import math
 import random
+import statistics
+import sys
 from itertools import pairwise
 
 import pytest
@@ -6,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.stats import Summary, compare, dot_plot, holm_levels
+from lineproof.stats import Summary, compare, dot_plot, holm_levels, interval, mean_interval
 from lineproof.stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, best_partition, change_points, penalty_of
 from lineproof.stats.intervals import VITALS_HEAD
 from support.paths import DATA
@@ -137,10 +142,30 @@ def test_the_partition_is_as_good_as_that_of_ruptures(values: list[float], penal
     assert all(two - one >= LEAST_SEGMENT for one, two in zip([0, *ours], [*ours, len(values)], strict=True))
 
 
-def test_two_changes_are_found_with_their_sizes() -> None:
-    found = change_points(steps(5.4e6, 5.2e6, 5.5e6))
-    assert [place for place, _ in found] == [10, 20]
-    assert [round(size.relative_percent or 0, 1) for _, size in found] == pytest.approx([-3.7, 5.8], abs=0.2)
+ONE_BAD_RUN = [*steps(5e6, count=20)[:10], 3e6, *steps(5e6, count=20)[11:]]
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [
+        (steps(5.4e6, 5.2e6, 5.5e6), [10, 20]),
+        (steps(5.4, 5.2), [10]),
+        (ONE_BAD_RUN, []),
+        *((few, []) for few in ([], [1.0], [1.0] * 5, [1.0, 1.0, 2.0, 2.0, 2.0])),
+        # without noise: where they step, and not by rounding
+        ([5e6] * 5 + [4.9e6] * 5, [5]),
+        ([5e6] * 5 + [5e6 + 1] * 5, []),
+    ],
+)
+def test_changes_are_found_where_the_level_changes(values: list[float], places: list[int]) -> None:
+    assert [place for place, _ in change_points(values)] == places
+
+
+def test_changes_have_their_sizes_whatever_the_unit() -> None:
+    values = steps(5.4e6, 5.2e6, 5.5e6)
+    sizes = [size.relative_percent or 0 for _, size in change_points(values)]
+    assert sizes == pytest.approx([-3.7, 5.8], abs=0.2)
+    assert penalty_of([1e3 * v for v in values]) == pytest.approx(1e6 * penalty_of(values))
 
 
 @pytest.mark.parametrize("count", [6, 12, 40])
@@ -153,36 +178,10 @@ def test_a_step_is_nearly_always_found() -> None:
     assert sum(bool(change_points(steps(5e6, 0.993 * 5e6, count=20, seed=seed))) for seed in range(100)) >= 95
 
 
-def test_one_bad_run_is_no_change() -> None:
-    values = steps(5e6, count=20)
-    values[10] = 3e6
-    assert change_points(values) == []
-
-
-@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 5, [1.0, 1.0, 2.0, 2.0, 2.0]])
-def test_too_few_values_have_no_change(values: list[float]) -> None:
-    assert change_points(values) == []
-
-
-def test_figures_without_noise_change_where_they_step_and_not_by_rounding() -> None:
-    assert [place for place, _ in change_points([5e6] * 5 + [4.9e6] * 5)] == [5]
-    assert change_points([5e6] * 5 + [5e6 + 1] * 5) == []
-
-
-def test_the_unit_does_not_matter() -> None:
-    values = steps(5.4, 5.2)
-    assert [place for place, _ in change_points(values)] == [
-        place for place, _ in change_points([1e6 * v for v in values])
-    ]
-    assert penalty_of([1e3 * v for v in values]) == pytest.approx(1e6 * penalty_of(values))
-
-
 # -- the picture of ministat(1), and several tests at once
 
 
 PICTURES = yaml.safe_load((DATA / "pictures.yaml").read_text(encoding="utf-8"))
-
-figures = st.lists(st.integers(-(10**6), 10**6).map(lambda number: number / 100), min_size=2, max_size=20)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -192,17 +191,6 @@ def test_the_picture_is_ministats(name: str):
 
 def test_without_any_spread_there_is_no_plot():
     assert dot_plot([5.0, 5.0], [5.0, 5.0]) == "[no plot, span is zero width]"
-
-
-@given(figures, figures)
-@settings(max_examples=50, deadline=None)
-def test_every_figure_is_in_the_picture(x: list[float], y: list[float]):
-    lines = dot_plot(x, y).splitlines()
-    if len(lines) > 1:
-        assert {len(line) for line in lines} == {76}
-        drawn = "".join(lines[1:-3])
-        assert drawn.count("x") + drawn.count("*") == len(x)
-        assert drawn.count("+") + drawn.count("*") == len(y)
 
 
 def test_holms_levels_are_those_of_his_example():
@@ -225,3 +213,65 @@ def test_a_change_can_be_related_to_another_number():
     assert compare(none_lost, some).relative_to(2.0).change == pytest.approx(0.1)
     with pytest.raises(ZeroDivisionError):
         compare(none_lost, some).relative_to()
+
+
+# -- intervals of one sample
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(measurements, min_size=1, max_size=30))
+def test_a_summary_is_ordered_and_right(sample: list[float]):
+    found = Summary.of(sample)
+    assert found.minimum <= found.median <= found.maximum
+    assert found.minimum <= found.mean <= found.maximum
+    assert found.n == len(sample) and found.median == statistics.median(sample)
+    assert (found.stddev is None) is (len(sample) == 1)
+
+
+def test_a_t_interval_matches_the_textbook():
+    # t(4 degrees, 95 %) = 2.776; the standard error of 1..5 is sqrt(2.5 / 5)
+    found = mean_interval([1, 2, 3, 4, 5])
+    half = 2.7764 * math.sqrt(0.5)
+    assert (found.low, found.high) == pytest.approx((3 - half, 3 + half), abs=1e-4)
+
+
+def drawn(kind: str, n: int) -> list[float]:
+    draw = random.Random(5)
+    return [draw.gauss(1e7, 1e3) if kind == "normal" else draw.lognormvariate(0, 1.5) for _ in range(n)]
+
+
+@pytest.mark.parametrize("mean", [0, 1e12])
+def test_a_normal_sample_uses_t_also_where_its_spread_is_small(mean: float):
+    sample = [value + mean for value in drawn("normal", 40)]
+    assert interval(sample) == mean_interval(sample) and interval(sample).low < 1e7 + mean < interval(sample).high
+
+
+def test_a_skewed_sample_uses_the_bootstrap_which_is_as_skewed_and_repeatable():
+    sample = drawn("skewed", 40)
+    found = interval(sample)
+    assert found == interval(sample) != mean_interval(sample)
+    assert min(sample) <= found.low <= found.high <= max(sample)
+    assert found.high - found.estimate > found.estimate - found.low
+
+
+def test_the_percentile_bootstrap_is_used_where_bca_is_not_defined():
+    found = interval([1e17, 1e17 + 16, 1e17, 1e17, 1e17, 1e17])
+    assert found.low is not None and math.isfinite(found.low)
+    assert found.low <= found.estimate <= found.high
+
+
+@pytest.mark.parametrize("method", [mean_interval, interval])
+def test_one_measurement_has_no_interval_and_equal_ones_one_of_no_width(method, monkeypatch):
+    for name in ("scipy", "scipy.special"):  # take half a second to import
+        monkeypatch.setitem(sys.modules, name, None)
+    found = method([5.0])
+    assert (found.estimate, found.low, found.high) == (5, None, None)
+    for n in (2, 3, 10):
+        found = method([0.1] * n)
+        assert (found.low, found.high) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize("sample", [[], [1, math.nan], [math.inf, 1]])
+def test_samples_without_a_result_are_refused(sample: list[float]):
+    with pytest.raises(ValueError, match="finite measurements"):
+        interval(sample)

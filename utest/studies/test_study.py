@@ -99,31 +99,22 @@ def claims(suite: Path) -> list[list[str]]:
     return [words for words in lines if words[0] in (*COMPARED, "Figure Should Be")]
 
 
-def test_every_platform_is_opened_by_a_suite() -> None:
+def test_every_platform_and_study_has_a_suite() -> None:
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*.robot")]
     for path in PROJECT.platforms.glob("*.yaml"):
         assert any(f"Open Testbed For    {path.stem}    " in text for text in texts), path.stem
-
-
-def test_every_study_has_a_suite() -> None:
-    studies = {path.stem for path in PROJECT.studies.glob("*.yaml")}
-    assert {path.stem for path in SUITES.glob("*.robot")} == studies
-    for name in studies:
-        assert re.search(rf"^Suite Setup +Run Study +{name}\b", (SUITES / f"{name}.robot").read_text(), re.MULTILINE)
+    assert {path.stem for path in SUITES.glob("*.robot")} == {path.stem for path in PROJECT.studies.glob("*.yaml")}
 
 
 @pytest.mark.parametrize("suite", sorted(SUITES.glob("*.robot")), ids=lambda path: path.stem)
-def test_its_claims_are_of_rows_and_variants_that_the_study_has(suite: Path) -> None:
-    study = load_study(PROJECT.studies / f"{suite.stem}.yaml")
+def test_a_suite_runs_its_study_and_claims_rows_and_variants_that_it_has(suite: Path) -> None:
+    study, text = load_study(PROJECT.studies / f"{suite.stem}.yaml"), suite.read_text(encoding="utf-8")
+    assert re.search(rf"^Suite Setup +Run Study +{suite.stem}\b", text, re.MULTILINE)
+    # one on a real kernel names its testbed
+    assert bool(study.testbed) == bool(re.search(rf"^\$\{{TESTBED\}} +{study.testbed}$", text, re.MULTILINE))
     for keyword, row, variant, *_ in claims(suite):
         assert row in study.measures and variant in study.variants and row in study.rows_of(variant), (row, variant)
         assert keyword not in COMPARED or study.baseline_of(variant) is not None
-
-
-def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
-    for suite in SUITES.glob("*.robot"):
-        own = load_study(PROJECT.studies / f"{suite.stem}.yaml").testbed
-        assert bool(own) == bool(re.search(rf"^\$\{{TESTBED\}} +{own}$", suite.read_text(), re.MULTILINE))
 
 
 # -- the order of a study's measurements: from its seed, in blocks, with the baseline first and last

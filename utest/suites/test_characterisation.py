@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import jsonschema
@@ -11,10 +10,8 @@ import pytest
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import CharacterisationRecord, MarginRecord
-from lineproof.evidence.rejudge import rejudge
 from lineproof.evidence.run import read_run
 from support import robot_run
-from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -92,20 +89,3 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
     pictures = [path.read_text() for path in (left / "allure").glob("*-attachment.svg")]
     assert len(pictures) > len(results) and all("SIMULATED" in text for text in pictures)
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True
-
-
-def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
-    run = robot_run.start(tmp_path, suite, "-v", "MARGIN:on", "-v", "GOAL:standard")
-    try:
-        trials = (tmp_path / "results").glob
-        # the search comes after the sentence
-        wait_until(lambda: any(b'"requirement": 2' in path.read_bytes() for path in trials("*/trials.jsonl")))
-        run.send_signal(signal.SIGTERM)
-    finally:
-        run.wait(60)
-    (folder,) = (tmp_path / "results").iterdir()
-    (record,) = read_run(folder).requirements
-    assert record.verdict == "PASS"
-    assert not read_run(folder).margins
-    assert all(item.state == "same" for item in rejudge(folder).sentences)

@@ -225,6 +225,30 @@ def test_what_has_no_way_is_refused_before_it_is_sent(session: Session) -> None:
                 session.traffic.put(profile, bidirectional=False)
 
 
+LIES = {
+    "a payload at full load": ("64b unidirectional", "limit rate over 1500/second @th,64,32 set 0xeeeeeeee", "payload"),
+    "the payload of one flow": ("64b unidirectional", "ip saddr 16.0.0.9 @th,64,32 set 0xeeeeeeee", "payload"),
+    "the payload of one size": ("imix unidirectional", "ip length 1500 @th,64,32 set 0xeeeeeeee", "payload"),
+    "a header": ("64b unidirectional", "numgen inc mod 50 == 0 ip dscp set ef", "IP header"),
+    "a loss that spares probes": ("64b unidirectional", "ip id != 0xffff numgen inc mod 50 == 0 drop", "lost at least"),
+}
+"""Traffic, what the kernel does to frames that leave the router, and what is named. Others: session/test_came_back."""
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="this machine has no 'nft'")
+@pytest.mark.parametrize("lie", LIES)
+def test_a_router_that_lies_does_not_pass(session: Session, lie: str) -> None:
+    traffic, rule, named = LIES[lie]
+    hook = f"type filter hook egress device {session.testbed.facts.sides[1].interface} priority 0"
+    run = partial(kernel_router.run_in_router, session)
+    run("nft", f"table netdev lies {{ chain leaving {{ {hook}; {rule}; }}; }}")
+    try:
+        verdict = judged(session, f"{traffic} ≥ 2 kpps")
+    finally:
+        run("nft", "delete table netdev lies")
+    assert verdict.ruling is not Ruling.PASS and named in verdict.message, verdict.message
+
+
 def _received(namespace: str) -> str:
     counters = [f"/sys/class/net/{port}/statistics/rx_packets" for port in ("port0", "port1")]
     command = (*inside(namespace), "cat", *counters)

@@ -1,7 +1,8 @@
-"""Suites that pabot runs side by side share a pool of testbeds: each has one of its own, or waits for it."""
+"""Testbeds that are lent: suites that pabot runs side by side share a pool, and labgrid has places."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,18 +10,18 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
+from lineproof.errors import TestbedError
 from lineproof.evidence.run import read_run
+from lineproof.project import Project
+from lineproof.studies.preparing import prepare_study
+from lineproof.studies.runner import StudyRun
+from lineproof.testbed.lab.place import LabPlace
 from support import robot_run
 from support.command_line import lineproof
+from support.lab_rig import lab
+from support.study_builders import SMALL, study_project
 
 pytestmark = pytest.mark.slow
-
-
-def written(folder: Path, count: int) -> None:
-    tests = folder / "tests"
-    tests.mkdir()
-    for number in range(count):
-        robot_run.write_tests(tests, "Kept\n    64b 1-flow ≥ 1 Mpps\n", name=f"suite{number}")
 
 
 def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +35,9 @@ def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_suites_have_the_only_testbed_of_a_pool_one_after_the_other(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path, "bench1")
     (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n", encoding="utf-8")
-    written(tmp_path, 2)
+    (tmp_path / "tests").mkdir()
+    for name in ("first", "second"):
+        robot_run.write_tests(tmp_path / "tests", "Kept\n    64b 1-flow ≥ 1 Mpps\n", name=name)
     done = pabot(tmp_path, "--processes", "2", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
     assert done.returncode == 0, done.stdout
     runs = [read_run(path.parent) for path in tmp_path.glob("out/*/environment.json")]
@@ -99,3 +102,67 @@ def test_without_pabot_a_pool_says_how_to_run_it_and_check_reads_its_suites(tmp_
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:pool")
     assert "are lent by pabot; expected 'pabot --resourcefile FILE -v TESTBED:pool …'" in found.message
     assert "Mpsp" in robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool").message
+
+
+# -- testbeds that labgrid lends: runs have them from their first session to their last
+
+
+ROW = "  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}\n"
+POOL = """\
+testbed: benches
+kind: pool
+lab: {{coordinator: "{address}", tags: {{kind: bench}}, wait: 5 min}}
+"""
+
+
+def test_a_suite_gets_a_testbed_of_a_pool_and_gives_it_back(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path, "bench1")
+    with lab(tmp_path / "lab", ["bench1"]) as rig:
+        (home / "variables" / "testbeds" / "benches.yaml").write_text(POOL.format(address=rig.address), "utf-8")
+        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+        options = ("-v", f"PROJECT:{home}", "-v", "GOAL:quick", "-v", "TESTBED:benches")
+        run = robot_run.start(tmp_path, suite, *options)
+        assert run.wait(240) == 0, (tmp_path / "console.txt").read_text(encoding="utf-8")
+        assert rig.holders() == {}
+    (path,) = tmp_path.rglob("environment.json")
+    environment = read_run(path.parent).environment
+    assert environment is not None
+    assert (environment.testbed, environment.extra["labgrid"]["place"]) == ("bench1", "bench1")
+
+
+class Place(LabPlace):
+    """A place that nobody is asked for; somebody takes it away where *problem* says so."""
+
+    def __init__(self, problem: str = "") -> None:
+        self.name, self.owner, self.closed, self.problem = "bench1", "here/alice", 0, problem
+
+    def record(self) -> dict[str, str]:
+        """Return the record of one that was acquired."""
+        return {"place": self.name}
+
+    def problems(self) -> tuple[str, ...]:
+        """Return the problem of one that was released."""
+        return (self.problem,) if self.problem else ()
+
+    def close(self) -> None:
+        """Counts."""
+        self.closed += 1
+
+
+@pytest.mark.parametrize("problem", ["", "labgrid's place 'bench1' was taken from this run"])
+def test_a_study_has_one_place_for_all_its_variants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    places = [Place(problem)]
+    monkeypatch.setattr(LabPlace, "acquire", lambda *_: places.pop())
+    (place,) = places
+    home = robot_run.project(tmp_path, "bench1", more="lab: {coordinator: '127.0.0.1:1'}")
+    study_project(home, SMALL.replace(ROW, ""))
+    run = StudyRun(prepare_study(Project(home), "small", "bench1", "quick", 1), tmp_path / "results")
+    if problem:
+        with pytest.raises(TestbedError, match="was taken from this run"):
+            run.run()
+    else:
+        environment = json.loads((run.run() / "environment.json").read_text(encoding="utf-8"))
+        assert environment["extra"]["labgrid"] == {"place": "bench1"}
+    assert place.closed and not places

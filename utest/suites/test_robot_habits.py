@@ -1,6 +1,6 @@
 """Habits of people with any suite: they read the last lines, count tags, run failed tests again.
 
-Suites side by side are those of ``test_lab.py`` and ``test_pool.py``.
+Suites side by side are those of ``test_pool.py``.
 """
 
 from __future__ import annotations

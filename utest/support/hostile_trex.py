@@ -17,8 +17,12 @@ import zmq
 from lineproof.generators.trex.answer_limits import plain_bytes
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.rpc import zip_message
-from support.hostile_bytes import GREETING, MAGIC, frame, ready
 from support.server_support import FakeBackend, serving
+
+MAGIC = struct.pack(">I", 0xABE85CEA)
+
+GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x00NULL" + b"\0" * 48
+"""ZMTP 3.0 without authentication."""
 
 BOMB = zlib.compress(b" " * (200 << 20), 1)
 """200 MB in 1 MB."""
@@ -165,3 +169,14 @@ def slow(link: socket.socket) -> None:
 def _greet(link: socket.socket) -> None:
     link.sendall(GREETING + ready(b"REP"))
     link.recv(4096)
+
+
+def ready(kind: bytes) -> bytes:
+    """The command after the greeting. *kind*: REQ, SUB, ..."""
+    body = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
+    return b"\x04" + bytes([len(body)]) + body
+
+
+def frame(data: bytes, more: bool = False) -> bytes:
+    """A frame of a message."""
+    return bytes([2 | more]) + struct.pack(">Q", len(data)) + data

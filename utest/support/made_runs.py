@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> li
     """Figures about *mean*; *spread*: their standard deviation as a ratio."""
     chance = random.Random(seed)
     return [mean * (1 + chance.gauss(0, spread)) for _ in range(count)]
+
+
+few = partial(around, count=5)
 
 
 def made_run(
@@ -129,3 +133,35 @@ def _trial(place: int, words: str, figure: float) -> Trial:
     counts = (DirectionCount(0, 1, offered, offered, frames),)
     outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=(probe,) if late else ())
     return Trial(place, outcome, (), Bounds(1.0, 1.0))
+
+
+# -- runs of one sentence as a team collects them over months
+
+
+SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
+BEGIN = 1_790_000_000.0
+
+
+def write_run(
+    folder: Path,
+    day: int,
+    rates: Sequence[float],
+    *,
+    name: str = "",
+    release: str = "24.02",
+    sentence: str = SENTENCE,
+    margin: tuple[float, float | None] | None = None,
+    goal: str = "standard",
+    **more: Any,
+) -> Path:
+    """Write a run, *day* days after BEGIN, whose trials forwarded *rates*, in frames/s. *more*: as of made_run."""
+    versions = {"router.vpp": release, "generator.server": "3"}
+    known: dict[str, Any] = {"started": BEGIN + day * 86_400, "versions": versions, "extra": {}}
+    judged = Sentence(sentence, rates, margin=margin)
+    return made_run(folder, name or f"run-{day:04d}", judged, goal=goal, **known, **more)
+
+
+def two_releases(folder: Path) -> list[Path]:
+    """Write ten runs at 5.4 Mpps, then ten of another release at 5.2 Mpps."""
+    before = [write_run(folder, day, few(5.4e6, day)) for day in range(10)]
+    return before + [write_run(folder, day, few(5.2e6, day), release="24.06") for day in range(10, 20)]

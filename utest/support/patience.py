@@ -59,12 +59,6 @@ def taken_away() -> float:
     return sum(times.get(kind, 0.0) for kind in ("user", "nice", "steal")) - own
 
 
-def unsent(frames: int) -> str:
-    """Return what :func:`undisturbed` is told of frames that the generator says it did not send."""
-    assert frames >= 0, f"{-frames} frames more than were asked for"
-    return f"{frames} frames unsent" if frames else ""
-
-
 def undisturbed(attempt: Callable[[], T], lacks: Callable[[T], str], tries: int = TRIES) -> T:
     """The first result of *attempt* that lacks nothing; one that had no time on this machine is made again.
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pwd
 import shutil
 import sqlite3
+import subprocess
+import tempfile
 import threading
+import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -17,7 +26,7 @@ from lineproof.evidence.history.importing import Imported, find_runs, import_run
 from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import trial_record
-from support.history_runs import SENTENCE, around, write_run
+from support.made_runs import SENTENCE, few, write_run
 
 
 def open_store(url: str) -> HistoryStore:
@@ -45,7 +54,7 @@ def test_a_run_is_stored_with_its_figures(place: str, tmp_path: Path) -> None:
 
 def test_the_same_run_again_changes_nothing(place: str, tmp_path: Path) -> None:
     store = open_store(place)
-    run = write_run(tmp_path, 1, around(5e6, 1))
+    run = write_run(tmp_path, 1, few(5e6, 1))
     import_run(store, run)
     before = stored(store)
     for path in (run, shutil.copytree(run, tmp_path / "copy")):
@@ -88,7 +97,7 @@ def test_a_run_that_fails_halfway_leaves_nothing(place: str) -> None:
 
 def test_writers_at_once_lose_nothing(place: str, tmp_path: Path) -> None:
     """All make the store, and add the same runs and own ones."""
-    paths = [write_run(tmp_path / "runs", day, around(5e6, day)) for day in range(12)]
+    paths = [write_run(tmp_path / "runs", day, few(5e6, day)) for day in range(12)]
     start = threading.Barrier(3)
     failed: list[object] = []
 
@@ -178,3 +187,50 @@ def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path
     for wrong in (tmp_path / "results" / "empty", tmp_path / "none"):
         with pytest.raises(ConfigError, match="expected"):
             find_runs(wrong)
+
+
+# -- stores: a SQLite file, and a real PostgreSQL where Debian's package is installed
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The URL of a PostgreSQL of its own, in a temporary folder and reached by a Unix socket only."""
+    makers = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if not makers:
+        pytest.skip("needs PostgreSQL's server: apt-get install postgresql")
+    home = Path(tempfile.mkdtemp(prefix="pg-"))
+    # PostgreSQL refuses to run as root: another user owns the cluster and runs it then
+    user = "nobody" if os.getuid() == 0 else None
+    if user is not None:
+        os.chown(home, pwd.getpwnam(user).pw_uid, -1)
+
+    def run(program: str, *words: str) -> None:
+        command = [str(makers[-1].with_name(program)), "-D", str(home / "data"), *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, user=user, cwd=home, env={})
+
+    try:
+        run("initdb", "-U", "tester", "-A", "trust", "-N", "-E", "UTF8", "--locale=C.UTF-8")
+        run("pg_ctl", "start", "-w", "-l", str(home / "log"), "-o", f"-c listen_addresses= -c fsync=off -k {home}")
+        yield f"postgresql://tester:nobody-checks@/postgres?host={quote(str(home), safe='')}"
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            run("pg_ctl", "stop", "-m", "immediate")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def database(cluster: str) -> str:
+    """An empty database of that server, as a URL."""
+    name = f"t{uuid.uuid4().hex}"
+    with contextlib.closing(psycopg.connect(cluster, autocommit=True)) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return cluster.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store that does not exist yet, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store" / "history.db")
+    found: str = request.getfixturevalue("database")
+    return found
