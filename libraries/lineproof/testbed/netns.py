@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -48,11 +49,11 @@ def start_netns(
     a platform whose software is not Linux.
     """
     chosen = platform.software[software]
-    if chosen.shell != "linux":
+    if chosen.shell != sys.platform:
         raise ConfigError(
             f"the router of testbed '{settings.testbed}' is this machine's Linux kernel, and '{software}' of"
-            f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: linux', or a"
-            " simulated testbed"
+            f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: {sys.platform}', or"
+            " a simulated testbed"
         )
     if reason := namespaces.reason_against():
         raise TestbedError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
