@@ -373,13 +373,21 @@ class Plan:
             )
 
     def check_pairs(self, traffic: TrafficWords) -> None:
-        """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
+        """Raise SentenceError if *traffic* needs more pairs of ports than there are, or pairs of several line rates."""
         count = self.testbed.pair_count
         if traffic.pairs > count:
             key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
             raise SentenceError(
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
                 f" for more, extend {key} in its file and 'ports' of the platform"
+            )
+        speeds = self.speeds(traffic.pairs)
+        lines = {min(both) / 1e9 for both in zip(speeds[::2], speeds[1::2], strict=True)}
+        if len(lines) > 1:
+            raise SentenceError(
+                f"'{traffic.sentence}': its {traffic.pairs} pairs of ports have line rates of"
+                f" {' and '.join(f'{line:g}' for line in sorted(lines))} Gbit/s, and each is to carry the same; expected"
+                " fewer pairs, or pairs of one line rate first in 'cabled' of the testbed's file"
             )
 
 
