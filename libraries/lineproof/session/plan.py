@@ -382,11 +382,11 @@ class Plan:
                 f" for more, extend {key} in its file and 'ports' of the platform"
             )
         speeds = self.speeds(traffic.pairs)
-        lines = {min(both) / 1e9 for both in zip(speeds[::2], speeds[1::2], strict=True)}
+        lines = sorted({min(both) / 1e9 for both in zip(speeds[::2], speeds[1::2], strict=True)})
         if len(lines) > 1:
             raise SentenceError(
                 f"'{traffic.sentence}': its {traffic.pairs} pairs of ports have line rates of"
-                f" {' and '.join(f'{line:g}' for line in sorted(lines))} Gbit/s, and each is to carry the same; expected"
+                f" {' and '.join(f'{line:g}' for line in lines)} Gbit/s, and each is to carry the same; expected"
                 " fewer pairs, or pairs of one line rate first in 'cabled' of the testbed's file"
             )
 
