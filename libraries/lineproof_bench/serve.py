@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from lineproof.commands.main import finish
 from lineproof.errors import ConfigError, TestbedError
+from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
@@ -144,8 +145,8 @@ def describe(facts: TestbedFacts, configured: bool, nic: str) -> str:
 
 
 def _server_line(facts: TestbedFacts) -> str:
-    generator = facts.generator
-    return f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}"
+    server = cast(TrexSettings, facts.generator.trex)
+    return f"TRex server: {server.server}, sync port {server.sync_port}, async port {server.async_port}"
 
 
 def _last_lines(facts: TestbedFacts) -> list[str]:

@@ -6,13 +6,14 @@ Two tags are not tried: VPP's af_packet input puts back the outer tag that Linux
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.evidence.run import read_run
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.next_hops import NextHop
 from support import robot_run, vpp_rig
 from support.simulated_session import judged, made_ready
@@ -104,12 +105,10 @@ def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(rig: vpp_rig.Rig
         with vpp_rig.opened_session(rig, tmp_path) as session:
             session.generator.connect()
             expected = [port.destination for port in session.generator.ports]
-            access = session.testbed.facts.generator
+            access = session.testbed.facts.generator.trex
+            assert access is not None
             session.generator.release()
-            settings = TrexSettings(
-                access.host, access.sync_port, access.async_port, client=access.client, next_hops=hops
-            )
-            with TrexGenerator(settings) as found:
+            with TrexGenerator(replace(access, next_hops=hops)) as found:
                 found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
                 assert [port.destination for port in found.ports] == expected
     finally:

@@ -162,7 +162,8 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
     testbed = read_testbed(project.testbeds, "simulated")
     opened = open_testbed(testbed, platform, software, platform_file=file)
     with opened as bench, contextlib.closing(TcpRelay(bench.facts.router.port)) as link:
-        router, generator = bench.facts.router, bench.facts.generator
+        router, generator = bench.facts.router, bench.facts.generator.trex
+        assert generator is not None
         known = folder / "known_hosts"
         write_known_hosts(known, "127.0.0.1", link.port, router.known_hosts_path.read_text().split(maxsplit=1)[1])
         login = {"port": link.port, "user": router.user, "key": router.key_path}

@@ -16,7 +16,6 @@ from ..generators.site import Site, SiteSide
 from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
-from ..testbed.trex.kind import connect_trex
 from ..testbed.waiting_time import WaitProgress
 from .links import LinkWait
 from .plan import Plan
@@ -32,8 +31,7 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
     """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
     sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
-    connect = facts.generator.connect or connect_trex
-    return connect(Site(facts.generator, sides, facts.clock_speed))
+    return facts.generator.connect(Site(facts.generator, sides, facts.clock_speed))
 
 
 def measured_limits(

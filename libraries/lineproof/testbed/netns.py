@@ -19,6 +19,7 @@ from ..errors import ConfigError, TestbedError
 from ..generators.settings import GeneratorSettings
 from ..generators.site import GeneratorEndpoint, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
+from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
@@ -28,6 +29,7 @@ from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
+from .trex.kind import trex_endpoint
 from .trex.start import start_in_namespace
 
 HOST = "127.0.0.1"
@@ -73,13 +75,13 @@ def start_netns(
     )
     speeds = tuple(platform.ports.values())
     sender = None
-    hops = next_hops(ports, settings.cabled_sides)
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
         # a generator that sends from the ports themselves
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        generator = GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=programs.connect, places=places)
+        hops = next_hops(ports, settings.cabled_sides)
+        generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
             server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports))
@@ -93,15 +95,16 @@ def start_netns(
             server = start_in_namespace(belongings, topology.generator, home, config, inner_ports, local_ports)
         # a current server takes only the client that it ships
         client = settings.client if home is None or settings.client != PYPI else str(home)
-        generator = GeneratorEndpoint(
+        known = TrexSettings(
             HOST,
             server.facts["rpc_port"],
             server.facts["pub_port"],
             ports,
-            client,
+            client=client,
             promiscuous=settings.promiscuous,
-            next_hops=hops,
+            outlives_run=False,
         )
+        generator = trex_endpoint(known, settings.cabled_sides)
     router = NO_ROUTER
     if not bypass:
         argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)

@@ -156,9 +156,10 @@ OWN, NOBODY = ("100.65.1.2", "100.65.2.2"), ("100.65.1.99", "100.65.2.99")
 
 
 def asked(session: Session, method: str, **parameters: Any) -> Any:
-    access = session.testbed.facts.generator
-    handle = _handshake(access.host, access.sync_port)
-    return call_server(access.host, access.sync_port, method, {**handle, **parameters})["result"]
+    access = session.testbed.facts.generator.trex
+    assert access is not None
+    handle = _handshake(access.server, access.sync_port)
+    return call_server(access.server, access.sync_port, method, {**handle, **parameters})["result"]
 
 
 def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Path) -> None:
