@@ -129,7 +129,7 @@ def _write(folder: Path, testbed: str, platform: str) -> None:
 def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
     """This machine's kernel as the router, in a namespace. *more*: lines of the testbed's file."""
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(namespaces.build_topology(("kr0", "kr1")))
+        topology = stack.enter_context(contextlib.closing(namespaces.build_topology(("kr0", "kr1"))))
         argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         server = start_process(stack, *argv)
         ports = start_server(stack, topology)

@@ -167,20 +167,30 @@ class CommonSettings(Config):
         return False
 
 
-class SimulatedSettings(CommonSettings):
+class LocalSettings(CommonSettings):
+    """A testbed that this machine makes for each run, with a TRex server. ``pairs`` of ports.
+
+    ``client``, ``promiscuous``: the same as in :class:`TrexGeneratorSettings`.
+    """
+
+    pairs: Pairs = 1
+    client: ClientName = "pypi"
+    promiscuous: bool = False
+
+    @property
+    def pair_count(self) -> int:
+        """The key ``pairs``."""
+        return self.pairs
+
+
+class SimulatedSettings(LocalSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
 
-    ``pairs`` of ports. ``noise``: what differs from trial to trial
-    (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
-    ``set_up`` frames take the routes of IPv4.
+    ``noise``: what differs from trial to trial (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does.
+    ``rx_queues`` per port: default the platform's. ``set_up`` frames take the routes of IPv4.
     """
 
     kind: Literal["simulated"]
-    pairs: Pairs = 1
-    client: ClientName = "pypi"
-    """The same as in :class:`TrexGeneratorSettings`."""
-    promiscuous: bool = False
-    """The same as in :class:`TrexGeneratorSettings`."""
     habits: tuple[Habit, ...] = ()
     """Habits that the generator's card and the router have on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
@@ -194,14 +204,9 @@ class SimulatedSettings(CommonSettings):
     router_habits: RouterHabits = RouterHabits()
     """How late the router's links come up, and how late it notices."""
 
-    @property
-    def pair_count(self) -> int:
-        """The key ``pairs``."""
-        return self.pairs
 
-
-class NetnsSettings(CommonSettings):
-    """Real frames between network namespaces here. ``pairs`` of ports.
+class NetnsSettings(LocalSettings):
+    """Real frames between network namespaces here.
 
     ``set_up``: everything, because the router is new.
     ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names; or another
@@ -209,18 +214,8 @@ class NetnsSettings(CommonSettings):
     """
 
     kind: Literal["netns"]
-    pairs: Pairs = 1
     generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
-    client: ClientName = "pypi"
-    """The same as in :class:`TrexGeneratorSettings`."""
-    promiscuous: bool = False
-    """The same as in :class:`TrexGeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
-
-    @property
-    def pair_count(self) -> int:
-        """The key ``pairs``."""
-        return self.pairs
 
     @property
     def sends_late_frames(self) -> bool:
