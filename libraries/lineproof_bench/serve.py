@@ -26,7 +26,7 @@ from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
-from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+from lineproof.testbed.settings import SimulatedSettings
 
 N = TypeVar("N", int, float)
 
@@ -51,8 +51,8 @@ def _serve(arguments: argparse.Namespace) -> None:
     testbed = read_testbed(project.testbeds, arguments.testbed)
     platform = read_platform(project.platforms, arguments.platform).cabled(testbed.cabled)
     software = arguments.software or next(iter(platform.software))
-    if isinstance(testbed, HardwareSettings):
-        raise ConfigError(f"testbed '{testbed.testbed}' is hardware and serves by itself; expected a simulated one")
+    if not isinstance(testbed, SimulatedSettings) and testbed.generator != "embedded":
+        raise ConfigError(f"testbed '{testbed.testbed}' has no embedded server; expected a simulated one")
     if isinstance(testbed, SimulatedSettings):
         habits = RouterHabits(link_delay=arguments.link_delay, link_poll=arguments.link_poll)
         testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed, "router_habits": habits})

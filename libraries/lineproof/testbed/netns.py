@@ -84,25 +84,26 @@ def start_netns(
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
-            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports))
-            sender = server.facts["sender"]
+            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports)).facts
+            rpc_port, pub_port, sender, namespace = server["rpc_port"], server["pub_port"], server["sender"], ""
         else:
+            rpc_port, pub_port, namespace = RPC_PORT, PUB_PORT, topology.generator
             prefix, speed = f"lineproof-{belongings.folder.name}", round(max(speeds) / 1e6)
             # the MAC addresses are known, so it starts without ARP
             infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
             config = config_text(infos, max(os.sched_getaffinity(0)), prefix, speed)
-            inner_ports = (RPC_PORT, PUB_PORT)
-            server = start_in_namespace(belongings, topology.generator, home, config, inner_ports, local_ports)
+            start_in_namespace(belongings, namespace, home, config, rpc_port)
         # a current server takes only the client that it ships
         client = settings.client if home is None or settings.client != PYPI else str(home)
         known = TrexSettings(
             HOST,
-            server.facts["rpc_port"],
-            server.facts["pub_port"],
+            rpc_port,
+            pub_port,
             ports,
             client=client,
             promiscuous=settings.promiscuous,
             outlives_run=False,
+            namespace=namespace,
         )
         generator = trex_endpoint(known, settings.cabled_sides)
     router = NO_ROUTER
