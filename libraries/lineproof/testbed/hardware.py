@@ -7,7 +7,6 @@ from dataclasses import replace
 from ..generators.site import GeneratorEndpoint
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
-from ..routers.base import Side
 from ..system.login import ENVIRONMENT, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
@@ -24,10 +23,8 @@ def hardware_facts(
     login = NO_ROUTER
     if router is not None:
         login = RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
-    sides = tuple(
-        Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
-        for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
-    )
+    interfaces = platform.software[software].interfaces
+    sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(
         generator=generator_endpoint(testbed, secrets),
         router=login,

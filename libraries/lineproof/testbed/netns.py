@@ -69,10 +69,8 @@ def start_netns(
     )
     belongings.later(topology.close)
     cables, ports = topology.cables, tuple(range(2 * settings.pairs))
-    sides = tuple(
-        Side(cable.router_interface, side.address, side.peer, side.peer_mac or cable.port_mac, side.network)
-        for side, cable in zip(settings.cabled_sides, cables, strict=True)
-    )
+    ends = zip(settings.cabled_sides, cables, strict=True)
+    sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
     speeds = tuple(platform.ports.values())
     sender = None
     # without a router the two ports of a pair are the ends of one cable

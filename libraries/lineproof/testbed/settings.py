@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import itertools
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
 from ..power.meter import PowerSettings
+from ..routers.base import Side
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
@@ -69,6 +69,10 @@ class SideSettings(Config):
         ipaddress.IPv4Network(value)
         return value
 
+    def of_router(self, interface: str, peer_mac: str = "") -> Side:
+        """Return the side at the router's *interface*. *peer_mac*: of the generator's port, where the file has none."""
+        return Side(interface, self.address, self.peer, self.peer_mac or peer_mac, self.network)
+
     @model_validator(mode="after")
     def _check_peer_in_network(self) -> SideSettings:
         own = ipaddress.IPv4Interface(self.address)
@@ -94,11 +98,11 @@ def next_hops(ports: Iterable[int], sides: Iterable[SideSettings]) -> dict[int, 
 
 
 class ToleranceSettings(Config):
-    """How far a generator may be from its load, and how busy; a missing key keeps the default of :class:`Tolerance`."""
+    """How far a generator may be from its load, and how busy: keys of :class:`Tolerance`."""
 
-    under: Ratio | None = None
-    over: Ratio | None = None
-    cpu: Annotated[float, Field(gt=0, le=100)] | None = None
+    under: Ratio = Tolerance().under
+    over: Ratio = Tolerance().over
+    cpu: Annotated[float, Field(gt=0, le=100)] = Tolerance().cpu
 
 
 class CommonSettings(Config):
@@ -158,8 +162,7 @@ class CommonSettings(Config):
 
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
-        given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
-        return dataclasses.replace(Tolerance(), **given, ends_in_time=not self.sends_late_frames)
+        return Tolerance(**self.tolerance.model_dump(), ends_in_time=not self.sends_late_frames)
 
     @property
     def sends_late_frames(self) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
 from ..system.private_key import make_key
@@ -82,10 +81,8 @@ def start_simulated(
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
         router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
-    sides = tuple(
-        Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
-        for interface, side, port in zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
-    )
+    ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
+    sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
     server = TrexSettings(
         HOST,
         ready["rpc_port"],
