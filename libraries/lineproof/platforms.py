@@ -27,8 +27,8 @@ def _number_as_text(value: object) -> object:
 class Tuning(Config):
     """Settings that a run makes on the router's cards and kernel, and undoes. A missing key leaves what is there.
 
-    For each interface: ``queues`` (combined), ``rx_ring`` and ``tx_ring`` in frames (Linux), ``offloads``. ``sysctls``:
-    kernel variables of one or more numbers.
+    For each interface: ``queues`` (combined), ``rx_ring`` and ``tx_ring`` in frames, ``offloads``. ``sysctls``: kernel
+    variables of one or more numbers. Which of them a router takes is in its description.
     """
 
     queues: Annotated[int, Field(ge=1, le=1024)] | None = None
@@ -39,12 +39,6 @@ class Tuning(Config):
         Annotated[str, Field(pattern=rf"^{VARIABLE}$")],
         Annotated[str, BeforeValidator(_number_as_text), Field(pattern=rf"^{VARIABLE_VALUE}$")],
     ] = {}
-
-    @property
-    def only_linux(self) -> list[str]:
-        """The keys that are set which only a Linux kernel can be given while it runs."""
-        found = [key for key in ("queues", "rx_ring", "tx_ring") if getattr(self, key) is not None]
-        return found + [f"offloads: {name}" for name in self.offloads if name not in ("lro", "tso")]
 
 
 RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
@@ -74,17 +68,6 @@ class Software(Config):
     rx_queues: Annotated[int, Field(ge=1)] | None = None
     about: str = ""
     tuning: Tuning = Tuning()
-
-    @model_validator(mode="after")
-    def _check_tuning(self) -> Software:
-        if self.tuning != Tuning() and self.shell not in ("linux", "freebsd"):
-            raise ValueError(
-                f"'tuning' is for 'shell: linux' and 'freebsd'; with '{self.shell}' set it up by hand (VPP reads its"
-                " queues and workers when it starts, from startup.conf)"
-            )
-        if self.shell == "freebsd" and (wrong := ", ".join(self.tuning.only_linux)):
-            raise ValueError(f"'tuning' of FreeBSD has 'sysctls' and 'offloads' lro and tso, not {wrong}")
-        return self
 
     @model_validator(mode="after")
     def _check_commands(self) -> Software:

@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from lineproof.commands.main import finish
 from lineproof.errors import ConfigError, TestbedError
+from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
@@ -25,7 +26,7 @@ from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
-from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+from lineproof.testbed.settings import SimulatedSettings
 
 N = TypeVar("N", int, float)
 
@@ -50,8 +51,8 @@ def _serve(arguments: argparse.Namespace) -> None:
     testbed = read_testbed(project.testbeds, arguments.testbed)
     platform = read_platform(project.platforms, arguments.platform).cabled(testbed.cabled)
     software = arguments.software or next(iter(platform.software))
-    if isinstance(testbed, HardwareSettings):
-        raise ConfigError(f"testbed '{testbed.testbed}' is hardware and serves by itself; expected a simulated one")
+    if not isinstance(testbed, SimulatedSettings) and testbed.generator != "embedded":
+        raise ConfigError(f"testbed '{testbed.testbed}' has no embedded server; expected a simulated one")
     if isinstance(testbed, SimulatedSettings):
         habits = RouterHabits(link_delay=arguments.link_delay, link_poll=arguments.link_poll)
         testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed, "router_habits": habits})
@@ -144,8 +145,8 @@ def describe(facts: TestbedFacts, configured: bool, nic: str) -> str:
 
 
 def _server_line(facts: TestbedFacts) -> str:
-    generator = facts.generator
-    return f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}"
+    server = cast(TrexSettings, facts.generator.trex)
+    return f"TRex server: {server.server}, sync port {server.sync_port}, async port {server.async_port}"
 
 
 def _last_lines(facts: TestbedFacts) -> list[str]:

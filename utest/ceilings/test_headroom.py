@@ -165,7 +165,3 @@ def watch(load: float = LINE / 2, trials: int = 20, seconds: float = 1.0, lossy:
 )
 def test_a_generator_is_clean_where_it_was_watched_for_long_enough(watched: Watch | None, is_clean: bool):
     assert promise(FAILING, measured_limits(ceiling(watched=watched))).own.is_clean(GOAL.risk) is is_clean
-
-
-def test_the_generators_own_delay_is_the_end_of_its_slowest_frames():
-    assert promise(FAILING, measured_limits(ceiling(latency=LATENCY))).own.delay == 10

@@ -12,7 +12,7 @@ from lineproof.ceilings.headroom import own_part
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.doubts import OwnPart
 from lineproof.core.latency import LatencyCount
-from lineproof.core.quantity import Promise, Requirement
+from lineproof.core.quantity import Promise, Requirement, TrafficWords
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
@@ -103,9 +103,9 @@ class ScriptedBench:
         """How many restarts of the router were noticed."""
         return self.watch.restarts
 
-    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+    def own_part(self, traffic: TrafficWords, load_pps: float, seconds: float) -> OwnPart:
         """Return that of the generator's limits."""
-        return own_part(self.limits, None, requirement, load_pps, seconds)
+        return own_part(self.limits, None, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
         """There is no warm-up."""

@@ -54,13 +54,6 @@ def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
     assert [trial.number for trial in result.trials] == list(range(1, QUICK.fewest_trials + 1))
 
 
-@pytest.mark.parametrize("carried", [HIGHEST, Load(LINE)])
-def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Load):
-    router = PureRouter(LINE)
-    assert found(router, carried=carried) == Margin(1.0, None, limit=OWN_LIMIT)
-    assert router.asked == []
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
 def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):

@@ -89,13 +89,6 @@ def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
     assert "trials of 10 s" in declared and "at least 20 repetitions; here: 3" in declared
 
 
-def test_latency_by_the_rfc_has_one_deviation_of_its_own():
-    router = Streams(*[5.0] * 20)
-    result = latency(router, 64, Load(1e6), CharacterisationTerms())
-    assert router.asked == [(1e6, 120.0)] * 20 and not result.ended
-    assert [item.source for item in result.deviations] == ["RFC 2544 26.2", "RFC 2544 23", "RFC 2544 23"]
-
-
 def test_stream_without_latency_is_repeated_until_the_limit():
     nothing = float("nan")
     router = Streams(nothing, 3.0, *[nothing] * 4)

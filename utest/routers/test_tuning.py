@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from lineproof.errors import TestbedError
+from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import CommandPair, RouterKind, Software, Tuning
+from lineproof.project import Project
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import ChangeJournal
+from lineproof.session.plan import read_checked_platform
 from support.journals import CHANGE, ROUTER, occasion, undone
 from support.scripted_shells import Scripted, commands_of
 
@@ -158,20 +162,32 @@ def test_a_setting_that_the_card_lacks_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "tuning", "problem"),
+    ("tuning", "problem"),
     [
-        ("vpp", {"queues": 2}, "startup.conf"),
-        ("none", {"sysctls": {"net.a": "1"}}, "set it up by hand"),
-        ("freebsd", {"queues": 2, "offloads": {"gro": "off"}}, "not queues, offloads: gro"),
-        ("linux", {"sysctls": {"kernel.core_pattern": "1"}}, "pattern"),
-        ("linux", {"sysctls": {"net.core.x": "|/tmp/x"}}, "pattern"),
-        ("linux", {"sysctls": {"net.core.x y": "1"}}, "pattern"),
-        ("linux", {"offloads": {"rx": "off"}}, "lro"),
+        ({"sysctls": {"kernel.core_pattern": "1"}}, "pattern"),
+        ({"sysctls": {"net.core.x": "|/tmp/x"}}, "pattern"),
+        ({"sysctls": {"net.core.x y": "1"}}, "pattern"),
+        ({"offloads": {"rx": "off"}}, "lro"),
     ],
 )
-def test_a_platform_file_says_only_what_can_be_set(shell: str, tuning: object, problem: str) -> None:
+def test_a_platform_file_has_only_settings_that_end_nothing(tuning: object, problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
-        Software.model_validate({"shell": shell, "version": "1", "interfaces": ("a", "b"), "tuning": tuning})
+        Tuning.model_validate(tuning)
+
+
+@pytest.mark.parametrize(
+    ("shell", "key", "refused"),
+    [("linux", "queues: 2", False), ("freebsd", "queues: 2", True), ("vpp", "sysctls: {net.a: 1}", True)],
+)
+def test_a_platform_file_has_settings_that_the_description_of_its_router_has(
+    shell: str, key: str, refused: bool, tmp_path: Path
+) -> None:
+    text = f"{{shell: {shell}, version: '1', interfaces: [a, b], tuning: {{{key}}}}}"
+    box = f"platform: box\ndescription: a box\nports: {{a: 1 Gbps, b: 1 Gbps}}\nsoftware: {{own: {text}}}\n"
+    (tmp_path / "variables" / "platforms").mkdir(parents=True)
+    (tmp_path / "variables" / "platforms" / "box.yaml").write_text(box)
+    with pytest.raises(ConfigError, match="'tuning' of 'own' has") if refused else nullcontext():
+        read_checked_platform(Project(tmp_path), "box")
 
 
 @pytest.mark.parametrize("name", ["eth1 $(reboot)", "eth1;reboot", "eth1\nreload", ""])

@@ -47,7 +47,7 @@ class Testbed:
             link_bps=lambda pairs: self.link_bps,
             maximum_load=self.maximum_load,
         )
-        self.generator = SimpleNamespace(known_limits=None, headroom=None)
+        self.own_part = lambda *terms: OwnPart()
         self.tolerance, self.clock_speed = Tolerance(), 1.0
         self.traffic, self.model = self, self.router
         self.router = SimpleNamespace(watch=SimpleNamespace(read_again=self._read))
@@ -119,7 +119,7 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
 def test_a_margin_ends_where_the_generator_loses_frames_itself():
     ceiling = OwnPart(lossless_pps=6e6, received_pps=6e6)
     testbed = Testbed(PureRouter(LINE))
-    testbed.generator.known_limits = SimpleNamespace(ceiling=lambda *traffic: ceiling)
+    testbed.own_part = lambda *terms: ceiling
     worker, begun, _ = characterised(testbed)
     found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
     assert (found.low, found.high, found.limit) == (pytest.approx(6e6 * 0.98 / 5e6), None, OWN_LIMIT)

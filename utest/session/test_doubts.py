@@ -28,7 +28,7 @@ from lineproof.session.afterwards import (
     lost_neighbours,
     pauses,
 )
-from lineproof.session.cpu_time import CpuReading, CpuTime, why_unusable
+from lineproof.session.cpu_time import CpuReading, why_unusable
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
@@ -115,10 +115,6 @@ def test_frames_that_arrived_damaged_are_known_by_every_systems_name(name: str) 
     before, after = Telemetry(1.0, {}), reading(**{name: 5})
     assert damaged_since(before, after, ["in0", "in1"]) == {"in0": 5}
     assert damaged_since(after, after, ["in0"]) == {}
-
-
-def test_a_count_under_two_names_counts_once() -> None:
-    assert damaged_since(reading(), reading(rx_crc_errors=5, fcs=4), ["in0"]) == {"in0": 5}
 
 
 @by_loss
@@ -306,12 +302,3 @@ def outcome(offered: int, lost: int = 0, problems: tuple[Problem, ...] = ()) -> 
 def test_only_what_was_sent_and_came_back_has_a_price(found: Outcome, reason: str) -> None:
     said = why_unusable(read_trial(1, found, Tolerance()), READ)
     assert said.startswith(reason) and bool(said) == bool(reason)
-
-
-def test_nothing_read_is_no_price() -> None:
-    assert "nothing was read" in why_unusable(read_trial(1, outcome(100_000), Tolerance()), [])
-
-
-def test_one_disturbed_window_does_not_move_the_value() -> None:
-    assert CpuTime((1500.0, 1510.0, 9000.0, 1490.0, 1505.0)).value == 1505.0
-    assert CpuTime(reason="no").value is None

@@ -94,11 +94,6 @@ def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: flo
     assert rule_of(explained(replace(found, trials=(trial,), ledgers=ledgers), FACTS, LOAD)) == rule
 
 
-def test_the_record_has_what_the_same_words_need() -> None:
-    found, kept = explained(verdict(), FACTS, LOAD), replace(LOAD, raw={})
-    assert explained(verdict(), FACTS, kept).message == found.message
-
-
 class FakeRun:
     """Traffic and a router; *events*: what happened. *slow*: s that the stacks take, beyond their seconds."""
 

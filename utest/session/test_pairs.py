@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import struct
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +110,16 @@ def test_per_cent_of_line_rate_are_of_the_slower_end(words: str) -> None:
 
     expected = promise(2.5, 2.5, 2.5, 2.5)
     assert promise(10, 2.5, 10, 2.5) == promise(2.5, 10, 10, 2.5) == expected != promise(10, 10, 10, 10)
+
+
+@pytest.mark.parametrize(("gbps", "refused"), [((10, 10, 2.5, 10), True), ((10, 2.5, 2.5, 2.5), False)])
+def test_a_sentence_over_pairs_of_several_line_rates_is_refused(gbps: tuple[float, ...], refused: bool) -> None:
+    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
+    ports = {str(number): 1e9 * speed for number, speed in enumerate(gbps)}
+    plan = replace(plan, platform=plan.platform.model_copy(update={"ports": ports}))
+    with pytest.raises(SentenceError, match=r"line rates of 2\.5 and 10 Gbit/s") if refused else nullcontext():
+        plan.requirement("imix unidirectional on 2 pairs ≥ 95% line rate each way")
+    plan.requirement("imix unidirectional ≥ 95% line rate")
 
 
 @pytest.mark.slow

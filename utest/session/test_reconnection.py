@@ -6,12 +6,13 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.rule import Ruling
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from support.simulated_session import opened, owed
@@ -74,12 +75,10 @@ def test_ports_held_by_another_user_stay_that_users_until_released(session: Sess
 
 
 def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: Session) -> None:
-    access = session.testbed.facts.generator
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
     own = driver.settings
-    other = TrexSettings(access.host, access.sync_port, access.async_port, force=True, username=own.username)
-    with TrexGenerator(other):
+    with TrexGenerator(replace(own, force=True)):
         for words in ("", "owned by another session of"):
             verdict = owed(session, SENTENCE)
             assert verdict.ruling is Ruling.INCONCLUSIVE and words in str(verdict.reason), verdict.message

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -73,7 +74,7 @@ def test_what_becomes_of_a_fault(quantity: str, case: dict[str, Any], tmp_path: 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
     plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "quick")
-    testbed = OpenTestbed(TestbedFacts(GeneratorEndpoint("", 0, 0), NO_ROUTER, (), "for a test"))  # no control socket
+    testbed = OpenTestbed(TestbedFacts(GeneratorEndpoint((), mock.Mock()), NO_ROUTER, (), "for a test"))
     session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only"):
         FaultKeywords(Shared(opened=[("", session)])).cause_fault("link flap", at="0.5")

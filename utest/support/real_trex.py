@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.testbed.netns import home_of_trex
 
 
@@ -25,5 +26,4 @@ WORDS = ("linux_router", "linux", "netns-trex")
 
 def generator(testbed: object, **more: Any) -> TrexGenerator:
     assert hasattr(testbed, "facts")
-    access = testbed.facts.generator
-    return TrexGenerator(TrexSettings(access.host, access.sync_port, access.async_port, client=access.client, **more))
+    return TrexGenerator(replace(testbed.facts.generator.trex, **{"next_hops": {}, **more}))

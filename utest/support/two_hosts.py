@@ -69,7 +69,7 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
     """Both hosts, as root, until the end."""
     names, ports, remote = [], [], []
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(namespaces.build_topology(bypass=True, apart=True))
+        topology = stack.enter_context(contextlib.closing(namespaces.build_topology(bypass=True, apart=True)))
         first, second = topology.cables
         for own, other in ((first, second), (second, first)):
             where: dict[str, object] = {"interface": own.port, "router_mac": other.port_mac}

@@ -82,7 +82,7 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
     tag = f"v{uuid.uuid4().hex[:6]}"
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(namespaces.build_topology(INTERFACES))
+        topology = stack.enter_context(contextlib.closing(namespaces.build_topology(INTERFACES)))
         _vpp(stack, folder, tag, topology, polling)
         argv, ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"

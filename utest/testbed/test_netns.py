@@ -1,5 +1,6 @@
 """The netns testbed: namespaces, server and sshd are started together and removed together."""
 
+import contextlib
 import json
 import re
 import signal
@@ -123,7 +124,7 @@ def links(namespace: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.netns
 def test_each_port_is_cabled_to_the_router() -> None:
-    with build_topology(("lan0", "wan0")) as topology:
+    with contextlib.closing(build_topology(("lan0", "wan0"))) as topology:
         assert topology.namespaces == (topology.generator, topology.router)
         near, far = links(topology.generator), links(topology.router)
     assert (set(near), set(far)) == ({"port0", "port1"}, {"lan0", "wan0"})
@@ -138,7 +139,7 @@ def test_each_port_is_cabled_to_the_router() -> None:
 
 @pytest.mark.netns
 def test_without_a_router_the_ports_of_a_pair_are_two_ends() -> None:
-    with build_topology(("a", "b", "c", "d"), bypass=True) as topology:
+    with contextlib.closing(build_topology(("a", "b", "c", "d"), bypass=True)) as topology:
         assert topology.namespaces == (topology.generator,) and topology.router == ""
         ends = {name: link["link"] for name, link in links(topology.generator).items()}
     assert ends == {"port0": "port1", "port1": "port0", "port2": "port3", "port3": "port2"}
@@ -147,14 +148,14 @@ def test_without_a_router_the_ports_of_a_pair_are_two_ends() -> None:
 @pytest.mark.netns
 @pytest.mark.parametrize("bypass", [False, True])
 def test_ports_apart_are_joined_past_the_router(bypass: bool) -> None:
-    with build_topology(bypass=bypass, apart=True) as topology:
+    with contextlib.closing(build_topology(bypass=bypass, apart=True)) as topology:
         assert topology.generator == "" and len(topology.namespaces) == (2 if bypass else 3)
         assert all(set(links(cable.namespace)) == {cable.port, CONTROL} for cable in topology.cables)
 
 
 @pytest.mark.netns
 def test_two_side_by_side_do_not_meet() -> None:
-    with build_topology() as first, build_topology() as second:
+    with contextlib.closing(build_topology()) as first, contextlib.closing(build_topology()) as second:
         assert not set(first.namespaces) & set(second.namespaces)
         configure(first.router, "link del eth0")
         assert (set(links(first.generator)), set(links(second.generator))) == ({"port1"}, {"port0", "port1"})

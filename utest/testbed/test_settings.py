@@ -70,11 +70,6 @@ def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
     assert found.tolerances() == Tolerance()
 
 
-def test_given_tolerances_replace_the_default(tmp_path: Path) -> None:
-    assert lab(tmp_path, HARDWARE + "tolerance: {under: 0.02}\n").tolerances() == Tolerance(under=0.02)
-    assert lab(tmp_path, HARDWARE + "tolerance: {cpu: 85}\n").tolerances().cpu == 85
-
-
 def sides(address: str, peer: str, network: str) -> str:
     first = "{address: 10.0.1.1/24, peer: 10.0.1.2, network: 16.0.0.0/8}"
     second = f"{{address: {address}, peer: {peer}, network: {network}}}"
@@ -126,17 +121,6 @@ def test_a_mistake_is_reported_with_file_line_and_remedy(
         lab(tmp_path, HARDWARE.replace(old, new))
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
     assert says in str(caught.value) and "hunter2" not in str(caught.value)
-
-
-def test_each_further_pair_of_ports_has_networks_of_its_own(tmp_path: Path) -> None:
-    found = lab(tmp_path, HARDWARE.replace("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [4, 5, 0, 1]"))
-    assert found.pair_count == 2
-    assert [(side.address, side.peer, side.network) for side in found.cabled_sides] == [
-        ("100.65.1.1/24", "100.65.1.2", "16.0.0.0/8"),
-        ("100.65.2.1/24", "100.65.2.2", "48.0.0.0/8"),
-        ("100.65.3.1/24", "100.65.3.2", "17.0.0.0/8"),
-        ("100.65.4.1/24", "100.65.4.2", "49.0.0.0/8"),
-    ]
 
 
 def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Path) -> None:

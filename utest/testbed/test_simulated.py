@@ -39,7 +39,7 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
     assert isinstance(testbed, HardwareSettings)
     with open_testbed(testbed, PLATFORM, "vpp", platform_file=FILE) as opened:
         assert opened.facts == hardware_facts(testbed, PLATFORM, "vpp")
-        assert opened.facts.generator.host == "192.0.2.10"
+        assert opened.facts.generator.trex is not None and opened.facts.generator.trex.server == "192.0.2.10"
         assert opened.facts.sides[0].peer_mac == ""
         assert not opened.facts.simulated
         assert opened.problems() == ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ..core.doubts import USABLE_SHARE, OwnPart
-from ..core.quantity import Requirement, TrafficWords
+from ..core.quantity import TrafficWords
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..errors import LineproofError
@@ -26,7 +26,7 @@ WATCHED_SHARE = 0.98
 def own_part(
     measured: MeasuredLimits | None,
     published: PublishedLimits | None,
-    traffic: Requirement | TrafficWords,
+    traffic: TrafficWords,
     load_pps: float = 0.0,
     trial_seconds: float = 1.0,
 ) -> OwnPart:

@@ -19,10 +19,9 @@ from ..errors import ConfigError, LineproofError, TestbedError
 from ..files import is_folder, place
 from ..generators.kinds import generator_kind
 from ..generators.trex.profile_loader import TrexProfileLoader
-from ..platforms import read_platform
 from ..project import KINDS, Project, listed
 from ..routers.description import read_description
-from ..session.plan import misfits_of, replaced_files
+from ..session.plan import misfits_of, read_checked_platform, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
 from ..system.installed import bench_command
@@ -118,7 +117,7 @@ def _own(project: Project, kind: str, pattern: str = "*.yaml") -> list[Path]:
 def _files(project: Project) -> Iterator[str]:
     """Yield what is wrong with the project's own files; packaged ones are right."""
     readers: dict[str, Callable[[str], object]] = {
-        "platforms": lambda name: read_platform(project.platforms, name),
+        "platforms": lambda name: read_checked_platform(project, name),
         "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
         "goals": lambda name: read_goal(project.goals, name),
         "shells": lambda name: read_description(project.shells, name),

@@ -20,7 +20,6 @@ from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
 from ..generators.abilities import WORDS
 from ..generators.base import GeneratorPort
-from ..generators.kinds import DEFAULT
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project
@@ -179,9 +178,10 @@ def _simulated(session: Session) -> Check:
 
 def _generator(session: Session) -> Iterator[Check]:
     access = session.testbed.facts.generator
-    if access.force:
+    if access.trex and access.trex.force:
         # a check must not take ports from other users
-        session.testbed.facts = replace(session.testbed.facts, generator=replace(access, force=False))
+        access = replace(access, trex=replace(access.trex, force=False))
+        session.testbed.facts = replace(session.testbed.facts, generator=access)
         yield warning("generator", "'force: true': a run takes the ports from other users; not done here")
     try:
         session.generator.connect()
@@ -190,17 +190,17 @@ def _generator(session: Session) -> Iterator[Check]:
         if not session.generator.connected:
             raise
     versions, ports = session.generator.versions, session.generator.ports
-    kind = session.plan.testbed.generator_type
-    if kind == DEFAULT:
-        server = f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
+    if access.trex:
+        server = f"TRex {versions.get('server', '?')} at {access.trex.address} takes the client"
         server += f" {versions.get('client', '?')}"
     else:
-        server = versions.get("server", kind)
+        server = versions.get("server", session.plan.testbed.generator_type)
     yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
     if isinstance(driver := session.generator.driver, TrexGenerator):
         yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
+        kind = session.plan.testbed.generator_type
         yield warning("generator", f"'{kind}' {words}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):
         yield warning("leftovers", f"{leftover}; nothing more to do")

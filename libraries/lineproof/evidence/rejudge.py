@@ -21,7 +21,7 @@ from ..ceilings.headroom import own_part
 from ..core.deciding import MOST_EXTRA
 from ..core.doubts import OwnPart, with_doubts
 from ..core.goal import Goal
-from ..core.quantity import Promise, Reason, Requirement
+from ..core.quantity import Promise, Reason, Requirement, TrafficWords
 from ..core.registry import is_installed
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
@@ -127,7 +127,7 @@ class RecordedBench:
         """Why the last reading is not of the trials that were judged alone."""
         return "the reading after the trials is also of further ones" if self.judged < len(self.trials) else ""
 
-    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+    def own_part(self, traffic: TrafficWords, load_pps: float, seconds: float) -> OwnPart:
         """Return what is known of the generator's limits, as of the run's time."""
         plan, environment, ports = self.plan, self.environment, self.environment.ports
         server = environment.versions.get("generator.server")
@@ -135,7 +135,7 @@ class RecordedBench:
         measured = measured_limits(plan, server, environment.simulated, then)
         card, why = choose_card(plan.cards, ports, plan.card)
         published = PublishedLimits(card, why, ports, plan.fastest, server) if ports else None
-        return own_part(measured, published, requirement, load_pps, seconds)
+        return own_part(measured, published, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
         """Raise TestbedError where the testbed broke down before the trials."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Generator
+from .trex.driver import TrexSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +26,17 @@ class PortPlace:
 class GeneratorEndpoint:
     """A generator. ``ports``: those that are used, in pairs, the first cabled to the first side and so on.
 
-    Of TRex: ``host`` and its TCP ports; ``client``: ``pypi``, ``from server``, a folder with the client that came with
-    the server, or "" (whichever the server takes); ``login``: to its host; ``home``: the folder of its installation
-    there ("": not known); ``force``: take ports from other users; ``pins_cores``: each port of a pair that sends both
-    ways has cores of its own; ``promiscuous``: let them receive frames for any MAC address.
-
-    Of others: ``connect`` claims its ports; ``places`` of the ports, where the testbed made them.
+    ``connect`` claims its ports. ``trex``: its settings, if it is a TRex server; ``login``: to its host; ``home``: the
+    folder of its installation there ("": not known). ``places`` of the ports, where the testbed made them.
     """
 
-    host: str
-    sync_port: int
-    async_port: int
-    ports: tuple[int, ...] = (0, 1)
-    client: str = "pypi"
-    force: bool = False
-    login: Login | None = None
-    home: str = ""
-    pins_cores: bool = False
-    promiscuous: bool = False
-    outlives_run: bool = False
-    """Return whether its server outlives this run, so that ports of a killed run have to be given back."""
+    ports: tuple[int, ...]
+    connect: Callable[[Site], Generator]
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
-    connect: Callable[[Site], Generator] | None = None
+    trex: TrexSettings | None = None
+    login: Login | None = None
+    home: str = ""
     places: tuple[PortPlace, ...] = ()
     secrets: Secrets = ENVIRONMENT
 

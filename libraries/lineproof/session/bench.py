@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..core.deciding import Standing
 from ..core.doubts import OwnPart
-from ..core.quantity import Promise, Requirement
+from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
 from ..core.trial import Measure, Tolerance, Trial
@@ -88,7 +88,7 @@ class Bench(Protocol):
         """Why the reading after the trials says nothing of the last of them; "": it does."""
         ...
 
-    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+    def own_part(self, traffic: TrafficWords, load_pps: float, seconds: float) -> OwnPart:
         """Return the generator's own part in trials of so many *seconds* at *load_pps* into each port."""
         ...
 

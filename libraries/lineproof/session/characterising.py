@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..ceilings.headroom import own_part
 from ..core.deciding import TrialConditions
-from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
+from ..core.doubts import USABLE_SHARE, Conditions
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Outcome, Trial, read_trial
@@ -29,6 +28,7 @@ from ..methods.rfc2544 import LossCurve, ResetResult, ThroughputResult
 from ..methods.scaling import ScalingResult, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
+from .judging import promised
 from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS
@@ -103,7 +103,7 @@ class Characteriser:
         link_bps = session.plan.link_bps(pairs)
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
-        own = self._own_part(traffic)
+        own = session.own_part(traffic)
         most = min(session.plan.maximum_load(profile, pairs).pps, USABLE_SHARE * own.lossless_pps)
         highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
@@ -111,20 +111,15 @@ class Characteriser:
         )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
-        promise_at, line = partial(self._promise, requirement), self._line(traffic)
+        line = self._line(traffic)
         limit = LINE_RATE if highest.pps < most else OWN_LIMIT
+
+        def promise_at(pps: float) -> Promise:
+            return promised(session, requirement, Load(pps))
+
         margin = find_margin(promise_at, carried, highest, self._measure, conditions, line, deadline, limit)
         problem = self.router_problem() if margin.trials else ""
         return margin.unproven(problem) if problem else margin
-
-    def _promise(self, requirement: Requirement, pps: float) -> Promise:
-        """Return *requirement* in numbers, at another load."""
-        promise = requirement.promise(self.session.plan.goal, Load(pps), self.session.plan.link_bps(requirement.pairs))
-        return replace(promise, own=self._own_part(requirement, pps, promise.quantity.trial_seconds(promise)))
-
-    def _own_part(self, traffic: Requirement | TrafficWords, pps: float = 0.0, seconds: float = 1.0) -> OwnPart:
-        generator = self.session.generator
-        return own_part(generator.headroom, generator.known_limits, traffic, pps, seconds)
 
     def ramp(
         self, words: str, steps: int = 100, step: float = 1.0, warm_up: float = 5.0, hold: float = 5.0
@@ -261,7 +256,7 @@ class Characteriser:
     def _terms(self, traffic: TrafficWords, deadline: float = math.inf) -> CharacterisationTerms:
         session, goal = self.session, self.session.plan.goal
         # a generator that was watched below the loads that are tried may lose more at them, but no less
-        own = self._own_part(traffic, 0.0, goal.final_trial_duration)
+        own = session.own_part(traffic, 0.0, goal.final_trial_duration)
         own = own if own.lossy else TAKEN_AT_ITS_WORD
         of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
         return CharacterisationTerms(

@@ -16,9 +16,8 @@ from ..generators.site import Site, SiteSide
 from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
-from ..testbed.trex.kind import connect_trex
 from ..testbed.waiting_time import WaitProgress
-from .links import POLL
+from .links import LinkWait
 from .plan import Plan
 
 PORTS_POLL = 1.0
@@ -32,8 +31,7 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
     """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
     sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
-    connect = facts.generator.connect or connect_trex
-    return connect(Site(facts.generator, sides, facts.clock_speed))
+    return facts.generator.connect(Site(facts.generator, sides, facts.clock_speed))
 
 
 def measured_limits(
@@ -72,7 +70,7 @@ class GeneratorConnection:
             self.await_own_links()
         else:
             # links may be down until the router's interfaces are configured; they are awaited then
-            self.check_links(expected=False)
+            self.check_links()
 
     def _free_generator(self, connect: Callable[[OpenTestbed], Generator]) -> Generator:
         testbed = self.plan.testbed
@@ -148,10 +146,12 @@ class GeneratorConnection:
 
     def await_own_links(self) -> None:
         """Wait until every port has a link, ``link_wait`` s at most. Raises TestbedError."""
-        until = time.monotonic() + self.plan.link_wait
-        while not all(port.link_up for port in self.driver.ports) and time.monotonic() < until:
-            time.sleep(POLL)
+        LinkWait(self.plan.link_wait, self.plan.testbed.link_wait).await_all(self.links)
         self.check_links()
+
+    def links(self) -> dict[str, bool]:
+        """Return whether each of its ports has a link, by its name."""
+        return {f"the generator's port {port.index}": port.link_up for port in self.driver.ports}
 
     @property
     def simulation_signs(self) -> tuple[str, ...]:
@@ -177,20 +177,14 @@ class GeneratorConnection:
         server, simulated = self.versions.get("server"), bool(self.simulation_signs)
         return measured_limits(self.plan, server, simulated)
 
-    def check_links(self, expected: bool = True) -> None:
-        """Raise TestbedError for a port that is slower than the platform's, or without an *expected* link."""
+    def check_links(self) -> None:
+        """Raise TestbedError for a port with a link that is slower than the platform's."""
         ports = self.driver.ports
         self._note_signs(ports)
         card, why = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits(card, why, ports, self.plan.fastest, self.versions.get("server"))
         for port in ports:
-            if not port.link_up:
-                if not expected:
-                    continue
-                raise TestbedError(
-                    f"the generator's port {port.index} has no link; check the cable and the router's port"
-                )
-            if words := self.slower_words(port):
+            if port.link_up and (words := self.slower_words(port)):
                 raise TestbedError(f"the generator's port {port.index} {words}")
 
     def slower_words(self, port: GeneratorPort) -> str:

@@ -13,7 +13,7 @@ from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement
 from ..core.rule import Ruling
 from ..core.telemetry import Telemetry
-from ..core.trial import POWER, Fault, Problem, Trial, counted_trials
+from ..core.trial import POWER, Fault, Load, Problem, Trial, counted_trials
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
@@ -55,9 +55,9 @@ def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) ->
     return verdict_of(decision, promise, requirement, _figures(promise, earlier))
 
 
-def promised(bench: Bench, requirement: Requirement) -> Promise:
-    """Return *requirement* in numbers, on this bench."""
-    load = bench.plan.load_for(requirement)
+def promised(bench: Bench, requirement: Requirement, load: Load | None = None) -> Promise:
+    """Return *requirement* in numbers, on this bench; at another *load* than its own, if one is given."""
+    load = load or bench.plan.load_for(requirement)
     promise = requirement.promise(bench.plan.goal, load, bench.plan.link_bps(requirement.pairs))
     own = bench.own_part(requirement, load.pps, promise.quantity.trial_seconds(promise))
     return replace(promise, own=own)

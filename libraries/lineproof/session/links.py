@@ -35,53 +35,39 @@ class LinkWait:
     """Seconds after which each end had its link, in the last wait; by its name."""
 
     _began: float = 0.0
-    _until: float = 0.0
 
     @property
     def pending(self) -> bool:
         """Return whether something was brought up, and no traffic has come through since."""
-        return self._until > 0
+        return self._began > 0
 
     def begin(self) -> None:
         """Something was brought up now."""
         self._began = time.monotonic()
-        self._until = self._began + self.limit
 
     def end(self) -> None:
         """Traffic came through: there is nothing to wait for."""
-        self._until = 0.0
+        self._began = 0.0
 
-    def await_both(
-        self,
-        ports: Callable[[], Mapping[int, GeneratorPort]],
-        states: Callable[[], tuple[LinkState, ...]],
-        cables: Mapping[int, str],
-    ) -> None:
-        """Wait until both ends of all *cables* (generator's port -> router's interface) have a link.
+    @property
+    def _waited(self) -> float:
+        return time.monotonic() - self._began if self.pending else 0.0
 
-        Raises TestbedError that says which end of which cable is late.
-        """
+    def await_all(self, ends: Callable[[], Mapping[str, bool]]) -> None:
+        """Wait until all *ends* of cables, by name, have a link. Raises TestbedError that names those without."""
         self.noted = {}
-        late: dict[str, bool] = dict.fromkeys(cables.values(), True)
         while True:
-            known = ports()
-            if any(late.values()):
-                found = {state.interface: state for state in states()}
-                late = {name: _is_down(found.get(name)) for name in late}
-            self._note({f"the router's {name}": not down for name, down in late.items()})
-            self._note({f"the generator's port {port}": known[port].link_up for port in cables})
-            bad = {port: name for port, name in cables.items() if late[name] or not known[port].link_up}
-            if not bad:
+            is_up = ends()
+            self.noted = {end: self.noted.get(end, self._waited) for end, up in is_up.items() if up}
+            if not (late := [end for end in is_up if end not in self.noted]):
                 return
             if not self.pending:
                 # it may be coming up: another run has just ended, or the generator was just started
                 self.begin()
-            if time.monotonic() >= self._until:
+            if self._waited >= self.limit:
                 raise TestbedError(
-                    "; ".join(
-                        _late_words(port, name, late[name], not known[port].link_up) for port, name in bad.items()
-                    )
-                    + self._advice
+                    f"no link at {' and '.join(late)}, after {self.setting:g} s; check the cable, the modules, and"
+                    " speed and FEC of both ends, or raise 'link_wait' in the testbed's file"
                 )
             time.sleep(min(POLL, self.limit))
 
@@ -102,7 +88,7 @@ class LinkWait:
                 waiting = True
                 if not self.pending:
                     raise
-                if time.monotonic() >= self._until:
+                if self._waited >= self.limit:
                     self.end()
                     raise TestbedError(
                         f"{error}; both ends of each cable have a link{self.noted_words}, and this is so after"
@@ -119,31 +105,10 @@ class LinkWait:
         slow = [f"{end} after {seconds:.1f} s" for end, seconds in self.noted.items() if seconds >= POLL]
         return f" ({', '.join(slow)})" if slow else ""
 
-    def _note(self, ready: Mapping[str, bool]) -> None:
-        for end, there in ready.items():
-            if there:
-                self.noted.setdefault(end, time.monotonic() - self._began if self.pending else 0.0)
-            else:
-                self.noted.pop(end, None)
 
-    @property
-    def _advice(self) -> str:
-        return (
-            f", after {self.setting:g} s; check the cable, the modules, and speed and FEC of both ends, or raise"
-            " 'link_wait' in the testbed's file"
-        )
-
-
-def _is_down(state: LinkState | None) -> bool:
-    return state is not None and (state.up is False or state.carrier is False)
-
-
-def _late_words(port: int, name: str, router: bool, generator: bool) -> str:
-    if router and generator:
-        return f"neither the router's interface {name} nor the generator's port {port} has a link"
-    if router:
-        return f"the router's interface {name} has no link, and the generator's port {port} has: the router is late"
-    return f"the generator's port {port} has no link, and the router's interface {name} has: the generator is late"
+def is_down(state: LinkState) -> bool:
+    """Return whether *state* is certainly that of an interface without a link."""
+    return False in (state.up, state.carrier)
 
 
 def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:

@@ -25,7 +25,7 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
-from ..routers import BUILT_IN
+from ..routers import BUILT_IN, described
 from ..routers.base import Router
 from ..routers.description import RouterDescription, read_description
 from ..routers.none import WHY_UNREAD
@@ -98,7 +98,7 @@ class Plan:
 
         Raises ConfigError naming file, line and remedy.
         """
-        box = read_platform(project.platforms, platform)
+        box = read_checked_platform(project, platform)
         name = software or next(iter(box.software))
         if name not in box.software:
             raise ConfigError(
@@ -115,8 +115,7 @@ class Plan:
                 " many of both, in the order of the cables",
                 project.platforms / f"{platform}.yaml",
             )
-        commands = box.software[name].commands
-        command_file = None if commands is None else read_description(project.shells, commands)
+        command_file = _command_file(project, box.software[name])
         check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml", command_file)
         if isinstance(settings, SimulatedSettings):
             check_simulable(project, box, name, testbed, instead)
@@ -374,7 +373,7 @@ class Plan:
             )
 
     def check_pairs(self, traffic: TrafficWords) -> None:
-        """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
+        """Raise SentenceError if *traffic* needs more pairs of ports than there are, or pairs of several line rates."""
         count = self.testbed.pair_count
         if traffic.pairs > count:
             key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
@@ -382,6 +381,37 @@ class Plan:
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
                 f" for more, extend {key} in its file and 'ports' of the platform"
             )
+        speeds = self.speeds(traffic.pairs)
+        lines = sorted({min(both) / 1e9 for both in zip(speeds[::2], speeds[1::2], strict=True)})
+        if len(lines) > 1:
+            raise SentenceError(
+                f"'{traffic.sentence}': its {traffic.pairs} pairs of ports have line rates of"
+                f" {' and '.join(f'{line:g}' for line in lines)} Gbit/s, and each is to carry the same; expected"
+                " fewer pairs, or pairs of one line rate first in 'cabled' of the testbed's file"
+            )
+
+
+def read_checked_platform(project: Project, name: str) -> Platform:
+    """Return the platform *name*, whose routers take what is to be tuned. Raises ConfigError."""
+    box = read_platform(project.platforms, name)
+    for key, software in box.software.items():
+        asked = sorted(software.tuning.model_fields_set)
+        if not asked:
+            continue
+        known = software.shell in BUILT_IN
+        described_as = described(software.shell) if known else _command_file(project, software)
+        takes = described_as.tuning if described_as else {}
+        if wrong := [setting for setting in asked if setting not in takes]:
+            raise ConfigError(
+                f"'tuning' of '{key}' has {', '.join(wrong)}, which no run sets on a router of 'shell:"
+                f" {software.shell}'; expected {' or '.join(sorted(takes)) or 'none'}, and the others set up by hand",
+                project.platforms / f"{name}.yaml",
+            )
+    return box
+
+
+def _command_file(project: Project, software: Software) -> RouterDescription | None:
+    return None if software.commands is None else read_description(project.shells, software.commands)
 
 
 def abilities_of(testbed: Testbed) -> Abilities:

@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..core.quantity import Requirement
 from ..core.trial import (
@@ -51,26 +52,37 @@ class PoweredTrials:
     def of_sentence(self) -> Measure:
         """The trials of one sentence. Its own power without traffic is measured before the first one.
 
-        A trial lasts at least as long as asked for; its readings have the power. A meter that fails is a problem of it.
+        It is of no other sentence: a box that has grown warm, with faster fans, draws more, and that is not the
+        traffic's. A trial lasts at least as long as asked for; its readings have the power. A meter that fails is a
+        problem of it.
         """
-        return self._declared if self.settings is None else _SentencePower(self, self.settings).outcome
+        return partial(self._outcome, list[PowerReading]())
 
-    def _declared(self, load: Load, duration: float) -> Outcome:
-        found = self.measure(load, duration, _nothing)
-        return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
+    def _outcome(self, idle: list[PowerReading], load: Load, duration: float) -> Outcome:
+        """Measure a trial with its power. *idle*: the reading before the first trial, as soon as there is one."""
+        if (meter := self.settings) is None:
+            found = self.measure(load, duration, lambda wait: None)
+            return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
+        loaded, failed = list[PowerReading](), list[str]()
 
-    def read(self, wait: Callable[[float], None]) -> PowerReading:
-        """Return what the meter shows after ``settle`` s. *wait*: s of the testbed's clock. Raises TestbedError."""
-        meter = self.settings
-        if meter is None:
-            raise TestbedError("there is no power meter")
-        wait(meter.settle)
-        began = self.now()
-        return meter.reading(meter.figures(self._access, wait), began, self.now())
+        def read(into: list[PowerReading], wait: Callable[[float], None]) -> None:
+            try:
+                wait(meter.settle)
+                began = self.now()
+                into.append(meter.reading(meter.figures(self._access, wait), began, self.now()))
+            except TestbedError as error:
+                failed.append(str(error))
 
-    def read_idle(self) -> PowerReading:
-        """:meth:`read` while nothing is sent. Raises TestbedError."""
-        return self.read(lambda seconds: self.sleep(seconds / self.clock_speed))
+        if not idle:
+            read(idle, lambda seconds: self.sleep(seconds / self.clock_speed))
+        found = self.measure(load, max(duration, meter.trial_seconds(self.clock_speed)), partial(read, loaded))
+        if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
+            failed.append("the power meter answered after the end of traffic")
+        if failed or not loaded:
+            # a meter that is gone says the same before and during the trial
+            words = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
+            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
+        return replace(found, readings={**found.readings, **_figures(meter, loaded[0], idle[0])})
 
     def watts(self) -> float:
         """One figure of the meter, or the declared power. Raises TestbedError."""
@@ -98,56 +110,17 @@ class PoweredTrials:
         return result.stdout
 
 
-@dataclass
-class _SentencePower:
-    """The trials of one sentence with a meter. ``idle``: the power before the first one.
-
-    It is of no other sentence: a box that has grown warm, with faster fans, draws more, and that is not the traffic's.
-    """
-
-    power: PoweredTrials
-    settings: PowerSettings
-    idle: PowerReading | None = None
-
-    def outcome(self, load: Load, duration: float) -> Outcome:
-        """See :meth:`PoweredTrials.of_sentence`."""
-        readings, failed = list[PowerReading](), list[str]()
-        try:
-            self.idle = self.idle or self.power.read_idle()
-        except TestbedError as error:
-            failed.append(str(error))
-
-        def during(wait: Callable[[float], None]) -> None:
-            try:
-                readings.append(self.power.read(wait))
-            except TestbedError as error:
-                failed.append(str(error))
-
-        found = self.power.measure(load, max(duration, self.settings.trial_seconds(self.power.clock_speed)), during)
-        if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
-            failed.append("the power meter answered after the end of traffic")
-        if failed or not readings or self.idle is None:
-            # a meter that is gone says the same before and during the trial
-            words = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
-            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
-        return replace(found, readings={**found.readings, **self._readings(readings[0], self.idle)})
-
-    def _readings(self, loaded: PowerReading, idle: PowerReading) -> dict[str, float]:
-        above = loaded.watts - idle.watts
-        return {
-            POWER: loaded.watts,
-            "power_least_watts": loaded.least,
-            "power_most_watts": loaded.most,
-            "power_began": loaded.began,
-            "power_ended": loaded.ended,
-            UNCERTAINTY: loaded.uncertainty,
-            IDLE_POWER: idle.watts,
-            "idle_power_began": idle.began,
-            "idle_power_ended": idle.ended,
-            # an error of its gain is one of the difference; each figure may be wrong by half a step
-            ABOVE_IDLE_UNCERTAINTY: self.settings.accuracy / 100 * abs(above) + self.settings.resolution,
-        }
-
-
-def _nothing(wait: Callable[[float], None]) -> None:
-    """Nothing is done while frames flow."""
+def _figures(meter: PowerSettings, loaded: PowerReading, idle: PowerReading) -> dict[str, float]:
+    return {
+        POWER: loaded.watts,
+        "power_least_watts": loaded.least,
+        "power_most_watts": loaded.most,
+        "power_began": loaded.began,
+        "power_ended": loaded.ended,
+        UNCERTAINTY: loaded.uncertainty,
+        IDLE_POWER: idle.watts,
+        "idle_power_began": idle.began,
+        "idle_power_ended": idle.ended,
+        # an error of its gain is one of the difference; each figure may be wrong by half a step
+        ABOVE_IDLE_UNCERTAINTY: meter.accuracy / 100 * abs(loaded.watts - idle.watts) + meter.resolution,
+    }

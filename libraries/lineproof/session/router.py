@@ -29,7 +29,7 @@ from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si
 from .generator import GeneratorConnection
-from .links import LinkWait, ipv6_entries, ipv6_sides
+from .links import LinkWait, ipv6_entries, ipv6_sides, is_down
 from .plan import Plan
 from .router_watch import RouterRestarted, RouterWatch
 
@@ -231,7 +231,7 @@ class RouterConnection:
             return f"the router does not answer: {error}"
         found = [entry.problem for entry in entries if entry.problem]
         for state in states:
-            if False in (state.up, state.carrier):
+            if is_down(state):
                 found.insert(0, f"the router's {state.interface} {'is down' if state.up is False else 'has no link'}")
         return "; ".join(found)
 
@@ -468,17 +468,14 @@ def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) 
 
 def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:
     """Wait for both ends of every cable; returns :func:`note_line_rate`. Raises TestbedError."""
-    facts, last = generator.testbed.facts, list[LinkState]()
+    last = list[LinkState]()
 
-    def read() -> tuple[LinkState, ...]:
-        last[:] = states()
-        return tuple(last)
+    def ends() -> dict[str, bool]:
+        if not last or any(map(is_down, last)):
+            last[:] = states()
+        return {f"the router's {state.interface}": not is_down(state) for state in last} | generator.links()
 
-    def ports() -> dict[int, GeneratorPort]:
-        return {port.index: port for port in generator.driver.ports}
-
-    names = [side.interface for side in facts.sides]
-    links.await_both(ports, read, dict(zip(facts.generator.ports, names, strict=True)))
+    links.await_all(ends)
     generator.check_links()
     return note_line_rate(last, generator)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ..ceilings.headroom import own_part
 from ..core.doubts import OwnPart
 from ..core.foreign import SETTLE_SECONDS
-from ..core.quantity import Promise, Requirement
+from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
@@ -152,9 +152,9 @@ class Session:
         """Return which processes of the testbed have ended, in words."""
         return self.testbed.problems
 
-    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+    def own_part(self, traffic: TrafficWords, load_pps: float = 0.0, seconds: float = 1.0) -> OwnPart:
         """Return the generator's own part, as far as it was measured or published."""
-        return own_part(self.generator.headroom, self.generator.known_limits, requirement, load_pps, seconds)
+        return own_part(self.generator.headroom, self.generator.known_limits, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> Trial | None:
         """Put the streams of a sentence on the ports, and return its warm-up. Raises TestbedError.

@@ -196,3 +196,8 @@ def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
 
     with ThreadPoolExecutor(1) as other:
         return other.submit(inside_namespace).result()
+
+
+def call_within(netns: str, work: Callable[[], T]) -> T:
+    """Return the result of *work*, called here, or where *netns* is not "" by :func:`run_in_namespace`."""
+    return run_in_namespace(netns, work) if netns else work()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..generators.site import GeneratorEndpoint
+from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
-from ..routers.base import Side
 from ..system.login import ENVIRONMENT, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, next_hops
+from .trex.kind import trex_endpoint
 from .trex.start import start_over_ssh
 
 
@@ -22,10 +23,8 @@ def hardware_facts(
     login = NO_ROUTER
     if router is not None:
         login = RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
-    sides = tuple(
-        Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
-        for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
-    )
+    interfaces = platform.software[software].interfaces
+    sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(
         generator=generator_endpoint(testbed, secrets),
         router=login,
@@ -36,31 +35,28 @@ def hardware_facts(
 
 def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
     """How the generator is reached, of whatever kind it is."""
-    generator = testbed.trex
+    generator, other = testbed.trex, testbed.generator
     if generator is None:
-        other = testbed.generator
         ports = tuple(range(other.port_count))
-        hops = next_hops(ports, testbed.cabled_sides)
-        return GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=other.connect, secrets=secrets)
-    return GeneratorEndpoint(
+        return GeneratorEndpoint(ports, other.connect, next_hops(ports, testbed.cabled_sides), secrets=secrets)
+    settings = TrexSettings(
         generator.address,
         generator.sync_port,
         generator.async_port,
         generator.ports,
-        generator.client,
         generator.force,
-        generator.ssh.login(generator.address, secrets) if generator.ssh else None,
-        generator.trex_home or "",
+        client=generator.client,
         pins_cores=generator.core_mask == "pin",
         promiscuous=generator.promiscuous,
         outlives_run=generator.start is None,
-        next_hops=next_hops(generator.ports, testbed.cabled_sides),
     )
+    login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
+    return trex_endpoint(settings, testbed.cabled_sides, login, generator.trex_home or "")
 
 
 def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> TestbedFacts:
     """Start the TRex server that *testbed* has ``start`` for; returns its *facts*. Raises TestbedError."""
-    generator, command = facts.generator, testbed.trex and testbed.trex.start
-    if generator.login and command:
-        start_over_ssh(belongings, generator.login, generator.home, command, generator.host, generator.sync_port)
+    generator, server = facts.generator, testbed.trex
+    if generator.login and server and server.start:
+        start_over_ssh(belongings, generator.login, generator.home, server.start, server.address, server.sync_port)
     return replace(facts, runtime=belongings.folder)

@@ -75,12 +75,6 @@ class Topology:
         for holder in self.holders:
             holder.close()
 
-    def __enter__(self) -> Topology:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def build_topology(
     router_interfaces: tuple[str, ...] = ("eth0", "eth1"),

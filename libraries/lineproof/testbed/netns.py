@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..errors import ConfigError, TestbedError
 from ..generators.settings import GeneratorSettings
 from ..generators.site import GeneratorEndpoint, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
+from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
@@ -27,6 +29,7 @@ from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
+from .trex.kind import trex_endpoint
 from .trex.start import start_in_namespace
 
 HOST = "127.0.0.1"
@@ -48,11 +51,11 @@ def start_netns(
     a platform whose software is not Linux.
     """
     chosen = platform.software[software]
-    if chosen.shell != "linux":
+    if chosen.shell != sys.platform:
         raise ConfigError(
             f"the router of testbed '{settings.testbed}' is this machine's Linux kernel, and '{software}' of"
-            f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: linux', or a"
-            " simulated testbed"
+            f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: {sys.platform}', or"
+            " a simulated testbed"
         )
     if reason := namespaces.reason_against():
         raise TestbedError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
@@ -66,41 +69,41 @@ def start_netns(
     )
     belongings.later(topology.close)
     cables, ports = topology.cables, tuple(range(2 * settings.pairs))
-    sides = tuple(
-        Side(cable.router_interface, side.address, side.peer, side.peer_mac or cable.port_mac, side.network)
-        for side, cable in zip(settings.cabled_sides, cables, strict=True)
-    )
+    ends = zip(settings.cabled_sides, cables, strict=True)
+    sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
     speeds = tuple(platform.ports.values())
     sender = None
-    hops = next_hops(ports, settings.cabled_sides)
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
         # a generator that sends from the ports themselves
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        generator = GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=programs.connect, places=places)
+        hops = next_hops(ports, settings.cabled_sides)
+        generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
-            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports))
-            sender = server.facts["sender"]
+            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports)).facts
+            rpc_port, pub_port, sender, namespace = server["rpc_port"], server["pub_port"], server["sender"], ""
         else:
+            rpc_port, pub_port, namespace = RPC_PORT, PUB_PORT, topology.generator
             prefix, speed = f"lineproof-{belongings.folder.name}", round(max(speeds) / 1e6)
             # the MAC addresses are known, so it starts without ARP
             infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
             config = config_text(infos, max(os.sched_getaffinity(0)), prefix, speed)
-            inner_ports = (RPC_PORT, PUB_PORT)
-            server = start_in_namespace(belongings, topology.generator, home, config, inner_ports, local_ports)
+            start_in_namespace(belongings, namespace, home, config, rpc_port)
         # a current server takes only the client that it ships
         client = settings.client if home is None or settings.client != PYPI else str(home)
-        generator = GeneratorEndpoint(
+        known = TrexSettings(
             HOST,
-            server.facts["rpc_port"],
-            server.facts["pub_port"],
+            rpc_port,
+            pub_port,
             ports,
-            client,
+            client=client,
             promiscuous=settings.promiscuous,
-            next_hops=hops,
+            outlives_run=False,
+            namespace=namespace,
         )
+        generator = trex_endpoint(known, settings.cabled_sides)
     router = NO_ROUTER
     if not bypass:
         argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import itertools
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
 from ..power.meter import PowerSettings
+from ..routers.base import Side
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
@@ -69,6 +69,10 @@ class SideSettings(Config):
         ipaddress.IPv4Network(value)
         return value
 
+    def of_router(self, interface: str, peer_mac: str = "") -> Side:
+        """Return the side at the router's *interface*. *peer_mac*: of the generator's port, where the file has none."""
+        return Side(interface, self.address, self.peer, self.peer_mac or peer_mac, self.network)
+
     @model_validator(mode="after")
     def _check_peer_in_network(self) -> SideSettings:
         own = ipaddress.IPv4Interface(self.address)
@@ -94,11 +98,11 @@ def next_hops(ports: Iterable[int], sides: Iterable[SideSettings]) -> dict[int, 
 
 
 class ToleranceSettings(Config):
-    """How far a generator may be from its load, and how busy; a missing key keeps the default of :class:`Tolerance`."""
+    """How far a generator may be from its load, and how busy: keys of :class:`Tolerance`."""
 
-    under: Ratio | None = None
-    over: Ratio | None = None
-    cpu: Annotated[float, Field(gt=0, le=100)] | None = None
+    under: Ratio = Tolerance().under
+    over: Ratio = Tolerance().over
+    cpu: Annotated[float, Field(gt=0, le=100)] = Tolerance().cpu
 
 
 class CommonSettings(Config):
@@ -158,8 +162,7 @@ class CommonSettings(Config):
 
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
-        given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
-        return dataclasses.replace(Tolerance(), **given, ends_in_time=not self.sends_late_frames)
+        return Tolerance(**self.tolerance.model_dump(), ends_in_time=not self.sends_late_frames)
 
     @property
     def sends_late_frames(self) -> bool:
@@ -167,20 +170,30 @@ class CommonSettings(Config):
         return False
 
 
-class SimulatedSettings(CommonSettings):
+class LocalSettings(CommonSettings):
+    """A testbed that this machine makes for each run, with a TRex server. ``pairs`` of ports.
+
+    ``client``, ``promiscuous``: the same as in :class:`TrexGeneratorSettings`.
+    """
+
+    pairs: Pairs = 1
+    client: ClientName = "pypi"
+    promiscuous: bool = False
+
+    @property
+    def pair_count(self) -> int:
+        """The key ``pairs``."""
+        return self.pairs
+
+
+class SimulatedSettings(LocalSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
 
-    ``pairs`` of ports. ``noise``: what differs from trial to trial
-    (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
-    ``set_up`` frames take the routes of IPv4.
+    ``noise``: what differs from trial to trial (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does.
+    ``rx_queues`` per port: default the platform's. ``set_up`` frames take the routes of IPv4.
     """
 
     kind: Literal["simulated"]
-    pairs: Pairs = 1
-    client: ClientName = "pypi"
-    """The same as in :class:`TrexGeneratorSettings`."""
-    promiscuous: bool = False
-    """The same as in :class:`TrexGeneratorSettings`."""
     habits: tuple[Habit, ...] = ()
     """Habits that the generator's card and the router have on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
@@ -194,14 +207,9 @@ class SimulatedSettings(CommonSettings):
     router_habits: RouterHabits = RouterHabits()
     """How late the router's links come up, and how late it notices."""
 
-    @property
-    def pair_count(self) -> int:
-        """The key ``pairs``."""
-        return self.pairs
 
-
-class NetnsSettings(CommonSettings):
-    """Real frames between network namespaces here. ``pairs`` of ports.
+class NetnsSettings(LocalSettings):
+    """Real frames between network namespaces here.
 
     ``set_up``: everything, because the router is new.
     ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names; or another
@@ -209,18 +217,8 @@ class NetnsSettings(CommonSettings):
     """
 
     kind: Literal["netns"]
-    pairs: Pairs = 1
     generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
-    client: ClientName = "pypi"
-    """The same as in :class:`TrexGeneratorSettings`."""
-    promiscuous: bool = False
-    """The same as in :class:`TrexGeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
-
-    @property
-    def pair_count(self) -> int:
-        """The key ``pairs``."""
-        return self.pairs
 
     @property
     def sends_late_frames(self) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..generators.site import GeneratorEndpoint
+from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
 from ..system.private_key import make_key
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings, TestbedProcess
-from .settings import SimulatedSettings, next_hops
+from .settings import SimulatedSettings
+from .trex.kind import trex_endpoint
 
 HOST = "127.0.0.1"
 USER = "lineproof"
@@ -81,20 +81,20 @@ def start_simulated(
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
         router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
-    sides = tuple(
-        Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
-        for interface, side, port in zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
+    ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
+    sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
+    server = TrexSettings(
+        HOST,
+        ready["rpc_port"],
+        ready["pub_port"],
+        tuple(range(len(sides))),
+        client=settings.client,
+        clock_speed=settings.clock_speed,
+        promiscuous=settings.promiscuous,
+        outlives_run=False,
     )
     return TestbedFacts(
-        generator=GeneratorEndpoint(
-            HOST,
-            ready["rpc_port"],
-            ready["pub_port"],
-            tuple(range(len(sides))),
-            settings.client,
-            promiscuous=settings.promiscuous,
-            next_hops=next_hops(range(len(sides)), settings.cabled_sides),
-        ),
+        generator=trex_endpoint(server, settings.cabled_sides),
         router=router,
         sides=sides,
         label=f"{platform.description}, {software}",

@@ -17,7 +17,7 @@ from support.wire_rig import run
 @pytest.fixture(scope="module")
 def topology() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
-    with build_topology() as found:
+    with contextlib.closing(build_topology()) as found:
         for cable in found.cables:
             interface, side = f"dev {cable.router_interface}", default_side(cable.index)
             configure(

@@ -27,6 +27,7 @@ from lineproof.generators.trex.port_claims import _handshake
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
+from lineproof.system.network_namespace import call_within
 from lineproof.testbed.trex.start import ARGUMENTS
 from support import leftovers, robot_run
 from support.paths import SUPPORT
@@ -156,9 +157,14 @@ OWN, NOBODY = ("100.65.1.2", "100.65.2.2"), ("100.65.1.99", "100.65.2.99")
 
 
 def asked(session: Session, method: str, **parameters: Any) -> Any:
-    access = session.testbed.facts.generator
-    handle = _handshake(access.host, access.sync_port)
-    return call_server(access.host, access.sync_port, method, {**handle, **parameters})["result"]
+    access = session.testbed.facts.generator.trex
+    assert access is not None
+    where = access.server, access.sync_port
+
+    def ask() -> Any:
+        return call_server(*where, method, {**_handshake(*where), **parameters})["result"]
+
+    return call_within(access.namespace, ask)
 
 
 def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Path) -> None:

@@ -203,14 +203,14 @@ def test_a_server_that_ctrl_c_does_not_end_ends_with_the_connection(lab: Lab, tm
     ("kind", "says"),
     [
         ("dies", r"'trex' ended with status 255 .*Could not find Linux interface nix0\."),
-        ("mute", r"'trex' was not ready within 2 s \(no TRex server answers at 127\.0\.0\.1:\d+.*driver name net_fake"),
+        ("mute", r"'trex' was not ready within 8 s \(no TRex server answers at 127\.0\.0\.1:\d+.*driver name net_fake"),
         ("missing", r"cd: .*missing"),
     ],
 )
 def test_a_server_that_is_never_ready_is_an_error(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, says: str
 ) -> None:
-    monkeypatch.setattr(start, "LIMIT", 2.0 if kind == "mute" else 30.0)
+    monkeypatch.setattr(start, "LIMIT", 8.0 if kind == "mute" else 30.0)
     with pytest.raises(TestbedError, match=says) as error:
         opened(lab(kind), tmp_path)
     assert "\n" not in str(error.value) and "\x1b" not in str(error.value)

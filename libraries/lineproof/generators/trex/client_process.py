@@ -17,6 +17,7 @@ from typing import IO, Any
 from ...errors import TestbedError
 from ...json_text import parse_json
 from ...system import children
+from ...system.network_namespace import inside
 from ...visible import visible_data
 
 MODULE = "lineproof.generators.trex.client"
@@ -46,13 +47,17 @@ def _private_log() -> IO[bytes]:
 class ClientProcess:
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """*folder*: of the client that TRex ships (see :mod:`.client_folders`); None: trex-stl-lib 0.3 of PyPI."""
+    def __init__(self, folder: Path | None = None, namespace: str = "") -> None:
+        """*folder*: of the client that TRex ships (see :mod:`.client_folders`); None: trex-stl-lib 0.3 of PyPI.
+
+        *namespace*: the network namespace of its server; "": none of its own.
+        """
         # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
         # cannot kill the process group of its parent (see pypi.load_library).
         self._log = _private_log()
+        argv = children.python(MODULE, *([] if folder is None else [str(folder.absolute())]))
         self._process = children.start(
-            children.python(MODULE, *([] if folder is None else [str(folder.absolute())])),
+            (*inside(namespace), *argv),
             stdin=children.PIPE,
             stdout=children.PIPE,
             stderr=self._log,

@@ -18,6 +18,7 @@ from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
+from ...system.network_namespace import call_within
 from ..base import Direction, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
@@ -70,7 +71,8 @@ class TrexSettings:
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
     :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
     ``promiscuous``: the ports take frames for any MAC address; ``outlives_run``: the server goes on when a run is
-    killed, so what it holds is written down; ``next_hops`` by port.
+    killed, so what it holds is written down; ``next_hops`` by port; ``namespace``: the path of the network namespace
+    of this machine that the server is in; "": it is reached from here.
     """
 
     server: str
@@ -86,11 +88,12 @@ class TrexSettings:
     promiscuous: bool = False
     outlives_run: bool = True
     next_hops: Mapping[int, NextHop] = field(default_factory=dict)
+    namespace: str = ""
 
     @property
     def address(self) -> str:
         """``server:port``, for messages."""
-        return f"{self.server}:{self.sync_port}"
+        return f"{self.server}:{self.sync_port}{' of a network namespace' if self.namespace else ''}"
 
 
 class TrexGenerator:
@@ -116,12 +119,12 @@ class TrexGenerator:
         setting = self.settings
         try:
             if setting.client == PYPI:
-                self._process = ClientProcess()  # imports during the request to the server
-            server = ask_server(setting.server, setting.sync_port)
+                self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
+            server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
             folder = choose_client(server, setting.client, self._fetch)
             if folder is None:
                 check_events_port(setting.server, setting.async_port)
-            self._process = self._process or ClientProcess(folder)
+            self._process = self._process or ClientProcess(folder, setting.namespace)
             self._open(server, folder)
         except BaseException:
             self.close()
@@ -326,7 +329,8 @@ class TrexGenerator:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
         process, self._process = self._process, None
         setting = self.settings
-        if process is None or process.close() or release_ports(setting.server, setting.sync_port, self._handlers):
+        release = partial(release_ports, setting.server, setting.sync_port, self._handlers)
+        if process is None or process.close() or call_within(setting.namespace, release):
             self._remove_claim()  # otherwise a later run releases the ports
 
     def __enter__(self) -> TrexGenerator:

@@ -17,7 +17,7 @@ from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
 from ...system import children
 from ...system.login import Login
-from ...system.network_namespace import inside, kept_within
+from ...system.network_namespace import inside, kept_within, run_in_namespace
 from ..process import Belongings, TestbedProcess
 from .over_ssh import GRACE
 
@@ -72,22 +72,8 @@ def start_over_ssh(
     )
 
 
-def start_in_namespace(
-    belongings: Belongings, namespace: str, home: Path, config: str, ports: tuple[int, int], local: tuple[int, int]
-) -> TestbedProcess:
-    """Start a server in software mode in *namespace*, and return the relay of its API, whose facts have its ports.
-
-    *ports*: for requests and for events; *local*: those outside of the namespace that lead there, 0: free ones.
-    Raises TestbedError.
-    """
-    relay = belongings.keep(
-        TestbedProcess(
-            "relay",
-            children.python("lineproof.testbed.trex.relay"),
-            belongings.folder / "relay.log",
-            {"namespace": namespace, "targets": ports, "ports": local},
-        )
-    )
+def start_in_namespace(belongings: Belongings, namespace: str, home: Path, config: str, rpc_port: int) -> None:
+    """Start a server in software mode in *namespace*, whose API answers there at *rpc_port*. Raises TestbedError."""
     path = belongings.folder / "trex_cfg.yaml"
     path.write_text(config)
     # the watchdog ends a server whose threads had to wait on a busy machine
@@ -99,8 +85,7 @@ def start_in_namespace(
             # alone: the namespace's holder removes the testbed's folder where its owner was killed
             kept_within("", argv),
             belongings.folder / "trex.log",
-            answers=partial(ask_server, "127.0.0.1", relay.facts["rpc_port"]),
+            answers=partial(run_in_namespace, namespace, partial(ask_server, "127.0.0.1", rpc_port)),
             limit=LIMIT,
         )
     )
-    return relay
