@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from lineproof.routers.description import SIDE_WORDS, LookQuery, RouterDescripti
 from lineproof.routers.journal import Change, look
 from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
-from support.journals import ROUTER, Killed, dying, occasion, undone
+from support.journals import KEY, Killed, dying, occasion, undone
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -103,10 +102,10 @@ def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name:
         with pytest.raises(TestbedError, match=r"are tried again at the next start") as caught:
             machine.undone(shell)
         assert f"'{shell.ran[-1]}': status 1: % Not now" in str(caught.value) and len(shell.ran) == refused + 1
-        found = look(ROUTER)
+        found = look(KEY)
         assert found is not None and len(found.changes) == 1
         machine.undone()
-        assert machine.state() == before and look(ROUTER) is None and not list(state.iterdir())
+        assert machine.state() == before and look(KEY) is None and not list(state.iterdir())
 
 
 @pytest.mark.parametrize("refused", [0, 1, 3])
@@ -142,7 +141,7 @@ def test_what_the_router_does_not_know_or_find_is_no_change_that_is_gone(
     machine, before = killed_after(lines, name)
     with pytest.raises(TestbedError, match=words):
         machine.undone(Refusing(machine.shell, words=words, line=line))
-    found = look(ROUTER)
+    found = look(KEY)
     assert found is not None and len(found.changes) == 1 and machine.state() != before
 
 
@@ -221,7 +220,7 @@ def test_a_look_whose_answer_is_cut_or_refused_undoes_nothing_and_names_nobody()
         with pytest.raises(TestbedError, match="are tried again at the next start") as caught:
             machine.undone(answering(machine.shell, "show arp 100.65.1.2", lambda text, shown=shown: shown))  # type: ignore[misc]
         assert "somebody" not in str(caught.value)
-        assert whole.strip() in machine.state() and look(ROUTER) is not None
+        assert whole.strip() in machine.state() and look(KEY) is not None
     machine.undone()
     assert machine.state() == before
 
@@ -235,16 +234,16 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
     machine.shell.change("192.0.2.9", "192.0.2.10")  # type: ignore[attr-defined]
     theirs = machine.state()
     if killed:
-        os.close(journal._descriptor)
+        journal._file.close()
         with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* rest"):
             machine.undone()
     else:
         with pytest.raises(TestbedError, match=r"could not be restored in full; .* bob on Monday"):
             router.restore()
         journal.close()
-    assert machine.state() == theirs and look(ROUTER) is not None
+    assert machine.state() == theirs and look(KEY) is not None
     machine.undone(asked=True)
-    assert machine.state() == before and look(ROUTER) is None
+    assert machine.state() == before and look(KEY) is None
 
 
 LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}}

@@ -16,7 +16,7 @@ from lineproof.routers import BUILT_IN, described
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
 from support.described_router import DESCRIPTIONS, shipped
-from support.journals import ROUTER, Killed, dying
+from support.journals import KEY, Killed, dying
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -116,7 +116,7 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
             reported += 1
             assert f"'{change.do_text}' (now: " in said
             assert not any(line in shell.ran for line in change.undo)
-        assert look(ROUTER) is None
+        assert look(KEY) is None
     assert reported >= (2 if name in BUILT_IN else 1)
 
 

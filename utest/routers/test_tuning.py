@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 
@@ -14,7 +13,7 @@ from lineproof.platforms import CommandPair, RouterKind, Software, Tuning
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import ChangeJournal
-from support.journals import CHANGE, ROUTER, occasion, undone
+from support.journals import CHANGE, KEY, ROUTER, occasion, undone
 from support.scripted_shells import Scripted
 
 
@@ -68,12 +67,12 @@ pytestmark = pytest.mark.usefixtures("state")
 
 def killed(kind: RouterKind, shell: Shell, tuning: Tuning) -> None:
     """A run with *tuning* that was killed."""
-    journal = ChangeJournal.claim(ROUTER)
+    journal = ChangeJournal.claim(ROUTER, KEY)
     router = make_router(kind, shell, ("eth1", "eth2"))
     journal.begin(occasion(kind=kind))
     router.keep_journal(journal)
     router.tune(tuning)
-    os.close(journal._descriptor)
+    journal._file.close()
 
 
 SOME = Tuning(queues=2, rx_ring=4096, offloads={"tso": "off"}, sysctls={"net.core.netdev_budget": "600"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -16,7 +15,7 @@ from lineproof.routers.shell_commands import CommandLineShell
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, occasion, undone
+from support.journals import KEY, ROUTER, occasion, undone
 
 FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
 STATE = {
@@ -91,7 +90,7 @@ class Machine:
 
     def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:
         """Return a router whose changes are kept in a journal."""
-        journal, router = ChangeJournal.claim(ROUTER), self.router(shell)
+        journal, router = ChangeJournal.claim(ROUTER, KEY), self.router(shell)
         journal.begin(occasion(kind=self.kind))
         router.keep_journal(journal)
         return journal, router
@@ -107,8 +106,7 @@ class Machine:
                 journal.close()
             return changes
         finally:
-            if journal._descriptor >= 0:
-                os.close(journal._descriptor)  # as the kernel does where it is killed, and nothing more
+            journal._file.close()  # as the kernel does where it is killed, and nothing more
 
     def undone(self, shell: Shell | None = None, asked: bool = False) -> str:
         """Return what the next start says; *asked*: what ``lineproof restore`` says."""

@@ -14,8 +14,8 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..core.under_load import UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from .journal import RESTORE_LIMIT as RESTORE_LIMIT
-from .journal import Change, ChangeJournal
+from .changes import RESTORE_LIMIT as RESTORE_LIMIT
+from .journal import Change, ChangeJournal, ChangesEnd
 from .shell_commands import Result as Result
 from .shell_commands import RouterUnreachable as RouterUnreachable
 from .shell_commands import Shell as Shell
@@ -77,6 +77,11 @@ class Router:
 
     def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
         self.interfaces = interfaces
+
+    @property
+    def changes_end(self) -> ChangesEnd:
+        """With the restart of what its changes are gone."""
+        return "never"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -150,7 +155,7 @@ class Router:
         raise NotImplementedError
 
     def forget_changes(self) -> None:
-        """Forget all changes: the router has restarted and lost them, and :meth:`restore` has nothing to undo."""
+        """Forget all changes, which :attr:`changes_end` with the restart that it had: nothing is to be undone."""
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""

@@ -22,8 +22,9 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
 from .base import Entry, LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .changes import Changes
 from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
-from .journal import NONE, Change, ChangeJournal, Changes, Look
+from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 
@@ -70,6 +71,11 @@ class Described(Router):
     @property
     def _title(self) -> str:
         return self.description.description or self.description.shell
+
+    @property
+    def changes_end(self) -> ChangesEnd:
+        """With the restart of what its changes are gone."""
+        return self.description.changes_end
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
@@ -339,8 +345,8 @@ class Described(Router):
         return Changes(self._commands, journal).restore(over=over)
 
     def forget_changes(self) -> None:
-        """The router has restarted and lost its changes; one with a command line of its own may have kept them."""
-        if self._commands.habits.is_posix:
+        """The router has restarted; one whose changes never end has kept them."""
+        if self.changes_end != "never":
             self._notes.clear()
             self._not_forwarded = {}
             self._changes.forget()
