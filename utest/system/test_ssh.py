@@ -324,13 +324,13 @@ def test_a_secret_that_nothing_has_is_named() -> None:
         run_here("true", NAMES, Secrets(), "the meter")
 
 
-@pytest.mark.parametrize("command", ["sleep 60", "sleep 60 & wait", "sleep 60 >&- 2>&-", "yes"])
+@pytest.mark.parametrize("command", ["sleep 60", "sleep 60 & wait", "sleep 60 >&- 2>&-"])
 def test_a_command_without_an_end_is_ended_with_all_that_it_started(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(local_command, "LIMIT", 0.3)
     began = time.monotonic()
-    with pytest.raises(TestbedError, match=r"its command (did not end within 0\.3 s|prints more than 64 KiB)"):
+    with pytest.raises(TestbedError, match=r"its command did not end within 0\.3 s"):
         run_here(f"(sleep 2; touch {tmp_path}/late) >/dev/null 2>&1 & {command}", (), SECRETS, "the meter")
     assert time.monotonic() - began < 2
     time.sleep(2.2)
