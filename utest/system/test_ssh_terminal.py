@@ -20,9 +20,8 @@ from lineproof_bench.shells.ssh_library import asyncssh
 from support.fake_cli import FakeCli
 from support.hostile_ssh import HostileServer, OpenHouse
 
-PROMPT = compiled(r"[\w.-]+(?:\([\w-]+\))?[>#]")
-IOS = Dialogue(PROMPT, compiled(r"\s*--More--\s*"), " ", ("terminal length 0",))
-PAGED = Dialogue(PROMPT, compiled(r"\s*--More--\s*"))
+PAGED = Dialogue(prompt=r"[\w.-]+(?:\([\w-]+\))?[>#]", prompts=("Router>",), pager=r"\s*--More--\s*")
+IOS = PAGED.model_copy(update={"first": ("terminal length 0",)})
 
 
 @pytest.fixture
@@ -134,8 +133,8 @@ async def asks(process: asyncssh.SSHServerProcess[bytes]) -> None:
 @pytest.mark.slow
 def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path) -> None:
     server = HostileServer(tmp_path, OpenHouse, process_factory=asks, line_editor=False)
-    knows = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#|.*\[Y/N\]:")))
-    not_so = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#")))
+    knows = SshShell(server.login(), Dialogue(prompt=r"[\w.-]+#|.*\[Y/N\]:", prompts=("Router#",)))
+    not_so = SshShell(server.login(), Dialogue(prompt=r"[\w.-]+#", prompts=("Router#",)))
     try:
         assert knows("save x", 10).stdout == "It is written to the device.\n"
         assert knows("y", 10).stdout == "Saved.\n"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ..command_values import JsonPath, compiled, value_at
+from ..command_values import Expression, JsonPath, compiled, value_at
 from ..config import Config, Location, read_yaml, validate_config
 from ..core.causes import Stage
 from ..core.traffic.frame_kinds import FrameKind
@@ -85,14 +85,8 @@ def _checked_line(value: str) -> str:
     return value
 
 
-def _checked_expression(value: str) -> str:
-    compiled(value)
-    return value
-
-
 Line = Annotated[str, AfterValidator(_checked_line)]
 Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
-Expression = Annotated[str, AfterValidator(_checked_expression)]
 
 
 def filled(command: str, words: Mapping[str, str]) -> str:
@@ -488,29 +482,6 @@ class FrameGroup(Config):
     changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
 
 
-class Terminal(Config):
-    """How to talk to a command line that needs a terminal. ``prompt``, ``pager``: match the whole last line.
-
-    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login.
-    """
-
-    prompt: Expression
-    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
-    pager: Expression | None = None
-    answer: Annotated[str, Field(min_length=1)] = " "
-    first: tuple[Line, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_prompts(self) -> Terminal:
-        pattern = compiled(self.prompt)
-        for example in self.prompts:
-            if not pattern.fullmatch(example.rstrip()):
-                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
-        if pattern.fullmatch(""):
-            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
-        return self
-
-
 class RouterDescription(Config):
     """A router's commands and changes.
 
@@ -529,7 +500,7 @@ class RouterDescription(Config):
     shell: str
     description: str = ""
     channel: Literal["posix", "exec", "terminal"] = "exec"
-    terminal: Terminal | None = None
+    terminal: Dialogue | None = None
     refused: tuple[Expression, ...] = ()
     prints: Expression | None = None
     gone: tuple[Expression, ...] = ()
@@ -593,14 +564,6 @@ class RouterDescription(Config):
     def uptime_step(self) -> float:
         """Seconds by which the uptime that is read advances; 0 where none is read."""
         return self.commands.uptime.step if self.commands.uptime else 0.0
-
-    @property
-    def dialogue(self) -> Dialogue | None:
-        """How to talk to it in a terminal; None: it needs none."""
-        if (terminal := self.terminal) is None:
-            return None
-        pager = None if terminal.pager is None else compiled(terminal.pager)
-        return Dialogue(compiled(terminal.prompt), pager, terminal.answer, terminal.first)
 
     def refusal_in(self, output: str) -> str:
         """The line of *output* that says that the command was refused; "": it was not."""

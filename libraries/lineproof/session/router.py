@@ -72,7 +72,7 @@ class RouterConnection:
         self._log_out()
         # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
         file = self.plan.command_file
-        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
+        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.terminal)
         ssh.open()
         self._shell = ssh if file is None else CommandLineShell(ssh, file.refusal_in)
         return self._shell
