@@ -73,12 +73,6 @@ async def silent(process: asyncssh.SSHServerProcess[bytes]) -> None:
     await asyncio.sleep(60)
 
 
-async def endless(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    while True:
-        process.stdout.write(b"x" * 65536 + b"\r\n")
-        await process.stdout.drain()
-
-
 async def endless_line(process: asyncssh.SSHServerProcess[bytes]) -> None:
     while True:
         process.stdout.write(b"\x1b[31m\b" * 8192)
@@ -104,7 +98,7 @@ async def closes(process: asyncssh.SSHServerProcess[bytes]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("talk", [silent, endless, endless_line, pages_for_ever, drips, closes])
+@pytest.mark.parametrize("talk", [silent, endless_line, pages_for_ever, drips, closes])
 def test_a_terminal_without_an_end_is_one_sentence_within_the_limits(tmp_path: Path, talk: Talk) -> None:
     async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
         with contextlib.suppress(asyncssh.Error, OSError):
