@@ -93,7 +93,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     machine = Machine.new(name, earlier)
     before, looks = machine.state(), [change.look for change in machine.run(restores=False) if change.look]
     router = machine.router()
-    values = [found.read(router._commands.show_all([found.command])[found.command]) for found in looks]  # type: ignore[attr-defined]
+    values = [found.read(router._commands.show_all([found.command])[found.command]) for found in looks]
     assert len(looks) >= 5 and all(map(lambda found, now: found.is_ours(now), looks, values)), (looks, values)
     assert earlier is any(
         found.former not in (NONE, "0", "1", "2", "Enabled", "IFDISABLED", "IP6 disabled") for found in looks

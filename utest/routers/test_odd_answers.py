@@ -13,7 +13,8 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.described import Router
 from support.fake_router import KINDS, SIDES, shell_of, simulated
 from support.fuzz import TIMES
 

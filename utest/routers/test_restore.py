@@ -14,8 +14,8 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import changes
-from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from lineproof.routers.changes import Changes
+from lineproof.routers.base import Result, RouterUnreachable
+from lineproof.routers.changes import RESTORE_LIMIT, Changes
 from lineproof.routers.journal import Change, Occasion, look
 from lineproof.routers.shell_commands import ShellCommands, ShellHabits
 from lineproof.routers.ssh_shell import CLOSE_LIMIT

@@ -185,7 +185,7 @@ PAIRS = (
 def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
     shell = Scripted()
     router = make_router("linux", shell)
-    router._changes.make(CHANGE)  # type: ignore[attr-defined]
+    router._changes.make(CHANGE)
     router.apply(PAIRS)
     assert router.withdraw() == ""
     assert shell.ran[1:] == [

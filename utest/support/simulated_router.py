@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
 from lineproof.routers import make_router
-from lineproof.routers.base import Router, Shell
+from lineproof.routers.base import Shell
+from lineproof.routers.described import Router
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal
 from lineproof.routers.shell_commands import CommandLineShell

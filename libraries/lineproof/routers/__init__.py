@@ -9,8 +9,8 @@ from typing import Any, cast
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import RouterKind as RouterKind
 from ..visible import shortened
-from .base import Router, Shell
-from .described import Described
+from .base import Shell
+from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
@@ -18,7 +18,7 @@ from .none import BlackBox
 from .shell_commands import COMMAND_LIMIT
 from .vpp import Vpp
 
-BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
+BUILT_IN: dict[str, type[Router]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
 
 _LONGEST = 4000
@@ -44,7 +44,7 @@ def make_router(
     if kind == "generic":
         if file is None:
             raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
-        return _named(Described(shell, file, interfaces), where)
+        return _named(Router(shell, file, interfaces), where)
     return _named(BUILT_IN[kind](shell, described(kind), interfaces, limit, sudo), where)
 
 

@@ -14,7 +14,9 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router
-from ..routers.base import RESTORE_LIMIT, LinkState, Router, Shell, Side
+from ..routers.base import LinkState, Shell, Side
+from ..routers.changes import RESTORE_LIMIT
+from ..routers.described import Router
 from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
 from ..routers.none import no_shell

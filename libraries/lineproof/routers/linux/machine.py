@@ -271,7 +271,7 @@ def _affinity(answers: Answers, irqs: Sequence[int]) -> dict[int, str]:
 
 
 def kernel_boot_id(commands: ShellCommands) -> str:
-    """See :meth:`..base.Router.boot_id`, of a Linux kernel (random(4))."""
+    """See :meth:`..described.Router.boot_id`, of a Linux kernel (random(4))."""
     name = "/proc/sys/kernel/random/boot_id"
     found = commands.run_all({name: ("cat", name)}, optional=(name,))[name].strip()
     return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
