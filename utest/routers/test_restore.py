@@ -16,8 +16,9 @@ from lineproof.project import Project
 from lineproof.routers import changes
 from lineproof.routers.base import Result, RouterUnreachable
 from lineproof.routers.changes import RESTORE_LIMIT, Changes
+from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, Occasion, look
-from lineproof.routers.shell_commands import ShellCommands, ShellHabits
+from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
@@ -42,9 +43,13 @@ class Shell:
         return self.answer
 
 
+def described(**keys: str | None) -> RouterDescription:
+    return RouterDescription.model_validate({"shell": "x", "channel": "posix", **keys})
+
+
 def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, Changes]:
     shell = Shell()
-    commands = Changes(ShellCommands(shell, habits=ShellHabits(prints=prints)))
+    commands = Changes(ShellCommands(shell, habits=described(prints=prints)))
     for name in names:
         commands.make(Change((f"set {name}",), (f"unset {name}",)))
     shell.ran.clear()
@@ -91,8 +96,7 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 )
 def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
     with pytest.raises(TestbedError, match=says):
-        habits = ShellHabits(client="vppctl", title="VPP")
-        ShellCommands(Shell(answer), 5.0, True, habits).run("vppctl", "show", "clock")
+        ShellCommands(Shell(answer), 5.0, True, described(description="VPP"), "vppctl").run("vppctl", "show", "clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:

@@ -63,17 +63,12 @@ class Router:
         sudo: bool = False,
     ) -> None:
         self.interfaces, self.description = interfaces, description
-        habits = replace(description.habits, client=self.client, title=self._title)
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, habits)
+        self._commands = ShellCommands(shell, limit or description.limit, sudo, description, self.client)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
         self._not_forwarded: NotForwarded = {}
         self._before_applied: int | None = None
-
-    @property
-    def _title(self) -> str:
-        return self.description.description or self.description.shell
 
     @property
     def changes_end(self) -> ChangesEnd:
@@ -119,7 +114,7 @@ class Router:
         if not description.changes:
             raise TestbedError(f"'{description.shell}' does not say how to configure it; expected 'prepare: none'")
         checked = tuple(map(validated_side, sides))
-        if not self._commands.habits.is_posix and not self._changes.rehearsing:
+        if not self.description.is_posix and not self._changes.rehearsing:
             self._changes.restore()
         if not description.restore:
             self._make(description.changes, checked)
@@ -227,7 +222,7 @@ class Router:
         self, entry: DescribedChange, sides: Sequence[Side], frames: FrameKinds, given: Words
     ) -> Iterator[tuple[Change, Words]]:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
-        posix, contexts = self._commands.habits.is_posix, list(self.contexts(entry.for_, sides, frames, given))
+        posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         shown = {}
         if posix or not self._changes.rehearsing:
@@ -319,7 +314,7 @@ class Router:
         if self._before_applied is None:
             self._before_applied = len(self._changes.pending)
         for pair in pairs:
-            lines = (command_line(line, {}, self._commands.habits.is_posix) for line in (pair.do, pair.undo))
+            lines = (command_line(line, {}, self.description.is_posix) for line in (pair.do, pair.undo))
             do, undo = ((line,) for line in lines)
             self._changes.make(Change(do, undo))
 
@@ -375,7 +370,7 @@ class Router:
     def identify(self) -> Mapping[str, str]:
         """The version, if the file describes how to read it."""
         command = self.description.commands.version
-        facts = {"software": self._title}
+        facts = {"software": self.description.title}
         if command is None:
             return {**facts, "version": f"not asked: {self._name} has no 'version'"}
         raw: dict[str, str] = {}
@@ -409,7 +404,7 @@ class Router:
         known = _read_or_note("neighbours", self._known_neighbours, unread)
         if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
             other["neighbours"] = neighbours
-        return RouterFacts(os=self._title, version=versions.get("version"), other=other, unread=unread)
+        return RouterFacts(os=self.description.title, version=versions.get("version"), other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy it is meanwhile: the counters of lost frames around *wait*, load and temperature after it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,37 +18,14 @@ from ..config import Config, Location, read_yaml, validate_config
 from ..core.causes import Stage
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
-from ..json_text import parse_json
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .journal import NONE, ChangesEnd, Look
-from .shell_commands import ShellHabits
-from .shell_output import MOST_OUTPUT, first_line, parser
+from .shell_output import check_length, first_line, json_in
 
 Values = Mapping[str, str]
-
-
-@parser("its output")
-def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping[str, str], interface: str) -> Values:
-    """Return the groups of *patterns* that took part, or what *paths* lead to. Raises TestbedError."""
-    if len(output) > MOST_OUTPUT:
-        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
-    shown = shortened(first_line(output)) or "no output"
-    values: dict[str, str | None] = {}
-    if paths:
-        begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
-        try:
-            data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
-        except ValueError as error:
-            raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
-        values = {name: value_at(data, path, interface) for name, path in paths.items()}
-    for match in filter(None, (pattern.search(output) for pattern in patterns)):
-        values |= {name: value for name, value in match.groupdict().items() if value is not None}
-    if there := {name: value for name, value in values.items() if value is not None}:
-        return there
-    raise TestbedError(f"nothing that is searched is in '{shown}'")
 
 
 COUNTERS = (
@@ -158,8 +135,17 @@ class Query(Config):
         return name in self.groups
 
     def read(self, output: str, interface: str = "") -> Values:
-        """The values in *output*. Raises TestbedError that says what was not found."""
-        return read_values(output, tuple(map(compiled, self.pattern)), self.json_paths, interface)
+        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+        check_length(output)
+        values: dict[str, str | None] = {}
+        if self.json_paths:
+            data = json_in(output)
+            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+        for match in filter(None, (compiled(pattern).search(output) for pattern in self.pattern)):
+            values |= {name: value for name, value in match.groupdict().items() if value is not None}
+        if there := {name: value for name, value in values.items() if value is not None}:
+            return there
+        raise TestbedError(f"nothing that is searched is in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
@@ -574,9 +560,14 @@ class RouterDescription(Config):
         return ""
 
     @property
-    def habits(self) -> ShellHabits:
-        """The part about its shell."""
-        return ShellHabits(self.channel == "posix", self.prints, self.ignore, self.gone)
+    def is_posix(self) -> bool:
+        """Return whether it has a shell of POSIX, and no command line of its own."""
+        return self.channel == "posix"
+
+    @property
+    def title(self) -> str:
+        """Its name for a person."""
+        return self.description or self.shell
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:
         """All that are run and read, by where they stand."""

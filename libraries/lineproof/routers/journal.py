@@ -26,10 +26,9 @@ from pydantic import Field, TypeAdapter
 from ..command_values import compiled, value_at
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
-from ..json_text import parse_json
 from ..system.file_lock import is_at, lock_within
 from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
-from .shell_output import MOST_OUTPUT, plain_mac
+from .shell_output import check_length, json_in, plain_mac
 
 NONE = "none"
 """In place of a value: there is nothing."""
@@ -57,13 +56,9 @@ class Look:
         """
         if output is None:
             return ()
-        if len(output) > MOST_OUTPUT:
-            raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+        check_length(output)
         if self.path:
-            try:
-                value = value_at(parse_json(output, strict=False), self.path, "")
-            except ValueError as error:
-                raise TestbedError(f"'{self.command}' shows no JSON: {error}") from None
+            value = value_at(json_in(output), self.path, "")
             return () if value is None else ({"value": value},)
         matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
         different = {" ".join(groups["value"].split()): groups for groups in matches if groups["value"]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..command_values import compiled
 from ..errors import TestbedError
+from .description import RouterDescription
 from .shell_output import first_line, plain_text
 
 
@@ -30,29 +31,7 @@ Shell = Callable[[str, float], Result]
 RouterUnreachable when it drops and a new login fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellHabits:
-    """The part of a :class:`.RouterDescription` about its shell, a POSIX one unless it says otherwise.
-
-    ``prints``: an expression for all that a command of a change may print; ``ignore``: for what is no part of an
-    answer; ``gone``: for what a refused command of an undo says that has nothing to undo. ``client``: the program that
-    talks to the router, called ``title``, and ends with status 1 where that does not answer.
-    """
-
-    is_posix: bool = True
-    prints: str | None = None
-    ignore: str | None = None
-    gone: tuple[str, ...] = ()
-    client: str = ""
-    title: str = ""
-
-
-POSIX = ShellHabits()
-
-
-def incomplete(line: str, text: str) -> TestbedError:
-    """The error that *text*, the answer to *line*, is cut."""
-    return TestbedError(f"the router's answer to '{line}' is not complete: '{first_line(text[-80:])}'; run again")
+POSIX = RouterDescription.model_validate({"shell": "sh", "channel": "posix"})
 
 
 def is_cut(command: str, text: str) -> bool:
@@ -63,7 +42,8 @@ def is_cut(command: str, text: str) -> bool:
 def whole(command: str, text: str) -> str:
     """*text*, the answer to *command*. Raises TestbedError if it is cut."""
     if is_cut(command, text):
-        raise incomplete(command, text)
+        last = first_line(text[-80:])
+        raise TestbedError(f"the router's answer to '{command}' is not complete: '{last}'; run again")
     return text
 
 
@@ -73,23 +53,6 @@ class CommandRefused(TestbedError):
     def __init__(self, message: str, why: str, output: str = "") -> None:
         super().__init__(message)
         self.why, self.output = why, output or why
-
-
-def refusal(command: str, status: int, output: str, habits: ShellHabits = POSIX) -> CommandRefused:
-    """The error that the router did not run *command*, whose *output* says why."""
-    if status == 1 and habits.client in command.split()[:3] and not output.startswith("sudo:"):
-        # a command that the router itself refuses has status 0
-        why = f"{habits.title} does not answer{f': {output}' if output else ''}"
-        return CommandRefused(
-            f"'{command}': {why}; check that it runs, and that the user may use its CLI socket ('sudo: true' for"
-            " the router in the testbed file)",
-            why,
-        )
-    reason = f": {output}" if output else ""
-    return CommandRefused(
-        f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
-        f"status {status}{reason}",
-    )
 
 
 COMMAND_LIMIT = 10.0
@@ -130,7 +93,8 @@ class ShellCommands:
 
     Several commands are run one after the other. A link that drops, or a command without end, ends them all.
 
-    *habits*: of a router that has a description; it may have no POSIX shell, but a command line of its own.
+    *habits*: the description of the router, which may have no POSIX shell, but a command line of its own. *client*: the
+    program that talks to the router, and ends with status 1 where that does not answer.
     """
 
     def __init__(
@@ -138,9 +102,10 @@ class ShellCommands:
         shell: Shell,
         limit: float = COMMAND_LIMIT,
         sudo: bool = False,
-        habits: ShellHabits = POSIX,
+        habits: RouterDescription = POSIX,
+        client: str = "",
     ) -> None:
-        self._shell, self.limit, self._sudo, self.habits = shell, limit, sudo, habits
+        self._shell, self.limit, self._sudo, self.habits, self._client = shell, limit, sudo, habits, client
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
@@ -174,7 +139,7 @@ class ShellCommands:
         command = self.as_given(line, changes=True)
         output = self._run_cleaned(command, limit).strip()
         if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
-            raise refusal(command, 0, first_line(output))
+            raise self._refusal(command, 0, first_line(output))
 
     def reset(self) -> None:
         """Log out of a command line of its own; the next command logs in again."""
@@ -186,6 +151,22 @@ class ShellCommands:
 
     def _clean(self, output: str) -> str:
         return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
+
+    def _refusal(self, command: str, status: int, output: str) -> CommandRefused:
+        """The error that the router did not run *command*, whose *output* says why."""
+        if status == 1 and self._client in command.split()[:3] and not output.startswith("sudo:"):
+            # a command that the router itself refuses has status 0
+            why = f"{self.habits.title} does not answer{f': {output}' if output else ''}"
+            return CommandRefused(
+                f"'{command}': {why}; check that it runs, and that the user may use its CLI socket ('sudo: true' for"
+                " the router in the testbed file)",
+                why,
+            )
+        reason = f": {output}" if output else ""
+        return CommandRefused(
+            f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
+            f"status {status}{reason}",
+        )
 
     def run(self, *argv: str) -> str:
         """Run one command and return its output. Raises CommandRefused if its status is not 0."""
@@ -231,7 +212,7 @@ class ShellCommands:
         result = self._shell(command, self.limit if limit is None else limit)
         if result.status != 0:
             reason = first_line(result.stderr) or first_line(result.stdout)
-            refused = refusal(command, result.status, reason, self.habits)
+            refused = self._refusal(command, result.status, reason)
             refused.output = result.stdout + result.stderr
             raise refused
         return plain_text(result.stdout)
