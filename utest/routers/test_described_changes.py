@@ -15,7 +15,7 @@ from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
 from lineproof.routers.description import SIDE_WORDS, LookQuery, RouterDescription
-from lineproof.routers.journal import Change, Look, look
+from lineproof.routers.journal import NONE, Change, Look, look
 from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
 from support.journals import KEY, Killed, dying, occasion, undone
@@ -200,6 +200,12 @@ def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
 def test_a_mac_address_of_any_form_is_ours(shown: str) -> None:
     look = Look("show arp", "", ours=("02:00:00:00:01:02",))
     assert look.is_ours(shown) is not shown.endswith("0A")
+
+
+def test_a_look_finds_its_value_in_json_too() -> None:
+    look = Look("show", "", "arp[address=100.65.1.2].mac")
+    output = '{"arp": [{"address": "100.65.1.2", "mac": "02:00:00:00:01:02"}]}'
+    assert (look.read(output), look.read('{"arp": []}')) == ("02:00:00:00:01:02", NONE)
 
 
 def test_what_is_gone_is_undone_as_without_a_look() -> None:
