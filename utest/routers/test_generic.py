@@ -17,7 +17,6 @@ from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.described import Router
 from lineproof.routers.description import COUNTERS, SIDE_WORDS, UPTIME_UNITS, RouterDescription, read_description
-from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -33,7 +32,7 @@ def described(text: str = JSON, **changes: Any) -> RouterDescription:
 
 
 def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Router:
-    router = make_router("generic", CommandLineShell(shell, file.refusal_in), interfaces, file=file)
+    router = make_router("generic", shell, interfaces, file=file)
     assert isinstance(router, Router)
     return router
 
@@ -180,7 +179,7 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     file, shell, resets = shipped("junos"), Scripted(), list[int]()
     shell.close = lambda: resets.append(1)  # type: ignore[attr-defined]
     shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"
-    router = Router(CommandLineShell(shell, file.refusal_in), file, ("eth1",))
+    router = Router(shell, file, ("eth1",))
     with pytest.raises(TestbedError, match=r"refused 'commit and-quit .*check-out failed"):
         router.configure(SIDES[:1])
     assert resets == [1] and shell.ran[-1] == "commit and-quit comment lineproof"

@@ -13,7 +13,6 @@ from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, ChangesEnd, Occasion
-from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.session.router import undo_leftover
 
 ROUTER, KEY = "192.0.2.1:22", "SHA256:key"
@@ -66,7 +65,7 @@ def undone(
 ) -> str:
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
     now = now or occasion(kind="generic" if file else "linux")
-    router = make_router(now.kind, CommandLineShell(shell, file.refusal_in) if file else shell, sudo=sudo, file=file)  # type: ignore[arg-type]
+    router = make_router(now.kind, shell, sudo=sudo, file=file)  # type: ignore[arg-type]
     journal = ChangeJournal.claim(ROUTER, KEY)
     try:
         return undo_leftover(journal, router, now, asked)

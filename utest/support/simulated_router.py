@@ -12,7 +12,6 @@ from lineproof.routers.base import Shell
 from lineproof.routers.described import Router
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal
-from lineproof.routers.shell_commands import CommandLineShell
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated
@@ -79,9 +78,7 @@ class Machine:
 
     def router(self, shell: Shell | None = None) -> Router:
         """Return one behind *shell*, by default its own."""
-        own = shell or self.shell
-        known = CommandLineShell(own, self.file.refusal_in) if self.file else own
-        return make_router(self.kind, known, ("eth1", "eth2"), file=self.file)
+        return make_router(self.kind, shell or self.shell, ("eth1", "eth2"), file=self.file)
 
     def configure(self, router: Router, frames: bool = True) -> None:
         """Configure *router*, by default for all frames that it can be simulated with."""

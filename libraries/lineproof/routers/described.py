@@ -94,7 +94,8 @@ class Router:
 
     def refusal_in(self, command: str, output: str) -> str:
         """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
-        return ""
+        refused = self.description.refusal_in(output)
+        return f"the router refused '{command}': {refused}" if refused else ""
 
     def boot_id(self) -> str:
         """Return its kernel's name for the time since it started, another one after each start; "": it has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..command_values import compiled
 from ..errors import TestbedError
@@ -65,27 +65,6 @@ UNPRIVILEGED = frozenset(
     }
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
-
-
-class CommandLineShell:
-    """*shell* of a router that ends with status 0 whatever it refuses: here that is 1. ``close`` logs out.
-
-    It is a :data:`~lineproof.routers.base.Shell`. *refusal_in*: the line of an output that is a refusal, "" if none is.
-    """
-
-    def __init__(self, shell: Shell, refusal_in: Callable[[str], str]) -> None:
-        self._shell, self._refusal_in = shell, refusal_in
-
-    def __call__(self, command: str, limit: float) -> Result:
-        """Run *command* within *limit* s."""
-        result = self._shell(command, limit)
-        if refused := self._refusal_in(result.stdout) or self._refusal_in(result.stderr):
-            return replace(result, stderr=refused, status=result.status or 1)
-        return result
-
-    def close(self) -> None:
-        """End the login; the next command logs in again."""
-        getattr(self._shell, "close", lambda: None)()
 
 
 class ShellCommands:
@@ -210,9 +189,10 @@ class ShellCommands:
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
         """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
         result = self._shell(command, self.limit if limit is None else limit)
-        if result.status != 0:
-            reason = first_line(result.stderr) or first_line(result.stdout)
-            refused = self._refusal(command, result.status, reason)
-            refused.output = result.stdout + result.stderr
-            raise refused
+        refused = self.habits.refusal_in(result.stdout) or self.habits.refusal_in(result.stderr)
+        if result.status != 0 or refused:
+            reason = refused or first_line(result.stderr) or first_line(result.stdout)
+            error = self._refusal(command, result.status or 1, reason)
+            error.output = result.stdout + result.stderr
+            raise error
         return plain_text(result.stdout)

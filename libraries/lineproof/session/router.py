@@ -20,7 +20,6 @@ from ..routers.described import Router
 from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
 from ..routers.none import no_shell
-from ..routers.shell_commands import CommandLineShell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.habits import simulation_signs
@@ -76,8 +75,8 @@ class RouterConnection:
         file = self.plan.command_file
         self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.terminal)
         ssh.open()
-        self._shell = ssh if file is None else CommandLineShell(ssh, file.refusal_in)
-        return self._shell
+        self._shell = ssh
+        return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
@@ -371,6 +370,8 @@ class RouterConnection:
             return  # it went down during the command
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+        if refused := self.driver.refusal_in(command, result.stdout):
+            raise TestbedError(refused)
 
     def restore(self) -> None:
         """Undo the configuration and log out, within RESTORE_LIMIT and twice 5 s for closing its link.
