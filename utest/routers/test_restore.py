@@ -96,7 +96,7 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 )
 def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
     with pytest.raises(TestbedError, match=says):
-        ShellCommands(Shell(answer), 5.0, True, described(description="VPP"), "vppctl").run("vppctl", "show", "clock")
+        ShellCommands(Shell(answer), True, described(description="VPP"), "vppctl").run("vppctl", "show", "clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:

@@ -43,7 +43,7 @@ _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 class Router:
     """A router as *description* has it, behind *shell*. *sudo*: for what needs root.
 
-    *interfaces*: those under test, which must exist; *limit*: s per command. A subclass gives what no file can: words
+    *interfaces*: those under test, which must exist. A subclass gives what no file can: words
     that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads. Every method raises
     TestbedError when it does not understand the router's output.
     """
@@ -59,11 +59,10 @@ class Router:
         shell: Shell,
         description: RouterDescription,
         interfaces: tuple[str, ...] = (),
-        limit: float | None = None,
         sudo: bool = False,
     ) -> None:
         self.interfaces, self.description = interfaces, description
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, description, self.client)
+        self._commands = ShellCommands(shell, sudo, description, self.client)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []

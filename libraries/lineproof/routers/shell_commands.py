@@ -55,9 +55,6 @@ class CommandRefused(TestbedError):
         self.why, self.output = why, output or why
 
 
-COMMAND_LIMIT = 10.0
-"""Default limit in s of a command on a router."""
-
 UNPRIVILEGED = frozenset(
     {
         *("cat", "date", "ethtool", "grep", "head", "hostname", "kldstat", "ls", "lscpu", "lspci", "netstat", "od"),
@@ -68,7 +65,7 @@ UNPRIVILEGED = frozenset(
 
 
 class ShellCommands:
-    """Runs argument lists in *shell*. *limit*: s per command; *sudo*: use ``sudo -n`` for what needs root.
+    """Runs argument lists in *shell*. *sudo*: use ``sudo -n`` for what needs root.
 
     Several commands are run one after the other. A link that drops, or a command without end, ends them all.
 
@@ -79,12 +76,12 @@ class ShellCommands:
     def __init__(
         self,
         shell: Shell,
-        limit: float = COMMAND_LIMIT,
         sudo: bool = False,
         habits: RouterDescription = POSIX,
         client: str = "",
     ) -> None:
-        self._shell, self.limit, self._sudo, self.habits, self._client = shell, limit, sudo, habits, client
+        self._shell, self._sudo, self.habits, self._client = shell, sudo, habits, client
+        self.limit = habits.limit
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
