@@ -28,6 +28,7 @@ def test_a_router_in_use_is_refused_at_any_address() -> None:
         found = look(KEY)
         assert found is not None and found.in_use
         ChangeJournal.claim("lab-router:22", "SHA256:other/key").close()
+    held.close()  # harmless when repeated
     assert look(KEY) is None
 
 

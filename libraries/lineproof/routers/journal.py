@@ -260,11 +260,11 @@ class ChangeJournal:
 
     def close(self) -> None:
         """Let go of it; it is removed if nothing is pending. Harmless when repeated."""
-        with self._file:
-            if not self._file.closed and not self._pending:
-                with contextlib.suppress(OSError):
-                    self._path.unlink(missing_ok=True)
-                    sync_folder(self._path.parent)
+        if not self._file.closed and not self._pending:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+                sync_folder(self._path.parent)
+        self._file.close()
 
     def _append(self, row: dict[str, Any]) -> None:
         try:
