@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
             text = session.router.undo_leftover(asked=True)
+        elif found and not arguments.dry_run:
+            session.router.remove_empty_journals()
     undos = [change.undo_text for change in reversed(changes)]
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos}
     print_lines([text], data, arguments.json)

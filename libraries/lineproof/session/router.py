@@ -301,6 +301,11 @@ class RouterConnection:
         """
         return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
 
+    def remove_empty_journals(self) -> None:
+        """Remove those of runs that were killed before their first change. Raises TestbedError if one is in use."""
+        for host_key in self._host_keys():
+            ChangeJournal.claim(self.journal_name, host_key).close()
+
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
         if self.connection is not None and self.connection.is_open:
