@@ -127,8 +127,8 @@ class Occasion:
     since: float
     here: float
     holder: ProcessIdentity
-    boot: str = ""
-    changes_end: ChangesEnd = "never"
+    boot: str
+    changes_end: ChangesEnd
 
     @classmethod
     def now(
