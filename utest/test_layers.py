@@ -179,7 +179,6 @@ NAMES_ROUTERS = {
     "lineproof.routers": "the registry: their classes by name",
     "lineproof.platforms": "the registry: their names in a platform's file",
     "lineproof.routers.why": "its rules know what each kernel counts, and which release has which lock",
-    "lineproof.routers.journal": "a kernel that has not started again kept its changes, unlike a program on it",
     "lineproof.routers.vpp": "VPP runs on a Linux machine, whose facts are read as any other's",
     "lineproof.testbed.opening": "a real TRex runs on a Linux machine, too",
 }

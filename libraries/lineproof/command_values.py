@@ -54,6 +54,11 @@ def _checked_path(value: str) -> str:
     return value
 
 
+def _checked_expression(value: str) -> str:
+    compiled(value)
+    return value
+
+
 def _checked_group(value: str) -> str:
     if compiled(value).groups < 1:
         raise ValueError("needs a group, '(…)', around the number")
@@ -61,6 +66,7 @@ def _checked_group(value: str) -> str:
 
 
 JsonPath = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
+Expression = Annotated[str, AfterValidator(_checked_expression)]
 GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group)]
 """An expression whose first group is the value."""
 

@@ -43,13 +43,11 @@ def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
     shell = SshShell(with_router.testbed.facts.router)
     shell.open()
     name = with_router.router.journal_name
-    journal = ChangeJournal.claim(name)
-    journal.begin(Occasion.now(name, "vpp", shell.connection.host_key, 1.0))
+    journal = ChangeJournal.claim(name, shell.connection.host_key)
+    journal.begin(Occasion.now(name, "vpp", shell.connection.host_key, 1.0, "", "program"))
     journal.add(ADDRESS)
     rig.run(" ".join(ADDRESS.do))
-    journal._pending.clear()
-    journal._path = rig.folder / "gone"  # let go of it without removing it
-    journal.close()
+    journal._file.close()
     shell.close()
     return name
 

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import re
-import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,7 @@ from lineproof.routers import BUILT_IN, described
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
 from support.described_router import DESCRIPTIONS, shipped
-from support.journals import ROUTER, Killed, dying
-from support.scripted_shells import commands_of
+from support.journals import KEY, Killed, dying
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -94,7 +93,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     machine = Machine.new(name, earlier)
     before, looks = machine.state(), [change.look for change in machine.run(restores=False) if change.look]
     router = machine.router()
-    values = [found.read(router._commands.show_all([found.command])[found.command]) for found in looks]  # type: ignore[attr-defined]
+    values = [found.read(router._commands.show_all([found.command])[found.command]) for found in looks]
     assert len(looks) >= 5 and all(map(lambda found, now: found.is_ours(now), looks, values)), (looks, values)
     assert earlier is any(
         found.former not in (NONE, "0", "1", "2", "Enabled", "IFDISABLED", "IP6 disabled") for found in looks
@@ -117,7 +116,7 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
             reported += 1
             assert f"'{change.do_text}' (now: " in said
             assert not any(line in shell.ran for line in change.undo)
-        assert look(ROUTER) is None
+        assert look(KEY) is None
     assert reported >= (2 if name in BUILT_IN else 1)
 
 
@@ -130,14 +129,9 @@ class Somebody:
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
         result = self._shell(command, limit)
-        script = re.fullmatch(r"sh -c (.*)", command, re.DOTALL)
-        commands = commands_of(shlex.split(script[1])[0]) if script else [command]
-        # outputs, and what marks the end of each
-        parts = re.split(r"(@@lineproof \d+ \d+\n)", result.stdout.replace("\r", ""))
-        for at, own in enumerate(commands):
-            found = re.search(self._look.pattern, parts[2 * at], re.MULTILINE) if own == self._look.command else None
-            if found:
-                last = found.end("value") - 1
-                other = "3" if parts[2 * at][last] != "3" else "5"
-                parts[2 * at] = f"{parts[2 * at][:last]}{other}{parts[2 * at][last + 1 :]}"
-        return Result("".join(parts), result.stderr, result.status, 0.0)
+        output = result.stdout.replace("\r", "")
+        if command == self._look.command and (value := re.search(self._look.pattern, output, re.MULTILINE)):
+            last = value.end("value") - 1
+            other = "3" if output[last] != "3" else "5"
+            output = f"{output[:last]}{other}{output[last + 1 :]}"
+        return replace(result, stdout=output)

@@ -15,7 +15,8 @@ from lineproof.core.traffic.frame_kinds import (
 )
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.described import Router
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.fake_router import SIDES, shell_of, simulated

@@ -13,15 +13,17 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers import journal
-from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from lineproof.routers.journal import Change, ChangeJournal, Changes, Occasion, look
-from lineproof.routers.shell_commands import ShellCommands, ShellHabits
+from lineproof.routers import changes
+from lineproof.routers.base import Result, RouterUnreachable
+from lineproof.routers.changes import RESTORE_LIMIT, Changes
+from lineproof.routers.description import RouterDescription
+from lineproof.routers.journal import Change, Occasion, look
+from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from support.journals import CHANGE, ROUTER, occasion, undone
+from support.journals import CHANGE, KEY, left, occasion, undone
 from support.paths import ROOT
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
@@ -41,9 +43,13 @@ class Shell:
         return self.answer
 
 
+def described(**keys: str | None) -> RouterDescription:
+    return RouterDescription.model_validate({"shell": "x", "channel": "posix", **keys})
+
+
 def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, Changes]:
     shell = Shell()
-    commands = Changes(ShellCommands(shell, habits=ShellHabits(prints=prints)))
+    commands = Changes(ShellCommands(shell, habits=described(prints=prints)))
     for name in names:
         commands.make(Change((f"set {name}",), (f"unset {name}",)))
     shell.ran.clear()
@@ -90,18 +96,17 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 )
 def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
     with pytest.raises(TestbedError, match=says):
-        habits = ShellHabits(client="vppctl", title="VPP")
-        ShellCommands(Shell(answer), 5.0, True, habits).run("vppctl", "show", "clock")
+        ShellCommands(Shell(answer), True, described(description="VPP"), "vppctl").run("vppctl", "show", "clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:
     shell = Shell()
     commands = ShellCommands(shell)
-    changes = Changes(commands)
-    changes.make(Change(("sysctl -w net.a=1",), ("sysctl -w net.a=0",)))
+    made = Changes(commands)
+    made.make(Change(("sysctl -w net.a=1",), ("sysctl -w net.a=0",)))
     shell.answer = Result("net.a =", "", 0, 0.01)
     with pytest.raises(TestbedError, match=r"'sysctl -w net\.a=0' \(the router's answer to .* is not complete: "):
-        changes.restore()
+        made.restore()
     with pytest.raises(TestbedError, match=r"answer to 'sysctl -n net\.a' is not complete: 'net\.a ='; run again"):
         commands.run("sysctl", "-n", "net.a")
 
@@ -113,7 +118,7 @@ def listed(names: str) -> str:
 def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shell, commands = changed()
     now = [0.0]
-    monkeypatch.setattr("lineproof.routers.journal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lineproof.routers.changes.time.monotonic", lambda: now[0])
 
     def hang(command: str, limit: float) -> None:
         now[0] += limit
@@ -167,7 +172,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 @pytest.mark.slow
 def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = float(os.environ.get("LINEPROOF_RESTORE_LIMIT", "1.5"))
-    monkeypatch.setattr(journal, "RESTORE_LIMIT", limit)
+    monkeypatch.setattr(changes, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
     (shells,) = session.testbed.pids
@@ -222,7 +227,7 @@ def here_restarted(now: Occasion) -> Occasion:
         (EARLIER, later(EARLIER, 1000, 300, clock=-HOUR), True),
         (EARLIER, later(EARLIER, 1000, 1100, clock=HOUR), False),
         (EARLIER, later(EARLIER, 1000, 300, kind="vpp"), False),
-        (replace(EARLIER, kind="generic"), later(EARLIER, 1000, 300, kind="generic"), False),
+        (replace(EARLIER, changes_end="never"), later(EARLIER, 1000, 300), False),
         # clocks drift over days
         *((LONG, later(LONG, 10 * DAY, 10 * DAY + HOUR + drift), False) for drift in (-300, 0, 300)),
         (LONG, later(LONG, 10 * DAY, 10 * DAY - 60), True),
@@ -251,13 +256,10 @@ def test_only_what_is_certain_counts_as_a_restart(earlier: Occasion, now: Occasi
 @pytest.mark.usefixtures("state")
 def test_in_doubt_nothing_is_undone_until_a_person_asks() -> None:
     earlier = occasion(100.0, "vpp")
-    killed = ChangeJournal.claim(ROUTER)
-    killed.begin(earlier)
-    killed.add(CHANGE)
-    os.close(killed._descriptor)
+    left(CHANGE, now=earlier)
     now, shell = here_restarted(later(earlier, 1000, 300)), Shell()
     with pytest.raises(TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore'"):
         undone(shell, now)
-    assert not shell.ran and look(ROUTER) is not None
+    assert not shell.ran and look(KEY) is not None
     assert undone(shell, now, asked=True).startswith("undid ")
-    assert shell.ran == ["ip link set dev eth1 down"] and look(ROUTER) is None
+    assert shell.ran == ["ip link set dev eth1 down"] and look(KEY) is None

@@ -31,11 +31,6 @@ def closes(link: socket.socket) -> None:
     pass
 
 
-def greets_and_closes(link: socket.socket) -> None:
-    link.sendall(GREETING)
-    link.recv(4096)
-
-
 def hangs_in_the_key_exchange(link: socket.socket) -> None:
     link.sendall(GREETING)
     time.sleep(30)
@@ -46,25 +41,9 @@ def sends_rubbish_for_keys(link: socket.socket) -> None:
     time.sleep(30)
 
 
-def speaks_http(link: socket.socket) -> None:
-    link.sendall(b"HTTP/1.1 400 Bad \x1b]0;owned\x07\xe2\x80\xae Request\r\n" * 101)
-    time.sleep(30)
-
-
 def endless_line(link: socket.socket) -> None:
     while True:
         link.sendall(b"A" * 65536)
-
-
-def endless_lines(link: socket.socket) -> None:
-    while True:
-        link.sendall(b"welcome\r\n" * 1000)
-
-
-def drips(link: socket.socket) -> None:
-    for byte in b"SSH-2.0-" + b"a" * 1000:
-        link.sendall(bytes([byte]))
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ import pytest
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.description import RouterDescription
-from lineproof.routers.journal import Change, ChangeJournal, Occasion
-from lineproof.routers.shell_commands import CommandLineShell
+from lineproof.routers.journal import Change, ChangeJournal, ChangesEnd, Occasion
 from lineproof.session.router import undo_leftover
 
-ROUTER = "192.0.2.1:22"
+ROUTER, KEY = "192.0.2.1:22", "SHA256:key"
+ENDS: dict[str, ChangesEnd] = {"linux": "machine", "freebsd": "machine", "vpp": "program"}
 CHANGE = Change(("ip link set dev eth1 up",), ("ip link set dev eth1 down",))
 
 
@@ -44,16 +43,16 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
 
 def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
     """This process, now, and a router that runs for *uptime* seconds."""
-    return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
+    return Occasion.now(ROUTER, kind, KEY, uptime, "", ENDS.get(kind, "never"))
 
 
-def left(*changes: Change, router: str = ROUTER, key: str = "SHA256:key") -> Path:
-    """The journal of a run that made *changes* on the router with that host key and was killed."""
-    journal = ChangeJournal.claim(router)
-    journal.begin(replace(occasion(), router=router, host_key=key))
+def left(*changes: Change, now: Occasion | None = None) -> Path:
+    """The journal of a run that made *changes* and was killed."""
+    journal = ChangeJournal.claim(ROUTER, KEY)
+    journal.begin(now or occasion())
     for change in changes:
         journal.add(change)
-    os.close(journal._descriptor)
+    journal._file.close()
     return journal.leftover.path
 
 
@@ -66,8 +65,8 @@ def undone(
 ) -> str:
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
     now = now or occasion(kind="generic" if file else "linux")
-    router = make_router(now.kind, CommandLineShell(shell, file.refusal_in) if file else shell, sudo=sudo, file=file)  # type: ignore[arg-type]
-    journal = ChangeJournal.claim(ROUTER)
+    router = make_router(now.kind, shell, sudo=sudo, file=file)  # type: ignore[arg-type]
+    journal = ChangeJournal.claim(ROUTER, KEY)
     try:
         return undo_leftover(journal, router, now, asked)
     finally:

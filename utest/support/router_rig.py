@@ -117,7 +117,8 @@ def _beside(folder: Path, testbed: str, platform: str, software: str, more: str 
     project = Project(ROOT)
     box, file = read_platform(project.platforms, platform), project.platforms / f"{platform}.yaml"
     with open_testbed(read_testbed(project.testbeds, testbed), box, software, platform_file=file) as bench:
-        router, generator, known = bench.facts.router, bench.facts.generator, folder / "known_hosts"
+        router, generator, known = bench.facts.router, bench.facts.generator.trex, folder / "known_hosts"
+        assert generator is not None
         known.write_text(router.known_hosts_path.read_text())
         login = {"port": router.port, "user": router.user, "key": router.key_path, "known_hosts": known}
         variables = robot_run.project(folder) / "variables"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
 from lineproof.routers import make_router
-from lineproof.routers.base import Router, Shell
+from lineproof.routers.base import Shell
+from lineproof.routers.described import Router
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal
-from lineproof.routers.shell_commands import CommandLineShell
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, occasion, undone
+from support.journals import KEY, ROUTER, occasion, undone
 
 FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
 STATE = {
@@ -79,9 +78,7 @@ class Machine:
 
     def router(self, shell: Shell | None = None) -> Router:
         """Return one behind *shell*, by default its own."""
-        own = shell or self.shell
-        known = CommandLineShell(own, self.file.refusal_in) if self.file else own
-        return make_router(self.kind, known, ("eth1", "eth2"), file=self.file)
+        return make_router(self.kind, shell or self.shell, ("eth1", "eth2"), file=self.file)
 
     def configure(self, router: Router, frames: bool = True) -> None:
         """Configure *router*, by default for all frames that it can be simulated with."""
@@ -91,7 +88,7 @@ class Machine:
 
     def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:
         """Return a router whose changes are kept in a journal."""
-        journal, router = ChangeJournal.claim(ROUTER), self.router(shell)
+        journal, router = ChangeJournal.claim(ROUTER, KEY), self.router(shell)
         journal.begin(occasion(kind=self.kind))
         router.keep_journal(journal)
         return journal, router
@@ -107,8 +104,7 @@ class Machine:
                 journal.close()
             return changes
         finally:
-            if journal._descriptor >= 0:
-                os.close(journal._descriptor)  # as the kernel does where it is killed, and nothing more
+            journal._file.close()  # as the kernel does where it is killed, and nothing more
 
     def undone(self, shell: Shell | None = None, asked: bool = False) -> str:
         """Return what the next start says; *asked*: what ``lineproof restore`` says."""

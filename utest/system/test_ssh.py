@@ -74,13 +74,9 @@ def readers() -> list[threading.Thread]:
     [
         (hostile_ssh.silent, r"no answer within 0\.8 s \(before it greeted"),
         (hostile_ssh.closes, r"before it greeted|it closed the connection|Connection reset"),
-        (hostile_ssh.greets_and_closes, r"\(in the key exchange\)"),
         (hostile_ssh.hangs_in_the_key_exchange, r"no answer within 0\.8 s \(in the key exchange\)"),
         (hostile_ssh.sends_rubbish_for_keys, r"\(in the key exchange\)"),
-        (hostile_ssh.speaks_http, r"before it greeted"),
         (hostile_ssh.endless_line, r"before it greeted"),
-        (hostile_ssh.endless_lines, r"before it greeted"),
-        (hostile_ssh.drips, r"before it greeted"),
     ],
 )
 def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
@@ -319,18 +315,13 @@ def test_a_secret_that_a_command_prints_is_masked() -> None:
         run_here('echo "no $PDU_COMMUNITY here" >&2; exit 3', NAMES, SECRETS, "the meter")
 
 
-def test_a_secret_that_nothing_has_is_named() -> None:
-    with pytest.raises(TestbedError, match="the secret for the meter from the environment variable 'PDU_COMMUNITY'"):
-        run_here("true", NAMES, Secrets(), "the meter")
-
-
-@pytest.mark.parametrize("command", ["sleep 60", "sleep 60 & wait", "sleep 60 >&- 2>&-", "yes"])
+@pytest.mark.parametrize("command", ["sleep 60", "sleep 60 & wait", "sleep 60 >&- 2>&-"])
 def test_a_command_without_an_end_is_ended_with_all_that_it_started(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(local_command, "LIMIT", 0.3)
     began = time.monotonic()
-    with pytest.raises(TestbedError, match=r"its command (did not end within 0\.3 s|prints more than 64 KiB)"):
+    with pytest.raises(TestbedError, match=r"its command did not end within 0\.3 s"):
         run_here(f"(sleep 2; touch {tmp_path}/late) >/dev/null 2>&1 & {command}", (), SECRETS, "the meter")
     assert time.monotonic() - began < 2
     time.sleep(2.2)

@@ -20,9 +20,8 @@ from lineproof_bench.shells.ssh_library import asyncssh
 from support.fake_cli import FakeCli
 from support.hostile_ssh import HostileServer, OpenHouse
 
-PROMPT = compiled(r"[\w.-]+(?:\([\w-]+\))?[>#]")
-IOS = Dialogue(PROMPT, compiled(r"\s*--More--\s*"), " ", ("terminal length 0",))
-PAGED = Dialogue(PROMPT, compiled(r"\s*--More--\s*"))
+PAGED = Dialogue(prompt=r"[\w.-]+(?:\([\w-]+\))?[>#]", prompts=("Router>",), pager=r"\s*--More--\s*")
+IOS = PAGED.model_copy(update={"first": ("terminal length 0",)})
 
 
 @pytest.fixture
@@ -74,12 +73,6 @@ async def silent(process: asyncssh.SSHServerProcess[bytes]) -> None:
     await asyncio.sleep(60)
 
 
-async def endless(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    while True:
-        process.stdout.write(b"x" * 65536 + b"\r\n")
-        await process.stdout.drain()
-
-
 async def endless_line(process: asyncssh.SSHServerProcess[bytes]) -> None:
     while True:
         process.stdout.write(b"\x1b[31m\b" * 8192)
@@ -105,7 +98,7 @@ async def closes(process: asyncssh.SSHServerProcess[bytes]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("talk", [silent, endless, endless_line, pages_for_ever, drips, closes])
+@pytest.mark.parametrize("talk", [silent, endless_line, pages_for_ever, drips, closes])
 def test_a_terminal_without_an_end_is_one_sentence_within_the_limits(tmp_path: Path, talk: Talk) -> None:
     async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
         with contextlib.suppress(asyncssh.Error, OSError):
@@ -134,8 +127,8 @@ async def asks(process: asyncssh.SSHServerProcess[bytes]) -> None:
 @pytest.mark.slow
 def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path) -> None:
     server = HostileServer(tmp_path, OpenHouse, process_factory=asks, line_editor=False)
-    knows = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#|.*\[Y/N\]:")))
-    not_so = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#")))
+    knows = SshShell(server.login(), Dialogue(prompt=r"[\w.-]+#|.*\[Y/N\]:", prompts=("Router#",)))
+    not_so = SshShell(server.login(), Dialogue(prompt=r"[\w.-]+#", prompts=("Router#",)))
     try:
         assert knows("save x", 10).stdout == "It is written to the device.\n"
         assert knows("y", 10).stdout == "Saved.\n"

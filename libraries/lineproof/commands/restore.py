@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack, closing
 
 from ..project import Project
-from ..routers.journal import ChangeJournal, Leftover
+from ..routers.journal import Leftover
 from ..session.plan import Plan
 from ..session.router import leftover_text
 from ..session.session import Session
@@ -44,11 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
             text = session.router.undo_leftover(asked=True)
-        elif not arguments.dry_run:
-            for each in found:
-                # that run was killed before its first change
-                router, key = (each.occasion.router, each.occasion.host_key) if each.occasion else (name, "")
-                ChangeJournal.claim(router, host_key=key).close()
+        elif found and not arguments.dry_run:
+            session.router.remove_empty_journals()
     undos = [change.undo_text for change in reversed(changes)]
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos}
     print_lines([text], data, arguments.json)

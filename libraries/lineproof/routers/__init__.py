@@ -9,16 +9,15 @@ from typing import Any, cast
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import RouterKind as RouterKind
 from ..visible import shortened
-from .base import Router, Shell
-from .described import Described
+from .base import Shell
+from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
 from .none import BlackBox
-from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
 
-BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
+BUILT_IN: dict[str, type[Router]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
 
 _LONGEST = 4000
@@ -29,33 +28,26 @@ def make_router(
     kind: RouterKind,
     shell: Shell,
     interfaces: tuple[str, ...] = (),
-    limit: float = EXCHANGE_LIMIT,
     sudo: bool = False,
     where: str = "",
     file: RouterDescription | None = None,
 ) -> Router:
     """A router of *kind* behind *shell*; ``none``: one that has no shell; ``generic``: one that *file* describes.
 
-    *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error
-    names it.
+    *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error names it.
     """
     if kind == "none":
         return BlackBox(interfaces)
-    if kind == "generic":
-        if file is None:
-            raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
-        return _named(Described(shell, file, interfaces), where)
-    return _named(BUILT_IN[kind](shell, described(kind), interfaces, limit, sudo), where)
+    if kind == "generic" and file is None:
+        raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
+    router = BUILT_IN.get(kind, Router)(shell, file or described(kind), interfaces, sudo)
+    return cast(Router, _NamedRouter(router, where)) if where else router
 
 
 @functools.cache
 def described(kind: str) -> RouterDescription:
     """Return the description of a router of :data:`BUILT_IN`."""
     return load_description(Path(__file__).parent / kind / f"{kind}.yaml")[0]
-
-
-def _named(router: Router, where: str) -> Router:
-    return cast(Router, _NamedRouter(router, where)) if where else router
 
 
 class _NamedRouter:

@@ -21,9 +21,10 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Entry, LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .base import Entry, LinkState, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .changes import Changes
 from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
-from .journal import NONE, Change, ChangeJournal, Changes, Look
+from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 
@@ -39,28 +40,29 @@ _STAGES = {stage.name.lower(): stage for stage in Stage}
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
 
-class Described(Router):
-    """A :class:`~lineproof.routers.base.Router` as *description* has it, behind *shell*. *sudo*: for what needs root.
+class Router:
+    """A router as *description* has it, behind *shell*. *sudo*: for what needs root.
 
-    *interfaces*: those under test, which must exist; *limit*: s per exchange. A subclass gives what no file can: words
-    that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads.
+    *interfaces*: those under test, which must exist. A subclass gives what no file can: words
+    that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads. Every method raises
+    TestbedError when it does not understand the router's output.
     """
 
     client = ""
     """The program that talks to the router, where its shell is another system's."""
+
+    has_runtime = False
+    """It counts cycles and calls of each graph node: :attr:`.Telemetry.runtime`."""
 
     def __init__(
         self,
         shell: Shell,
         description: RouterDescription,
         interfaces: tuple[str, ...] = (),
-        limit: float | None = None,
         sudo: bool = False,
     ) -> None:
-        super().__init__(interfaces)
-        self.description = description
-        habits = replace(description.habits, client=self.client, title=self._title)
-        self._commands = ShellCommands(shell, limit or description.limit, sudo, habits)
+        self.interfaces, self.description = interfaces, description
+        self._commands = ShellCommands(shell, sudo, description, self.client)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
@@ -68,8 +70,9 @@ class Described(Router):
         self._before_applied: int | None = None
 
     @property
-    def _title(self) -> str:
-        return self.description.description or self.description.shell
+    def changes_end(self) -> ChangesEnd:
+        """With the restart of what its changes are gone."""
+        return self.description.changes_end
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
@@ -88,6 +91,15 @@ class Described(Router):
         """Return what :meth:`restore` would undo, oldest first."""
         return self._changes.pending
 
+    def refusal_in(self, command: str, output: str) -> str:
+        """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
+        refused = self.description.refusal_in(output)
+        return f"the router refused '{command}': {refused}" if refused else ""
+
+    def boot_id(self) -> str:
+        """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
+        return ""
+
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made."""
         self._changes.keep_journal(journal)
@@ -102,7 +114,7 @@ class Described(Router):
         if not description.changes:
             raise TestbedError(f"'{description.shell}' does not say how to configure it; expected 'prepare: none'")
         checked = tuple(map(validated_side, sides))
-        if not self._commands.habits.is_posix and not self._changes.rehearsing:
+        if not self.description.is_posix and not self._changes.rehearsing:
             self._changes.restore()
         if not description.restore:
             self._make(description.changes, checked)
@@ -117,7 +129,7 @@ class Described(Router):
         self._changes.make(Change(do, description.restore, whole=True, moves_link=True, look=look))
 
     def tune(self, tuning: Tuning) -> None:
-        """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
+        """Before :meth:`configure`: set what a platform's file has under ``tuning``, and read it back."""
         numbers = {"queues": tuning.queues, "rx_ring": tuning.rx_ring, "tx_ring": tuning.tx_ring}
         values: list[tuple[str, str, object]] = [(key, key, value) for key, value in numbers.items() if value]
         values += [("offloads", name, value) for name, value in tuning.offloads.items()]
@@ -126,7 +138,7 @@ class Described(Router):
             self._make(self.description.tuning[key], (), given={"key": name, "value": str(value)})
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Let the router forward *frames* as well; those that it cannot are in :attr:`not_forwarded`."""
+        """After :meth:`configure`: let it forward *frames* as well; those that it cannot: :attr:`not_forwarded`."""
         checked, lacking = tuple(map(validated_side, sides)), dict[frozenset[FrameKind], str]()
         asked: dict[FrameKind, Collection[object]] = {
             "ipv6": frames.prefixes,
@@ -210,7 +222,7 @@ class Described(Router):
         self, entry: DescribedChange, sides: Sequence[Side], frames: FrameKinds, given: Words
     ) -> Iterator[tuple[Change, Words]]:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
-        posix, contexts = self._commands.habits.is_posix, list(self.contexts(entry.for_, sides, frames, given))
+        posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         shown = {}
         if posix or not self._changes.rehearsing:
@@ -302,7 +314,7 @@ class Described(Router):
         if self._before_applied is None:
             self._before_applied = len(self._changes.pending)
         for pair in pairs:
-            lines = (command_line(line, {}, self._commands.habits.is_posix) for line in (pair.do, pair.undo))
+            lines = (command_line(line, {}, self.description.is_posix) for line in (pair.do, pair.undo))
             do, undo = ((line,) for line in lines)
             self._changes.make(Change(do, undo))
 
@@ -322,9 +334,9 @@ class Described(Router):
             self._changes, self._notes, self._not_forwarded = before
 
     def restore(self) -> str:
-        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones.
+        """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 
-        Returns a sentence about what others have changed since, and is left to them.
+        Raises TestbedError that names failed ones. Returns a sentence about what others have set since.
         """
         kept = self._changes.restore()
         self._notes.clear()
@@ -339,8 +351,8 @@ class Described(Router):
         return Changes(self._commands, journal).restore(over=over)
 
     def forget_changes(self) -> None:
-        """The router has restarted and lost its changes; one with a command line of its own may have kept them."""
-        if self._commands.habits.is_posix:
+        """The router has restarted; one whose changes never end has kept them."""
+        if self.changes_end != "never":
             self._notes.clear()
             self._not_forwarded = {}
             self._changes.forget()
@@ -358,7 +370,7 @@ class Described(Router):
     def identify(self) -> Mapping[str, str]:
         """The version, if the file describes how to read it."""
         command = self.description.commands.version
-        facts = {"software": self._title}
+        facts = {"software": self.description.title}
         if command is None:
             return {**facts, "version": f"not asked: {self._name} has no 'version'"}
         raw: dict[str, str] = {}
@@ -384,7 +396,7 @@ class Described(Router):
         return condition
 
     def facts(self) -> RouterFacts:
-        """Version, load, temperature and neighbours, as far as they are described."""
+        """Return what machine, system and cards it is, as far as that is described. Reads only, and never raises."""
         unread: dict[str, str] = {}
         versions = _read_or_note("version", self.identify, unread) if self.description.commands.version else {}
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
@@ -392,10 +404,13 @@ class Described(Router):
         known = _read_or_note("neighbours", self._known_neighbours, unread)
         if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
             other["neighbours"] = neighbours
-        return RouterFacts(os=self._title, version=versions.get("version"), other=other, unread=unread)
+        return RouterFacts(os=self.description.title, version=versions.get("version"), other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """The counters of lost frames around *wait*, and load and temperature after it."""
+        """Return how busy it is meanwhile: the counters of lost frames around *wait*, load and temperature after it.
+
+        What fails is not read, so that it raises only what *wait* raises.
+        """
         unread, raw, counts = dict[str, str](), dict[str, str](), list[Mapping[str, int]]()
         started = time.monotonic()
         for moment in ("before", "after"):
@@ -463,8 +478,18 @@ class Described(Router):
         changes = [change.do for change in self.description.changes if any("{peer_mac" in line for line in change.do)]
         return ("; ".join(filled(line, words) for line in changes[0]),) if changes else ()
 
+    def clear(self) -> None:
+        """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
+
+    def work(self) -> Mapping[str, float]:
+        """Return the work of each worker until now: seconds spent on packets, or frames taken; {}: not known.
+
+        The names are those of a trial's readings. Resets nothing.
+        """
+        return {}
+
     def read(self) -> Telemetry:
-        """Read uptime and counters now, as far as they are described."""
+        """Read counters, and the runtime of a router that has one, now, as far as they are described."""
         commands, raw = self.description.commands, dict[str, str]()
         uptime = None
         if commands.uptime is not None:

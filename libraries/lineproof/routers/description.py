@@ -7,48 +7,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ..command_values import JsonPath, compiled, value_at
+from ..command_values import Expression, JsonPath, compiled, value_at
 from ..config import Config, Location, read_yaml, validate_config
 from ..core.causes import Stage
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
-from ..json_text import parse_json
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
-from .journal import NONE, Look
-from .shell_commands import ShellHabits
-from .shell_output import MOST_OUTPUT, first_line, parser
+from .journal import NONE, ChangesEnd, Look
+from .shell_output import check_length, first_line, json_in
 
 Values = Mapping[str, str]
-
-
-@parser("its output")
-def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping[str, str], interface: str) -> Values:
-    """Return the groups of *patterns* that took part, or what *paths* lead to. Raises TestbedError."""
-    if len(output) > MOST_OUTPUT:
-        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
-    shown = shortened(first_line(output)) or "no output"
-    values: dict[str, str | None] = {}
-    if paths:
-        begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
-        try:
-            data = parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
-        except ValueError as error:
-            raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
-        values = {name: value_at(data, path, interface) for name, path in paths.items()}
-    for match in filter(None, (pattern.search(output) for pattern in patterns)):
-        values |= {name: value for name, value in match.groupdict().items() if value is not None}
-    if there := {name: value for name, value in values.items() if value is not None}:
-        return there
-    raise TestbedError(f"nothing that is searched is in '{shown}'")
 
 
 COUNTERS = (
@@ -85,14 +62,8 @@ def _checked_line(value: str) -> str:
     return value
 
 
-def _checked_expression(value: str) -> str:
-    compiled(value)
-    return value
-
-
 Line = Annotated[str, AfterValidator(_checked_line)]
 Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
-Expression = Annotated[str, AfterValidator(_checked_expression)]
 
 
 def filled(command: str, words: Mapping[str, str]) -> str:
@@ -119,9 +90,10 @@ class Query(Config):
     """
 
     groups: ClassVar[tuple[str, ...]] = ()
+    other_groups: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
     needed: ClassVar[tuple[str, ...]] = ()
-    words: ClassVar[tuple[str, ...]] = ()
-    """All that may stand in braces in ``run``."""
+    words: ClassVar[tuple[str, ...] | None] = ()
+    """All that may stand in braces in ``run``; None: the words of its change."""
 
     run: Line
     pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
@@ -133,7 +105,8 @@ class Query(Config):
     @field_validator("run")
     @classmethod
     def _check_run(cls, value: str) -> str:
-        check_words(value, cls.words)
+        if cls.words is not None:
+            check_words(value, cls.words)
         return value
 
     @property
@@ -147,7 +120,7 @@ class Query(Config):
         if bool(self.pattern) == bool(self.json_paths):
             raise ValueError("expected one of 'pattern' and 'json_paths'")
         for name in sorted(self.named):
-            if not self.knows(name):
+            if name not in self.groups and not self.other_groups.fullmatch(name):
                 key = "pattern" if self.pattern else "json_paths"
                 raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
         texts = (self.run, *self.json_paths.values())
@@ -159,13 +132,18 @@ class Query(Config):
             )
         return self
 
-    def knows(self, name: str) -> bool:
-        """Return whether *name* is a value of such a command."""
-        return name in self.groups
-
     def read(self, output: str, interface: str = "") -> Values:
-        """The values in *output*. Raises TestbedError that says what was not found."""
-        return read_values(output, tuple(map(compiled, self.pattern)), self.json_paths, interface)
+        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+        check_length(output)
+        values: dict[str, str | None] = {}
+        if self.json_paths:
+            data = json_in(output)
+            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+        for match in filter(None, (compiled(pattern).search(output) for pattern in self.pattern)):
+            values |= {name: value for name, value in match.groupdict().items() if value is not None}
+        if there := {name: value for name, value in values.items() if value is not None}:
+            return there
+        raise TestbedError(f"nothing that is searched is in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
@@ -242,7 +220,7 @@ class CountersQuery(Query):
     ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
     """
 
-    groups = COUNTERS
+    groups, other_groups = COUNTERS, LOSS_GROUP
     needed = ("rx_packets", "tx_packets")
     words = ("interface",)
 
@@ -250,19 +228,10 @@ class CountersQuery(Query):
     absent_is_zero: tuple[str, ...] = ()
     drops: Literal["arriving", "passing"] = "arriving"
 
-    def knows(self, name: str) -> bool:
-        """A counter, or one of lost frames."""
-        return name in COUNTERS or LOSS_GROUP.fullmatch(name) is not None
-
     @model_validator(mode="after")
     def _check_block(self) -> CountersQuery:
         if self.block is not None and "interface" not in compiled(self.block).groupindex:
             raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
-        if unknown := sorted(set(self.absent_is_zero) - self.named):
-            raise ValueError(
-                f"'absent_is_zero' names '{shortened(unknown[0])}', which is not read; expected of"
-                f" {', '.join(sorted(self.named))}"
-            )
         return self
 
     def block_of(self, output: str, interface: str) -> str:
@@ -346,22 +315,13 @@ class LookQuery(Query):
     and ``ours``; those of the example are in ``expected``.
     """
 
-    needed = ("value",)
+    needed, other_groups, words = ("value",), re.compile(".+"), None
 
     pattern: OneExpression = ()
     example: str = "0\n"
     expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)] = {"value": "0"}
     ours: Lines = ()
     at_least: bool = False
-
-    @field_validator("run")
-    @classmethod
-    def _check_run(cls, value: str) -> str:
-        return value  # its words are those of its change
-
-    def knows(self, name: str) -> bool:
-        """Any group may be a word of ``back``."""
-        return True
 
     @model_validator(mode="before")
     @classmethod
@@ -488,47 +448,25 @@ class FrameGroup(Config):
     changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
 
 
-class Terminal(Config):
-    """How to talk to a command line that needs a terminal. ``prompt``, ``pager``: match the whole last line.
-
-    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login.
-    """
-
-    prompt: Expression
-    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
-    pager: Expression | None = None
-    answer: Annotated[str, Field(min_length=1)] = " "
-    first: tuple[Line, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_prompts(self) -> Terminal:
-        pattern = compiled(self.prompt)
-        for example in self.prompts:
-            if not pattern.fullmatch(example.rstrip()):
-                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
-        if pattern.fullmatch(""):
-            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
-        return self
-
-
 class RouterDescription(Config):
     """A router's commands and changes.
 
-    ``channel``: ``posix`` is a shell of POSIX, in which several commands are run at once; ``exec`` runs each command
-    by itself, ``terminal`` types it at a prompt.
+    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
+    they are typed at a prompt.
 
     ``refused``: expressions that are found in the output of a command that was refused; ``prints``: all that a command
     of a change may print where none is; ``gone``: in that of a line of an ``undo`` that has nothing to undo;
     ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
     to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
     those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag. ``words``: by what a change is for, words that Python in its folder gives.
+    interface of a tag. ``changes_end``: with the restart of what its changes are gone: of the ``machine``, or of the
+    ``program`` too, which may restart alone. ``words``: by what a change is for, words that Python in its folder gives.
     """
 
     shell: str
     description: str = ""
     channel: Literal["posix", "exec", "terminal"] = "exec"
-    terminal: Terminal | None = None
+    terminal: Dialogue | None = None
     refused: tuple[Expression, ...] = ()
     prints: Expression | None = None
     gone: tuple[Expression, ...] = ()
@@ -541,6 +479,7 @@ class RouterDescription(Config):
     look: LookQuery | None = None
     words: Mapping[str, tuple[str, ...]] = {}
     changes: tuple[DescribedChange, ...] = ()
+    changes_end: ChangesEnd = "never"
     tag_interface: str = ""
     ipv6: FrameGroup | None = None
     vlan: FrameGroup | None = None
@@ -592,14 +531,6 @@ class RouterDescription(Config):
         """Seconds by which the uptime that is read advances; 0 where none is read."""
         return self.commands.uptime.step if self.commands.uptime else 0.0
 
-    @property
-    def dialogue(self) -> Dialogue | None:
-        """How to talk to it in a terminal; None: it needs none."""
-        if (terminal := self.terminal) is None:
-            return None
-        pager = None if terminal.pager is None else compiled(terminal.pager)
-        return Dialogue(compiled(terminal.prompt), pager, terminal.answer, terminal.first)
-
     def refusal_in(self, output: str) -> str:
         """The line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
@@ -609,9 +540,14 @@ class RouterDescription(Config):
         return ""
 
     @property
-    def habits(self) -> ShellHabits:
-        """The part about its shell."""
-        return ShellHabits(self.channel == "posix", self.prints, self.ignore, self.gone)
+    def is_posix(self) -> bool:
+        """Return whether it has a shell of POSIX, and no command line of its own."""
+        return self.channel == "posix"
+
+    @property
+    def title(self) -> str:
+        """Its name for a person."""
+        return self.description or self.shell
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:
         """All that are run and read, by where they stand."""

@@ -6,9 +6,10 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError
+from ..json_text import parse_json
 from ..visible import shortened
 
 P = ParamSpec("P")
@@ -29,6 +30,22 @@ _ALREADY_GONE = re.compile(
 
 MOST_OUTPUT = 1 << 20
 """Characters of an output that are searched; the longest answers of a router have some 100 kB."""
+
+
+def json_in(output: str) -> Any:
+    """Return the data in *output*, which is JSON behind a banner or without. Raises TestbedError."""
+    begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
+    try:
+        return parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
+    except ValueError as error:
+        shown = first_line(output) or "no output"
+        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
+
+
+def check_length(output: str) -> None:
+    """Raise TestbedError where *output* is too long to be searched."""
+    if len(output) > MOST_OUTPUT:
+        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
 
 
 def plain_mac(text: str) -> str:

@@ -14,7 +14,8 @@ from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
-from ..routers.base import LinkState, Router, Side
+from ..routers.base import LinkState, Side
+from ..routers.described import Router
 
 T = TypeVar("T")
 

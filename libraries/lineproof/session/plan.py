@@ -26,7 +26,7 @@ from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers import BUILT_IN, described
-from ..routers.base import Router
+from ..routers.described import Router
 from ..routers.description import RouterDescription, read_description
 from ..routers.none import WHY_UNREAD
 from ..system.login import ENVIRONMENT, Secrets

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -15,11 +14,12 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router
-from ..routers.base import RESTORE_LIMIT, LinkState, Router, Shell, Side
+from ..routers.base import LinkState, Shell, Side
+from ..routers.changes import RESTORE_LIMIT
+from ..routers.described import Router
 from ..routers.fact_reading import differences
-from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look, look_elsewhere
+from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
 from ..routers.none import no_shell
-from ..routers.shell_commands import CommandLineShell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.habits import simulation_signs
@@ -73,10 +73,10 @@ class RouterConnection:
         self._log_out()
         # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
         file = self.plan.command_file
-        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
+        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.terminal)
         ssh.open()
-        self._shell = ssh if file is None else CommandLineShell(ssh, file.refusal_in)
-        return self._shell
+        self._shell = ssh
+        return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
@@ -295,20 +295,22 @@ class RouterConnection:
         return ssh.host_key if ssh is not None and ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Return changes that earlier runs left on this router, recognised by its address and by its host key.
+        """Return changes that earlier runs left on this router, recognised by its host key at any address.
 
         Before it is logged in to: with one that is known of it. Raises TestbedError.
         """
-        if not self.journal_name:
-            return ()
-        own = look(self.journal_name)
-        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys()))
+        return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
+
+    def remove_empty_journals(self) -> None:
+        """Remove those of runs that were killed before their first change. Raises TestbedError if one is in use."""
+        for host_key in self._host_keys():
+            ChangeJournal.claim(self.journal_name, host_key).close()
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
         if self.connection is not None and self.connection.is_open:
             return frozenset({self.connection.host_key})
-        return known_fingerprints(login.known_hosts_path, login.host, login.port)
+        return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
         """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.
@@ -321,15 +323,10 @@ class RouterConnection:
         return self._undone
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
-        """Return its journal, after changes of earlier runs are undone at any address, and a sentence about that."""
+        """Return its journal, after changes of earlier runs are undone, and a sentence about that."""
         journal = ChangeJournal.claim(self.journal_name, now.host_key)
         try:
-            said = [undo_leftover(journal, self.driver, now, asked)]
-            for found in look_elsewhere(self.journal_name, (now.host_key,)):
-                if found.occasion:
-                    with closing(ChangeJournal.claim(found.occasion.router)) as elsewhere:
-                        said.append(undo_leftover(elsewhere, self.driver, now, asked))
-            return journal, "; ".join(filter(None, said))
+            return journal, undo_leftover(journal, self.driver, now, asked)
         except BaseException:
             journal.close()
             raise
@@ -351,7 +348,8 @@ class RouterConnection:
         # the reading first: it logs in again if the link has dropped
         uptime = self.driver.read().uptime
         host_key = self.connection.host_key if self.connection else ""
-        return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime, self.driver.boot_id())
+        kind, driver = self.plan.software.shell, self.driver
+        return Occasion.now(self.journal_name, kind, host_key, uptime, driver.boot_id(), driver.changes_end)
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""
@@ -377,6 +375,8 @@ class RouterConnection:
             return  # it went down during the command
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+        if refused := self.driver.refusal_in(command, result.stdout):
+            raise TestbedError(refused)
 
     def restore(self) -> None:
         """Undo the configuration and log out, within RESTORE_LIMIT and twice 5 s for closing its link.
@@ -385,8 +385,7 @@ class RouterConnection:
         what stays on the router.
         """
         router, failure = self._router, None
-        # a described router may keep its changes over a restart
-        lost = self.restarted and self.plan.command_file is None
+        lost = self.restarted and router is not None and router.changes_end != "never"
         # a simulated router ends with its process, and its changes with it
         ended = router is not None and self.testbed.facts.simulated and not self.testbed.runs
         try:
@@ -498,18 +497,12 @@ def undo_leftover(journal: ChangeJournal, router: Router, now: Occasion, asked: 
     because others may have configured the router since, nor one that would go over what they certainly have.
 
     Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
-    Raises TestbedError if something stays on the router, or it is not the one that was changed by its host key or
-    ``shell``.
+    Raises TestbedError if something stays on the router, or it has another ``shell`` now.
     """
     found, before = journal.leftover, journal.occasion
     if not found.changes or before is None:
         return ""
     text = leftover_text(found)
-    if before.host_key != now.host_key:
-        raise TestbedError(
-            f"an earlier run left {text} on the router at {before.router} with the host key {before.host_key}, and the"
-            f" one there now has {now.host_key}; if it is the same router, undo them by hand; then remove {found.path}"
-        )
     restarted = before.restarted_since(now)
     if restarted:
         journal.forget()

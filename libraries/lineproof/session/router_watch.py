@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from ..core.telemetry import Telemetry
 from ..errors import TestbedError
-from ..routers.base import Router, Side
+from ..routers.base import Side
+from ..routers.described import Router
 from ..routers.journal import BOOT_TOLERANCE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import time
@@ -28,10 +27,3 @@ def is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
-
-
-def remove_and_close(path: Path, descriptor: int) -> None:
-    """Free the locked file, and remove it."""
-    with contextlib.suppress(OSError):
-        path.unlink()
-    os.close(descriptor)

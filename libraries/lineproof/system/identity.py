@@ -50,16 +50,13 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def runtime_folder() -> Path:
-    """``$XDG_RUNTIME_DIR/lineproof``, else ``/tmp/lineproof-<uid>``; made with mode 0700 where missing.
+    """``$XDG_RUNTIME_DIR/lineproof``, else, where that is no folder of this user, ``/tmp/lineproof-<uid>``. Mode 0700.
 
-    Else: that variable names no folder of this user, or one that others may write.
-
-    Raises TestbedError where that path is not a folder of this user, or cannot be made.
+    Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
     """
     given = _own_folder("XDG_RUNTIME_DIR")
-    if given is not None and not _is_open(given):
-        return _private_folder(given / "lineproof", ELSEWHERE)
-    return _private_folder(Path("/tmp") / f"lineproof-{os.getuid()}", ELSEWHERE)  # noqa: S108  (it verifies it)
+    folder = given / "lineproof" if given else Path("/tmp") / f"lineproof-{os.getuid()}"  # noqa: S108  (it verifies it)
+    return _private_folder(folder, ELSEWHERE)
 
 
 def state_folder(part: str) -> Path:
@@ -80,17 +77,9 @@ def _folder_below(variable: str, default: str, elsewhere: str) -> Path:
     above = Path(os.environ[variable]) if _is_absolute(variable) else _home(elsewhere) / default
     try:
         above.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_absolute(variable) and _is_open(above):
-            raise TestbedError(f"in {above} others may replace what is kept there; {elsewhere}")
     except OSError as error:
         raise not_written(above, error, elsewhere) from error
     return _private_folder(above / "lineproof", elsewhere)
-
-
-def _is_open(folder: Path) -> bool:
-    """Return whether other users, root aside, may rename or remove what is in *folder*."""
-    found = folder.stat()
-    return found.st_uid not in (0, os.getuid()) or found.st_mode & (0o022 | stat.S_ISVTX) in (0o002, 0o020, 0o022)
 
 
 def machine_uptime() -> float:
@@ -125,24 +114,14 @@ def _private_folder(folder: Path, elsewhere: str) -> Path:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise TestbedError(
+                f"{folder} must be a folder of yours that no others may write; remove it, or {elsewhere}"
+            )
+        if found.st_mode & 0o077:
+            folder.chmod(0o700)
     except OSError as error:
         raise not_written(folder, error, elsewhere) from error
-    if not stat.S_ISDIR(found.st_mode):
-        raise TestbedError(f"{folder} must be a folder and is not; remove it, or {elsewhere}")
-    if found.st_uid != os.getuid():
-        raise TestbedError(
-            f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
-            f" have it removed, or {elsewhere}"
-        )
-    if found.st_mode & 0o022:
-        raise TestbedError(
-            f"{folder} may be written by others, who may have put links there; remove it, or {elsewhere}"
-        )
-    if found.st_mode & 0o077:
-        try:
-            folder.chmod(0o700)
-        except OSError as error:
-            raise not_written(folder, error, elsewhere) from error
     return folder
 
 

@@ -104,16 +104,13 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
         """Raise TestbedError unless *key* is known."""
         kind = key.get_name()
         shown, new = f"{kind} {key.fingerprint}", f"{self._name} {kind} {key.get_base64()}"
-        if key.fingerprint in self._fingerprints:
-            return
         known = [line for line in self._lines if not line.marker]
-        for line in self._lines:
-            if line.marker == REVOKED and line.key == key:
-                raise TestbedError(
-                    f"{self._machine} shows a host key that line {line.number} of '{self._path}' revokes ({shown}):"
-                    " whoever has it may be somebody else; give the machine a new host key, and put that into the file"
-                )
-        if any(line.key == key for line in known):
+        if revoked := [line.number for line in self._lines if line.marker == REVOKED and line.key == key]:
+            raise TestbedError(
+                f"{self._machine} shows a host key that line {revoked[0]} of '{self._path}' revokes ({shown}): whoever"
+                " has it may be somebody else; give the machine a new host key, and put that into the file"
+            )
+        if key.fingerprint in self._fingerprints or any(line.key == key for line in known):
             return
         name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
         console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"

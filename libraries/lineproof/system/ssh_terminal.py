@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 import select
 import time
-from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field, model_validator
+
+from ..command_values import Expression, compiled
+from ..config import Config
 from ..errors import TestbedError
 from ..visible import shortened
 from .ssh import CommandUnfinished, Connection
@@ -36,17 +40,28 @@ _SEQUENCE = re.compile(
 """Control sequences of ECMA-48: CSI, OSC, other strings, and single ones."""
 
 
-@dataclass(frozen=True)
-class Dialogue:
-    """How a command line talks. ``prompt`` and ``pager`` match the whole last line; ``answer``: to the pager.
+class Dialogue(Config):
+    """How a command line that needs a terminal talks. ``prompt``, ``pager``: match the whole last line.
 
-    ``first``: commands after the login, as ``terminal length 0``.
+    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login, as ``terminal
+    length 0``.
     """
 
-    prompt: re.Pattern[str]
-    pager: re.Pattern[str] | None = None
-    answer: str = " "
+    prompt: Expression
+    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
+    pager: Expression | None = None
+    answer: Annotated[str, Field(min_length=1)] = " "
     first: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_prompts(self) -> Dialogue:
+        pattern = compiled(self.prompt)
+        for example in self.prompts:
+            if not pattern.fullmatch(example.rstrip()):
+                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
+        if pattern.fullmatch(""):
+            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
+        return self
 
 
 class SshTerminal:
@@ -56,7 +71,8 @@ class SshTerminal:
     """
 
     def __init__(self, connection: Connection, dialogue: Dialogue, limit: float) -> None:
-        self._dialogue = dialogue
+        self._prompt, self._pager = compiled(dialogue.prompt), dialogue.pager and compiled(dialogue.pager)
+        self._answer = dialogue.answer.encode()
         until = time.monotonic() + limit
         self._channel = connection.session(limit)
         self._channel.settimeout(limit)
@@ -73,7 +89,7 @@ class SshTerminal:
         until = time.monotonic() + limit
         self._drop_what_came()
         self._channel.sendall(f"{command}\n".encode())
-        return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command, self._dialogue.prompt)
+        return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command, self._prompt)
 
     def _drop_what_came(self) -> None:
         """Forget what was written since the last prompt: messages of a log."""
@@ -87,10 +103,10 @@ class SshTerminal:
         while True:
             wait = until - time.monotonic()
             last = _last_line(received)
-            if self._dialogue.pager is not None and self._is(self._dialogue.pager, last):
+            if self._pager and self._is(self._pager, last):
                 del received[received.rfind(b"\n") + 1 :]
-                self._channel.sendall(self._dialogue.answer.encode())
-            elif (not echoed or b"\n" in received) and self._is(self._dialogue.prompt, last):
+                self._channel.sendall(self._answer)
+            elif (not echoed or b"\n" in received) and self._is(self._prompt, last):
                 if not self._comes(min(QUIET, max(0.0, wait))):
                     return terminal_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
             elif wait <= 0 or not self._comes(wait):

@@ -26,7 +26,7 @@ from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_que
 from ...errors import TestbedError
 from ...visible import shortened
 from ..base import MAC, SPEED_BY_CONVENTION, Entry, LinkState, Side, neighbour_of
-from ..described import Described, Words
+from ..described import Router, Words
 from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
 from ..journal import NONE
 from ..shell_output import counter_value, first_line, parser
@@ -34,7 +34,7 @@ from .facts import read_freebsd_facts
 from .losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 
 
-class FreeBsd(Described):
+class FreeBsd(Router):
     """A :class:`~lineproof.routers.base.Router` that is FreeBSD."""
 
     def identify(self) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_que
 from ...errors import TestbedError
 from ...visible import shortened
 from ..base import MAC, SPEED_BY_CONVENTION, Entry, LinkState, Side, neighbour_of
-from ..described import Described, Words
+from ..described import Router, Words
 from ..fact_reading import Answers, kernel_facts, output_by_moment
 from ..shell_output import counter_value, figure, first_line, parser
 from .losses import (
@@ -48,7 +48,7 @@ _ROW = re.compile(r"\s+(\S.*?): (\d{1,20})")
 _FILES = ("/proc/uptime", "/proc/stat", "/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts")
 
 
-class Linux(Described):
+class Linux(Router):
     """A :class:`~lineproof.routers.base.Router` that is a Linux kernel."""
 
     def identify(self) -> Mapping[str, str]:

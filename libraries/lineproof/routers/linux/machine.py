@@ -271,13 +271,13 @@ def _affinity(answers: Answers, irqs: Sequence[int]) -> dict[int, str]:
 
 
 def kernel_boot_id(commands: ShellCommands) -> str:
-    """See :meth:`..base.Router.boot_id`, of a Linux kernel (random(4))."""
+    """See :meth:`..described.Router.boot_id`, of a Linux kernel (random(4))."""
     name = "/proc/sys/kernel/random/boot_id"
     found = commands.run_all({name: ("cat", name)}, optional=(name,))[name].strip()
     return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
 
 
-# -- a machine that is to run a program on DPDK: three exchanges, no rights, and no change
+# -- a machine that is to run a program on DPDK: no rights, and no change
 
 _DEVICES = "/sys/bus/pci/devices"
 _DRIVERS = ("sh", "-c", f'grep -sHE "^(DRIVER|PCI_CLASS|PCI_ID)=" {_DEVICES}/*/uevent')

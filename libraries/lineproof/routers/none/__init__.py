@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from ...core.router_facts import RouterFacts
+from ...core.under_load import UnderLoad
 from ...errors import TestbedError
 from ...platforms import CommandPair
-from ..base import Result, Router, Side
+from ..base import Result, Side
+from ..described import Router
+from ..description import RouterDescription
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
@@ -17,9 +21,21 @@ class BlackBox(Router):
     So frames of each new kind are sent slowly first, as to any router.
     """
 
+    def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
+        super().__init__(no_shell, RouterDescription.model_validate({"shell": "none"}), interfaces)
+
     def identify(self) -> Mapping[str, str]:
         """Return that it was not asked."""
         return {"software": "not asked: a black box (shell: none)"}
+
+    def facts(self) -> RouterFacts:
+        """Return that nothing is known."""
+        return RouterFacts()
+
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
+        """Wait, and return that nothing is known."""
+        wait()
+        return UnderLoad()
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Raise TestbedError."""

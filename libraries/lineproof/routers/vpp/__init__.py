@@ -18,7 +18,7 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
 from ..base import LinkState, Side, neighbour_of
-from ..described import Described, Words
+from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, counted, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
 from ..shell_output import counter_value, parser
@@ -39,7 +39,7 @@ from .output import (
 )
 
 
-class Vpp(Described):
+class Vpp(Router):
     """A :class:`~lineproof.routers.base.Router` that runs VPP."""
 
     client, has_runtime = "vppctl", True

@@ -1,0 +1,208 @@
+"""Makes changes on a router, each noted in its journal first, and undoes them, last first."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from ..command_values import compiled
+from ..errors import TestbedError
+from ..visible import shortened
+from .journal import NONE, Change, ChangeJournal
+from .shell_commands import CommandRefused, RouterUnreachable, ShellCommands
+from .shell_output import already_gone
+
+RESTORE_LIMIT = 30.0
+"""Seconds in all that undoing every change on a router may take, logins included."""
+
+_REMOVES = re.compile(
+    r"(?<![\w-])(no|undo|delete|del|remove|unset|clear|flush|purge|erase|rollback)(?![\w-])", re.IGNORECASE
+)
+"""The words of a line that takes something away, of any maker."""
+
+
+class Changes:
+    """Changes of the router behind *commands*, and their undoing. *rehearsed*: where they are put and not made."""
+
+    def __init__(
+        self, commands: ShellCommands, journal: ChangeJournal | None = None, rehearsed: list[Change] | None = None
+    ) -> None:
+        self._commands, self._journal, self._rehearsed = commands, journal, rehearsed
+        self._undo: list[Change] = [*journal.pending] if journal else []
+        self._others: list[str] = []
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
+        self._journal = journal
+        self._undo = [*journal.pending, *self._undo]
+
+    @property
+    def rehearsing(self) -> bool:
+        """Return whether nothing may be changed now."""
+        return self._rehearsed is not None
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Return what is not undone yet, oldest first."""
+        return tuple(self._undo)
+
+    def make(self, change: Change) -> None:
+        """Make *change*; :meth:`restore` will undo it. Raises TestbedError.
+
+        One of which a later line is refused is undone too.
+        """
+        if self._rehearsed is not None:
+            self._rehearsed.append(change)
+            return
+        if self._journal:
+            self._journal.add(change)
+        # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
+        self._undo = [*(other for other in self._undo if other.undo != change.undo), change]
+        with self._in_one_login(change.do):
+            for at, line in enumerate(change.do):
+                try:
+                    self._commands.change(line)
+                except CommandRefused:
+                    if at == 0:
+                        self._undone(change)
+                    raise
+
+    def check(self, change: Change, advice: str) -> None:
+        """Read *change* back: a card may take the next value that it can have. Raises TestbedError with *advice*."""
+        look = change.look
+        if look is None or self.rehearsing or look.is_ours(look.read(self._commands.show(look.command))):
+            return
+        # restoring would take the other value for somebody else's; what is not there at all it may try to undo
+        with contextlib.suppress(CommandRefused):
+            for line in change.undo:
+                self._commands.change(line)
+            self._undone(change)
+        raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
+
+    def restore(self, keep: int = 0, over: bool = False) -> str:
+        """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
+
+        *keep*: so many of the oldest are left. *over*: a configuration that was saved before the run may be loaded over
+        what others have changed since.
+
+        Returns a sentence about values that somebody has set since, which stay; "" if there are none. Raises
+        TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone for
+        the next call.
+        """
+        failed: dict[str, list[str]] = {}
+        until = time.monotonic() + RESTORE_LIMIT
+        while len(self._undo) > keep:
+            change = self._undo[-1]
+            try:
+                self._undo_change(change, until, over)
+            except RouterUnreachable as error:
+                failed.setdefault(str(error), []).extend(map(self._listed, reversed(self._undo)))
+                self._undo.clear()
+                break
+            except TestbedError as error:
+                why = error.why if isinstance(error, CommandRefused) else str(error)
+                failed.setdefault(why, []).append(self._listed(change))
+                self._undo.pop()  # it stays in the journal, for the next run
+                continue
+            self._undone(change)
+        others, self._others = self._others, []
+        kept = f"not undone, because somebody has set something else since: {'; '.join(others)}" if others else ""
+        if failed:
+            listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
+            raise TestbedError(
+                "the router's former configuration could not be restored in full; what is left there is undone by these"
+                f" commands on the router, in this order: {listed}{f'; {kept}' if kept else ''}"
+            )
+        return kept
+
+    def forget(self) -> None:
+        """Drop all changes: there is nothing to undo."""
+        self._undo.clear()
+        if self._journal:
+            self._journal.forget()
+
+    def _listed(self, change: Change) -> str:
+        return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
+
+    def _undone(self, change: Change) -> None:
+        self._undo.remove(change)
+        if self._journal:
+            self._journal.drop(change)
+
+    @contextmanager
+    def _in_one_login(self, lines: Collection[str]) -> Iterator[None]:
+        """Log out where *lines* end early: what one of several has opened, as a configuration, ends with the login."""
+        try:
+            yield
+        except BaseException:
+            if len(lines) > 1:
+                self._commands.reset()
+            raise
+
+    def _undo_change(self, change: Change, until: float, over: bool) -> None:
+        """Undo *change* before *until*, unless what it set is there no more; *over*: see :meth:`restore`.
+
+        Raises TestbedError.
+        """
+        try:
+            if not self._is_there(change, until, over):
+                return
+        except CommandRefused as error:
+            if not self._commands.habits.is_posix or not already_gone(error.why):
+                raise
+            return
+        removes = [bool(_REMOVES.search(line)) for line in change.undo]
+        with self._in_one_login(change.undo):
+            for at, line in enumerate(change.undo):
+                try:
+                    self._commands.change(line, self._limit(until))
+                except CommandRefused as error:
+                    if change.whole or not self._is_gone(error, removes[at], any(removes[at:])):
+                        if len(change.undo) > 1:
+                            error.why = f"'{line}': {error.why}"
+                        raise
+
+    def _limit(self, until: float) -> float:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
+        return min(self._commands.limit, left)
+
+    def _is_gone(self, refused: CommandRefused, removes: bool, removes_later: bool) -> bool:
+        """Return whether a refused line of an undo has nothing to undo, so that the next one is run.
+
+        Of a change that was refused half-way, or undone in part, the others are still needed. On a command line of its
+        own a line that removes nothing may enter what the next ones are meant for: it is passed over after the last of
+        those only, with words of the file (a commit that finds nothing to commit).
+        """
+        says_gone = any(compiled(text).search(refused.output) for text in self._commands.habits.gone)
+        if self._commands.habits.is_posix or removes:
+            return says_gone or already_gone(refused.why)
+        return not removes_later and says_gone
+
+    def _is_there(self, change: Change, until: float, over: bool) -> bool:
+        """Return whether the router still has what *change* has set. Another value stays, and is noted.
+
+        Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
+        """
+        look, limit = change.look, self._limit(until)
+        if look is None or (change.whole and over):
+            return True
+        now = look.read(self._commands.show(look.command, limit))
+        if look.is_ours(now):
+            return True
+        if now == look.former == NONE:
+            # a look of another command line may be made up: its undo finds what it names, or nothing
+            return not self._commands.habits.is_posix
+        if change.whole:
+            raise TestbedError(
+                f"it would go over what somebody else has configured since: {shortened(now)}; look at it, then"
+                " 'lineproof restore' runs these commands in any case, or undo the run's changes by hand"
+            )
+        if now != look.former:
+            former = f"; before the run: {shortened(look.former)}" if look.former != NONE else ""
+            self._others.append(f"'{change.do_text}' (now: {shortened(now)}{former})")
+        return False
