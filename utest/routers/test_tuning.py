@@ -18,7 +18,7 @@ from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import ChangeJournal
 from lineproof.session.plan import read_checked_platform
 from support.journals import CHANGE, KEY, ROUTER, occasion, undone
-from support.scripted_shells import Scripted, commands_of
+from support.scripted_shells import Scripted
 
 
 class Card:
