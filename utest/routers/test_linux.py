@@ -15,8 +15,8 @@ from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, described, make_router
 from lineproof.routers.base import Result
 from lineproof.routers.described import side_words
-from lineproof.routers.freebsd import parse_boottime, parse_netstat
-from lineproof.routers.freebsd.losses import parse_device, parse_expired, parse_ip, sysctl_subtree
+from lineproof.routers.freebsd.facts import subtree, sysctl_values
+from lineproof.routers.freebsd.losses import ip_causes, parse_boottime, parse_netstat
 from lineproof.routers.linux import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux.losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.shell_commands import CommandLineShell
@@ -103,9 +103,9 @@ def test_what_is_not_the_output_of_a_command_is_an_error(
 
 @given(st.text(max_size=200))
 def test_unrelated_text_gives_no_counters(text: str) -> None:
-    for parse in (parse_qdiscs, parse_ethtool, parse_ip):
+    for parse in (parse_qdiscs, parse_ethtool):
         assert not parse(text)
-    assert parse_expired(text) == 0 and parse_device(text, "ix0") == {}
+    assert [cause.count for cause in ip_causes(text)] == [0] and sysctl_values(text, "ix0") == {}
 
 
 def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
@@ -118,8 +118,8 @@ def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> N
 
 
 def test_counters_of_freebsds_device_are_those_of_its_driver_and_unit() -> None:
-    assert parse_device("dev.ix.00.errors: 4\ndev.ix.0.rx_discarded: 2\n", "ix0") == {"rx_discarded": 2}
-    assert [sysctl_subtree(name) for name in ("ix0", "vlan", "em10")] == ["dev.ix.0", None, "dev.em.10"]
+    assert sysctl_values("dev.ix.00.errors: 4\ndev.ix.0.rx_discarded: 2\n", "ix0") == {"rx_discarded": "2"}
+    assert [subtree(name) for name in ("ix0", "vlan", "em10")] == ["dev.ix.0", None, "dev.em.10"]
 
 
 @pytest.mark.parametrize("driver", ["dpdk-input", "rdma-input"])

@@ -10,22 +10,14 @@ from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
 from lineproof.project import Project
-from lineproof.routers import make_router
+from lineproof.routers import described, make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
-from lineproof.routers.freebsd import parse_arp, parse_ifconfig
 from lineproof.routers.linux import parse_ip_link, parse_ip_neigh, with_sysfs_speed
 from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
 from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.paths import ROOT
 from support.scripted_shells import answering, broken
-
-
-def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None:
-    # usr.sbin/arp/arp.c of FreeBSD prints it where the address is no longer valid
-    row = "? (10.0.0.11) at 00:50:56:00:00:02 on em0 {} [ethernet]\n"
-    assert parse_arp(row.format("expired"), "10.0.0.11") == parse_arp(row.format("permanent"), "10.0.0.1") == []
-    assert parse_arp(row.format("expires in 942 seconds"), "10.0.0.11") == [("em0", "00:50:56:00:00:02", False)]
 
 
 def test_vpps_entries_are_read_of_both_families() -> None:
@@ -142,8 +134,8 @@ def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: floa
     ],
 )
 def test_freebsd_shows_it_among_the_media(interface: str, media: str, expected: float | None) -> None:
-    text = f"{interface}: flags=8843<UP,RUNNING> metric 0 mtu 1500\n\tmedia: {media}\n\tstatus: active\n"
-    assert parse_ifconfig(text, interface).speed_bps == expected
+    query = described("freebsd").commands.link
+    assert query and (query.results(f"{interface}: flags=8843<UP>\n\tmedia: {media}\n")["speed"] or None) == expected
 
 
 @pytest.mark.parametrize(
