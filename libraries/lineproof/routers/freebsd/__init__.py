@@ -16,7 +16,7 @@ from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
 from ..journal import NONE
 from .facts import PFSENSE, counters, pfsense_version, read_freebsd_facts, subtree, sysctl_of, sysctl_values
 from .load import TIMES, TOP, cpu_loads, interrupts, parse_top, processor_ticks, queue_cpus, queue_loads
-from .losses import device_causes, interface_causes, ip_causes, parse_boottime, parse_netstat, suspects
+from .losses import freebsd_causes, parse_boottime, parse_netstat, suspects
 
 _CLOCK, _INTERRUPTS = "kern.clockrate", ("vmstat", "-i")
 
@@ -99,15 +99,12 @@ class FreeBsd(Described):
         interfaces = parse_netstat(links)
         self._require_interfaces(interfaces)
         devices = {name: sysctl_values(sysctl, name) for name in self.interfaces if subtree(name)}
-        lost_by_ip = ip_causes(protocols)
-        causes = [*interface_causes(interfaces), *lost_by_ip]
-        for name, device in devices.items():
-            causes += device_causes(name, device)
+        causes = tuple(freebsd_causes(interfaces, protocols, devices))
         return Telemetry(
             uptime=parse_boottime(boot, now),
             interfaces=interfaces,
-            drops={cause.name: cause.count for cause in lost_by_ip if cause.name.startswith("ip ")},
+            drops={cause.name: cause.count for cause in causes if cause.name.startswith("ip ")},
             raw=output,
-            causes=tuple(causes),
+            causes=causes,
             pauses={name: pauses_of(counters(device)) for name, device in devices.items()},
         )

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...core.causes import Cause, Role, Stage
 from ...core.telemetry import InterfaceCounters
@@ -21,31 +21,21 @@ from ..base import CARD_QUEUE_FULL
 from ..shell_output import counter_value, first_line, parser
 from .facts import counters
 
-_COLUMNS = {
-    "Ipkts": "rx_packets",
-    "Ibytes": "rx_bytes",
-    "Opkts": "tx_packets",
-    "Obytes": "tx_bytes",
-    "Idrop": "rx_drops",
-    "Ierrs": "rx_errors",
-    "Drop": "tx_drops",
-    "Oerrs": "tx_errors",
+_PACKETS = {"Ipkts": "rx_packets", "Ibytes": "rx_bytes", "Opkts": "tx_packets", "Obytes": "tx_bytes"}
+_LOST = {
+    "Idrop": ("rx_drops", Stage.ARRIVING, CARD_QUEUE_FULL),
+    "Ierrs": ("rx_errors", Stage.ARRIVING, "its card took them for damaged, or had no room"),
+    "Drop": ("tx_drops", Stage.LEAVING, "its sending queue was full"),
+    "Oerrs": ("tx_errors", Stage.LEAVING, "its card could not send them"),
 }
-_OF_INTERFACE = {
-    "Idrop": (Stage.ARRIVING, CARD_QUEUE_FULL),
-    "Ierrs": (Stage.ARRIVING, "its card took them for damaged, or had no room"),
-    "Drop": (Stage.LEAVING, "its sending queue was full"),
-    "Oerrs": (Stage.LEAVING, "its card could not send them"),
-}
-_OF_IP = {
+"""Titles of ``netstat -ibnd``, and the fields of :class:`.InterfaceCounters`."""
+_BY_IP = {
     "packets not forwardable": (Stage.PASSING, Role.LOSS, "no route for them"),
     "packets received for unknown multicast group": (Stage.PASSING, Role.LOSS, ""),
     "output packets dropped due to no bufs, etc": (Stage.LEAVING, Role.OVERLAPPING, "the sending queue was full"),
     "output packets discarded due to no route": (Stage.PASSING, Role.REASON, ""),
 }
-_EXPIRED = re.compile(
-    r"^\s*Output histogram:(?:\n(?!.*messages with).*)*?\n\s*(?:time exceeded: (\d+)|(\d+) time exceeded)", re.MULTILINE
-)
+_EXPIRED = re.compile(r"^\s*(?:time exceeded: (\d+)|(\d+) time exceeded)", re.MULTILINE)
 _SUSPECT = re.compile(r"miss|drop|discard|no_?(?:buf|desc)|no_buff|overrun|fifo|fail|err", re.IGNORECASE)
 
 
@@ -66,54 +56,47 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     They are counted from the right: an address may be missing. Rows of IP addresses have other counts.
     """
     titles, *rows = [line.split() for line in text.splitlines()] or [[]]
-    columns = titles[4:]
-    if titles[:1] != ["Name"] or not {"Ipkts", "Ierrs", "Ibytes", "Opkts", "Oerrs", "Obytes"} <= set(columns):
+    columns, fields = titles[4:], {**_PACKETS, **{title: row[0] for title, row in _LOST.items()}}
+    if titles[:1] != ["Name"] or not fields.keys() - {"Idrop", "Drop"} <= set(columns):
         raise TestbedError(f"'netstat -ibnd' was not understood: '{first_line(text) or 'no output'}'")
     interfaces = {}
     for row in rows:
         if len(row) > len(columns) and row[2].startswith("<Link#"):
             values = dict(zip(columns, map(counter_value, row[-len(columns) :]), strict=True))
-            interfaces[row[0].rstrip("*")] = InterfaceCounters(
-                **{field: values.get(title, 0) for title, field in _COLUMNS.items()}
-            )
+            counts = {field: values.get(title, 0) for title, field in fields.items()}
+            interfaces[row[0].rstrip("*")] = InterfaceCounters(**counts)
     return interfaces
+
+
+def freebsd_causes(
+    interfaces: Mapping[str, InterfaceCounters], protocols: str, devices: Mapping[str, Mapping[str, str]]
+) -> Iterator[Cause]:
+    """Yield what interfaces, IP and devices have lost.
+
+    *protocols*: ``netstat -s -f inet``; *devices*: the subtree of ``sysctl`` of each interface.
+    """
+    for name, counts in interfaces.items():
+        for title, (field, stage, meaning) in _LOST.items():
+            yield Cause(stage, title, name, getattr(counts, field), Role.LOSS, meaning)
+    yield from ip_causes(protocols)
+    for name, device in devices.items():
+        for key, count in suspects(device).items():
+            stage = Stage.LEAVING if re.search(r"(^|[._])tx", key) else Stage.ARRIVING
+            yield Cause(stage, f"sysctl {key}", name, count, Role.REASON)
 
 
 @parser("'netstat -s -f inet'")
 def ip_causes(text: str) -> list[Cause]:
-    """Return what IP has lost, and how many replies *time exceeded* were sent, one at most for each expired frame."""
+    """Return what IP has lost, and the replies *time exceeded* sent: one at most for each frame whose TTL expired."""
     causes = []
-    for row in re.finditer(rf"^\s*(\d+) ({'|'.join(_OF_IP)})\.?$", text, re.MULTILINE):
-        stage, role, meaning = _OF_IP[row[2]]
+    for row in re.finditer(rf"^\s*(\d+) ({'|'.join(_BY_IP)})\.?$", text, re.MULTILINE):
+        stage, role, meaning = _BY_IP[row[2]]
         causes.append(Cause(stage, f"ip {row[2]}", "", counter_value(row[1]), role, meaning))
-    expired = _EXPIRED.search(text)
+    expired = _EXPIRED.search(text.partition("Output histogram")[2].partition("messages with")[0])
     count = counter_value(expired[1] or expired[2]) if expired else 0
     return [*causes, Cause(Stage.PASSING, "icmp time exceeded", "", count, Role.LOSS, "their TTL expired")]
 
 
-def interface_causes(interfaces: Mapping[str, InterfaceCounters]) -> list[Cause]:
-    """Return what the interfaces have lost."""
-    return [
-        Cause(stage, title, name, getattr(counts, _COLUMNS[title]), Role.LOSS, meaning)
-        for name, counts in interfaces.items()
-        for title, (stage, meaning) in _OF_INTERFACE.items()
-    ]
-
-
 def suspects(device: Mapping[str, str]) -> dict[str, int]:
-    """Return the counters of a device, of its subtree of ``sysctl``, whose names suggest loss."""
+    """Return the counters in a device's subtree of ``sysctl`` whose names suggest loss."""
     return {name: count for name, count in counters(device).items() if _SUSPECT.search(name)}
-
-
-def device_causes(interface: str, device: Mapping[str, str]) -> list[Cause]:
-    """Return the :func:`suspects` of *interface* as reasons."""
-    return [
-        Cause(
-            Stage.LEAVING if re.search(r"(^|[._])tx", name) else Stage.ARRIVING,
-            f"sysctl {name}",
-            interface,
-            count,
-            Role.REASON,
-        )
-        for name, count in suspects(device).items()
-    ]
