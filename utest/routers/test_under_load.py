@@ -48,34 +48,28 @@ def test_without_a_clock_no_share_is_known() -> None:
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("interface", "row", "is_counted"),
-    [
-        ("igb1", "dev.igb.1.queue2.rx_packets", True),
-        ("em0", "dev.em.0.queue_rx_2.rx_packets", True),
-        ("ixl0", "dev.ixl.0.pf.rxq02.packets", True),
-        ("ixl0", "dev.ixl.0.pf.que2.rx_packets", True),
-        ("cxl0", "dev.cxl.0.rxq.2.rxcsum", True),
-        ("mce0", "dev.mce.0.rxstat2.packets", True),
-        ("bxe1", "dev.bxe.1.queue.2.rx_ucast_packets", True),
-        ("mlxen1", "hw.mlxen1.stat.rx_ring2.packets", True),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_pkts", True),
-        # frames sent, and those of other ports
-        ("bxe0", "dev.bxe.0.rx_ucast_packets", False),
-        ("bxe0", "dev.bxe.0.queue.2.tx_ucast_packets", False),
-        ("mlxen0", "hw.mlxen0.stat.tx_ring2.packets", False),
-        ("mlxen0", "hw.mlxen1.stat.rx_ring2.packets", False),
-        ("oce0", "dev.oce.0.stats.tx.queue2.tx_pkts", False),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_bytes", False),
-    ],
-)
-def test_each_driver_has_its_own_names(interface: str, row: str, is_counted: bool) -> None:
-    # synthetic rows: the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
-    before, after = (sysctl_values(f"{row}: {count}\n", interface) for count in (10, 30))
-    found = load.queue_loads(interface, before, after, 1.0)
-    assert found == (QueueLoad(interface, 2, "", 20.0),) * is_counted
+BY_DRIVER = [
+    *("queue2.rx_packets", "queue_rx_2.rx_packets", "pf.rxq02.packets", "pf.que2.rx_packets", "rxq.2.rxcsum"),
+    *("rxstat2.packets", "queue.2.rx_ucast_packets", "stat.rx_ring2.packets", "stats.rx.queue2.rx_pkts"),
+]
+NOT_OF_QUEUES = [
+    *("rx_ucast_packets", "queue.2.tx_ucast_packets", "stat.tx_ring2.packets"),
+    *("stats.tx.queue2.tx_pkts", "stats.rx.queue2.rx_bytes"),
+]
+
+
+@pytest.mark.parametrize("name", [*BY_DRIVER, *NOT_OF_QUEUES])
+def test_each_driver_of_freebsd_has_its_own_names(name: str) -> None:
+    # the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
+    before, after, is_counted = {name: "10"}, {name: "30"}, name in BY_DRIVER
+    assert load.queue_loads("ix0", before, after, 1.0) == (QueueLoad("ix0", 2, "", 20.0),) * is_counted
     # it was reset meanwhile
-    assert load.queue_loads(interface, after, before, 1.0) == (QueueLoad(interface, 2),) * is_counted
+    assert load.queue_loads("ix0", after, before, 1.0) == (QueueLoad("ix0", 2),) * is_counted
+
+
+def test_variables_of_a_card_are_those_of_its_own_port() -> None:
+    text = "dev.mlxen.1.a: 1\nhw.mlxen0.a: 2\nhw.mlxen1.a: 3\ndev.ix.10.a: 4\ndev.ix.1.a: 5\n"
+    assert [sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
 
 
 def test_of_two_displays_the_last_counts() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ...errors import TestbedError
-from ...platforms import CommandPair
-from ..base import Result, Router, Side
+from ..base import Result, Router
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
 
 class BlackBox(Router):
-    """A router of which nothing is known but what comes back from it.
+    """A router of which nothing is known but what comes back from it; a plan that configures one is refused.
 
     So frames of each new kind are sent slowly first, as to any router.
     """
@@ -20,16 +19,6 @@ class BlackBox(Router):
     def identify(self) -> Mapping[str, str]:
         """Return that it was not asked."""
         return {"software": "not asked: a black box (shell: none)"}
-
-    def configure(self, sides: tuple[Side, ...]) -> None:
-        """Raise TestbedError."""
-        raise TestbedError(
-            "a black box (shell: none) is not configured; expected 'prepare: none' in its testbed's file"
-        )
-
-    def apply(self, pairs: Sequence[CommandPair]) -> None:
-        """Raise TestbedError."""
-        raise TestbedError("a black box (shell: none) runs no commands; expected a study's variant without any")
 
 
 def no_shell(command: str, limit: float) -> Result:
