@@ -108,6 +108,12 @@ def test_unrelated_text_gives_no_counters(text: str) -> None:
     assert [cause.count for cause in ip_causes(text)] == [0] and sysctl_values(text, "ix0") == {}
 
 
+def test_one_frame_that_freebsd_lost_counts_too() -> None:
+    assert [(cause.name, cause.count) for cause in ip_causes("ip:\n\t1 packet not forwardable\n")][:1] == [
+        ("ip packets not forwardable", 1)
+    ]
+
+
 def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
     errors = {"xxv1-tx: tx sendto temporary failure": 2}
     causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors)

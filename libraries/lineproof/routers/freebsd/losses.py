@@ -88,10 +88,11 @@ def freebsd_causes(
 @parser("'netstat -s -f inet'")
 def ip_causes(text: str) -> list[Cause]:
     """Return what IP has lost, and the replies *time exceeded* sent: one at most for each frame whose TTL expired."""
-    causes = []
-    for row in re.finditer(rf"^\s*(\d+) ({'|'.join(_BY_IP)})\.?$", text, re.MULTILINE):
-        stage, role, meaning = _BY_IP[row[2]]
-        causes.append(Cause(stage, f"ip {row[2]}", "", counter_value(row[1]), role, meaning))
+    causes, names = [], "|".join(_BY_IP).replace("packets", "packets?")
+    for row in re.finditer(rf"^\s*(\d+) ({names})\.?$", text, re.MULTILINE):
+        name = row[2].replace("packet ", "packets ")  # one frame is a packet (usr.bin/netstat/inet.c)
+        stage, role, meaning = _BY_IP[name]
+        causes.append(Cause(stage, f"ip {name}", "", counter_value(row[1]), role, meaning))
     expired = _EXPIRED.search(text.partition("Output histogram")[2].partition("messages with")[0])
     count = counter_value(expired[1] or expired[2]) if expired else 0
     return [*causes, Cause(Stage.PASSING, "icmp time exceeded", "", count, Role.LOSS, "their TTL expired")]
