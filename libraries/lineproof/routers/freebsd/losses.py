@@ -53,7 +53,8 @@ def parse_boottime(boottime: str, now: str) -> float:
 def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     """Return the counters of each interface: its row of the link level. Columns are found by their titles.
 
-    They are counted from the right: an address may be missing. Rows of IP addresses have other counts.
+    They are counted from the right: an address may be missing. Rows of IP addresses have other counts. No JSON: there
+    both drops have the name ``dropped-packets`` (usr.bin/netstat/if.c), and a parser keeps one of them.
     """
     titles, *rows = [line.split() for line in text.splitlines()] or [[]]
     columns, fields = titles[4:], {**_PACKETS, **{title: row[0] for title, row in _LOST.items()}}
