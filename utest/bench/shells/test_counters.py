@@ -193,15 +193,3 @@ def test_linux_refuses_as_linux_does(command: str, said: str, status: int) -> No
     output = machine.run(command)
     assert said in output.stderr
     assert output.status == status
-
-
-def test_freebsd_speaks_as_freebsd_does() -> None:
-    machine, _ = simulated("freebsd")
-    assert machine.run("sysctl net.inet.ip.forwarding=0").stdout == "net.inet.ip.forwarding: 1 -> 0\n"
-    assert machine.run("pfctl -d").stderr == "pf disabled\n"
-    assert machine.run("pfctl -d").status == 1
-    assert "Network is unreachable" in machine.run("route add -net 16.0.0.0/8 100.65.1.2").stderr
-    machine.run("ifconfig eth1 inet 100.65.1.1/24 alias")
-    assert machine.run("route add -net 16.0.0.0/8 100.65.1.2").stdout == "add net 16.0.0.0: gateway 100.65.1.2\n"
-    assert "netmask 0xffffff00" in machine.run("ifconfig eth1").stdout
-    assert re.search(r"^16.0.0.0/8 +100.65.1.2 ", machine.run("netstat -rnW -f inet").stdout, re.MULTILINE)
