@@ -13,7 +13,7 @@ from ..system.login import Login
 from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection
 from ..system.ssh_terminal import Dialogue, SshTerminal
 from ..system.worker_thread import NotInTime, run_in_worker_thread
-from ..visible import visible
+from ..visible import shortened, visible
 from .base import Result, RouterUnreachable
 from .shell_output import plain_text
 
@@ -100,7 +100,8 @@ class SshShell:
                 raise
             raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
-        log.debug("$ %s\n%s%s%s", command, stdin, found.stdout, found.stderr)
+        given = f" <<< '{shortened(stdin)}'" if stdin else ""
+        log.debug("$ %s%s\n%s%s", command, given, found.stdout, found.stderr)
         return found
 
     def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
