@@ -85,7 +85,7 @@ class SshShell:
                     if self._dialogue is None:
                         return self.connection.run(command, within, stdin.encode())
                     if stdin:
-                        raise TestbedError(f"'{command}' has a 'stdin', which no terminal gives; expected another way")
+                        raise TestbedError(f"'{command}' has 'stdin', for which a router must take single commands")
                     return self._typed(command, self._dialogue, began + within), b"", 0
                 except TestbedError:
                     raise
