@@ -48,11 +48,19 @@ Answers = dict[str, list[tuple[str, int]]]
 
 
 class Recording(UserDict[str, Any]):
-    """Answers of a router: each look-up takes the next one."""
+    """Answers of a router: each look-up takes the next one. ``sysctl`` shows several names by those of each."""
 
     def __getitem__(self, command: str) -> tuple[str, int]:
         outputs = self.data[command]
         return outputs.pop(0) if len(outputs) > 1 else outputs[0]  # type: ignore[no-any-return]
+
+    def get(self, command: str, default: Any = None) -> Any:
+        """Return the answer to *command*."""
+        if command in self:
+            return self[command]
+        program, *names = command.split()
+        known = [f"sysctl {name}" for name in names if program == "sysctl" and f"sysctl {name}" in self]
+        return ("".join(self[each][0] for each in known), 0) if known else default
 
     def shell(self) -> Shell:
         """Return a shell that knows pipes by how they begin, and other commands as they are."""

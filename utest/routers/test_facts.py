@@ -24,7 +24,7 @@ from support.trex_host import shell_of
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
-    r"|sysctl( -i)?(?= [\w.]+)(?!.*=)|kenv -q|pfctl -s info|sh -c 'netstat -rn -f inet \| wc -l')( |$)"
+    r"|sysctl( -i)?(?= [\w.]+)(?!.*=)|kenv -q|pfctl -s info)( |$)"
 )
 """Commands that change nothing."""
 
@@ -118,12 +118,9 @@ def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("ix0@pci0:3:0:1:\tclass=0x020000\n", "0000:03:00.1"),
         ("t5nex0@pci1:130:31:4:\tclass=0x020000\n", "0001:82:1f.4"),
-        ("slot=1 function=0 dbsf=pci0:2:1:0 handle=\\_SB_.PCI0.P2P0.S2F0", "0000:02:01.0"),
         # Chelsio's ports are parts of another device; a virtual interface has none
         ("port=0", None),
-        ("", None),
         ("ix0@pci0:3:0:9:", None),
     ],
 )
@@ -191,9 +188,7 @@ def test_flow_control_is_read_of_linux_and_freebsd() -> None:
     assert found == ["rx and tx", "rx", "tx", "off"]
     assert machine.flow_control("netlink error: Operation not supported\n") is None
     for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
-        assert (
-            freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "")[0].flow_control == words
-        )
+        assert freebsd_facts.parse_card("ix0", {"fc": mode}, "")[0].flow_control == words
 
 
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:

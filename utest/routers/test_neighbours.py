@@ -10,22 +10,14 @@ from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
 from lineproof.project import Project
-from lineproof.routers import make_router
+from lineproof.routers import described, make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
-from lineproof.routers.freebsd import parse_arp, parse_ifconfig
 from lineproof.routers.linux import parse_ip_link, parse_ip_neigh, with_sysfs_speed
 from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
 from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.paths import ROOT
 from support.scripted_shells import answering, broken
-
-
-def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None:
-    # usr.sbin/arp/arp.c of FreeBSD prints it where the address is no longer valid
-    row = "? (10.0.0.11) at 00:50:56:00:00:02 on em0 {} [ethernet]\n"
-    assert parse_arp(row.format("expired"), "10.0.0.11") == parse_arp(row.format("permanent"), "10.0.0.1") == []
-    assert parse_arp(row.format("expires in 942 seconds"), "10.0.0.11") == [("em0", "00:50:56:00:00:02", False)]
 
 
 def test_vpps_entries_are_read_of_both_families() -> None:
@@ -129,21 +121,19 @@ def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: floa
 @pytest.mark.parametrize(
     ("interface", "media", "expected"),
     [
-        ("ix0", "Ethernet autoselect (10Gbase-T <full-duplex,rxpause,txpause>)", 10e9),
         ("ix0", "Ethernet 10Gbase-SR <full-duplex>", 10e9),
         ("igc0", "Ethernet autoselect (2500Base-T <full-duplex>)", 2.5e9),
         # chosen and in use differ
         ("igb0", "Ethernet 1000baseT <full-duplex> (100baseTX <full-duplex>)", 100e6),
         ("mce0", "Ethernet autoselect <full-duplex,rxpause,txpause> (100GBase-CR4 <full-duplex>)", 100e9),
         ("ix0", "Ethernet autoselect (none)", None),
-        ("ix0", "Ethernet autoselect", None),
         ("vtnet0", "Ethernet autoselect (10Gbase-T <full-duplex>)", None),
         ("epair0a", "Ethernet 10Gbase-T (10Gbase-T <full-duplex>)", None),
     ],
 )
 def test_freebsd_shows_it_among_the_media(interface: str, media: str, expected: float | None) -> None:
-    text = f"{interface}: flags=8843<UP,RUNNING> metric 0 mtu 1500\n\tmedia: {media}\n\tstatus: active\n"
-    assert parse_ifconfig(text, interface).speed_bps == expected
+    query = described("freebsd").commands.link
+    assert query and (query.results(f"{interface}: flags=8843<UP>\n\tmedia: {media}\n")["speed"] or None) == expected
 
 
 @pytest.mark.parametrize(

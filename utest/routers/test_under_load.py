@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad
-from lineproof.routers import RouterKind, freebsd, linux, make_router, vpp
+from lineproof.routers import RouterKind, linux, make_router, vpp
 from lineproof.routers.base import Result
+from lineproof.routers.freebsd import load
+from lineproof.routers.freebsd.facts import sysctl_values
 from lineproof.routers.vpp.output import parse_runtime
 from support.fake_router import sample, shell_of, simulated
 from support.scripted_shells import broken, this_machine
@@ -45,73 +48,57 @@ def test_without_a_clock_no_share_is_known() -> None:
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
 
 
-def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
-    before = sample("freebsd/sysctl.dev.ix.queues.txt")
-    after = before.replace("queue3.rx_packets: 143762837", "queue3.rx_packets: 143763837")
-    found = freebsd.queue_loads("ix0", before, after, 2.0)
-    assert [(queue.queue, queue.packets_per_s) for queue in found] == [(0, 0), (1, 0), (2, 0), (3, 500)]
-    # the other interface's counters are of frames sent
-    assert freebsd.queue_loads("ix1", before, after, 2.0) == ()
-    reset = before.replace("143762837", "5")
-    assert freebsd.queue_loads("ix0", before, reset, 2.0)[3] == QueueLoad("ix0", 3)
+BY_DRIVER = [
+    *("queue2.rx_packets", "queue_rx_2.rx_packets", "pf.rxq02.packets", "pf.que2.rx_packets", "rxq.2.rxcsum"),
+    *("rxstat2.packets", "queue.2.rx_ucast_packets", "stat.rx_ring2.packets", "stats.rx.queue2.rx_pkts"),
+]
+NOT_OF_QUEUES = [
+    *("rx_ucast_packets", "queue.2.tx_ucast_packets", "stat.tx_ring2.packets"),
+    *("stats.tx.queue2.tx_pkts", "stats.rx.queue2.rx_bytes"),
+]
 
 
-@pytest.mark.parametrize(
-    ("interface", "row", "is_counted"),
-    [
-        ("igb1", "dev.igb.1.queue2.rx_packets", True),
-        ("em0", "dev.em.0.queue_rx_2.rx_packets", True),
-        ("ixl0", "dev.ixl.0.pf.rxq02.packets", True),
-        ("ixl0", "dev.ixl.0.pf.que2.rx_packets", True),
-        ("cxl0", "dev.cxl.0.rxq.2.rxcsum", True),
-        ("mce0", "dev.mce.0.rxstat2.packets", True),
-        ("bxe1", "dev.bxe.1.queue.2.rx_ucast_packets", True),
-        ("mlxen1", "hw.mlxen1.stat.rx_ring2.packets", True),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_pkts", True),
-        # frames sent, and those of other ports
-        ("bxe0", "dev.bxe.0.rx_ucast_packets", False),
-        ("bxe0", "dev.bxe.0.queue.2.tx_ucast_packets", False),
-        ("mlxen0", "hw.mlxen0.stat.tx_ring2.packets", False),
-        ("mlxen0", "hw.mlxen1.stat.rx_ring2.packets", False),
-        ("oce0", "dev.oce.0.stats.tx.queue2.tx_pkts", False),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_bytes", False),
-    ],
-)
-def test_each_driver_has_its_own_names(interface: str, row: str, is_counted: bool) -> None:
-    # synthetic rows: the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
-    found = freebsd.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
-    assert found == (QueueLoad(interface, 2, "", 20.0),) * is_counted
+@pytest.mark.parametrize("name", [*BY_DRIVER, *NOT_OF_QUEUES])
+def test_each_driver_of_freebsd_has_its_own_names(name: str) -> None:
+    # the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
+    before, after, is_counted = {name: "10"}, {name: "30"}, name in BY_DRIVER
+    assert load.queue_loads("ix0", before, after, 1.0) == (QueueLoad("ix0", 2, "", 20.0),) * is_counted
+    # it was reset meanwhile
+    assert load.queue_loads("ix0", after, before, 1.0) == (QueueLoad("ix0", 2),) * is_counted
+
+
+def test_variables_of_a_card_are_those_of_its_own_port() -> None:
+    text = "dev.mlxen.1.a: 1\nhw.mlxen0.a: 2\nhw.mlxen1.a: 3\ndev.ix.10.a: 4\ndev.ix.1.a: 5\n"
+    assert [sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
 
 
 def test_of_two_displays_the_last_counts() -> None:
     text = sample("freebsd/top-CHIPS.cxgbe.txt")
     both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
-    assert freebsd.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd.parse_top(both)
-    assert len(freebsd.parse_top(both)) == len(freebsd.parse_top(text))
-    assert freebsd.parse_top("") == freebsd.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
+    assert load.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in load.parse_top(both)
+    assert len(load.parse_top(both)) == len(load.parse_top(text))
 
 
 def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
     # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
-    def cpus(kind: str, names: str) -> dict[str, int]:
-        threads = freebsd.parse_top(sample(f"freebsd/{kind}"))
-        return freebsd.interrupt_cpus(threads, freebsd.interrupts(sample(f"freebsd/{names}")))
+    def cpus(interface: str, device: Mapping[str, str], kind: str) -> dict[int, int]:
+        threads = load.parse_top(sample(f"freebsd/top-{kind}.txt"))
+        names = load.interrupts(sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.txt"))
+        return load.queue_cpus(interface, device, threads, names)
 
-    assert freebsd.queue_cpus("ix", {}, cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")) == {}
+    assert cpus("ix", {}, "CHSI.ix") == {}
     # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
     port = {"%parent": "t5nex0", "%location": "port=0"}
-    chelsio = cpus("top-CHIPS.cxgbe.txt", "vmstat-i.cxgbe.txt")
-    assert freebsd.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
-    assert freebsd.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
-    assert freebsd.queue_cpus("cxl0", {}, chelsio) == {}
+    assert cpus("cxl0", port, "CHIPS.cxgbe") == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
+    assert cpus("cxl0", {**port, "%parent": "t5nex1"}, "CHIPS.cxgbe") == cpus("cxl0", {}, "CHIPS.cxgbe") == {}
 
 
 def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
-    old = freebsd.processor_ticks("0 0 10 100 1000 5 0 0 0 2000")
-    new = freebsd.processor_ticks("0 0 10 220 1007 5 0 0 0 2127")
-    assert freebsd.elapsed(new, old, 127) is None
-    assert freebsd.elapsed(old, new, None) is None
-    assert freebsd.processor_ticks("0 0 10 100") == ()
+    old = load.processor_ticks({load.TIMES: "0 0 10 100 1000 5 0 0 0 2000"})
+    new = load.processor_ticks({load.TIMES: "0 0 10 220 1007 5 0 0 0 2127"})
+    assert load.cpu_loads(new, old, 127) == ((CpuLoad(0), CpuLoad(1)), None)
+    assert load.cpu_loads(old, new, 0)[1] is None
+    assert load.processor_ticks({load.TIMES: "0 0 10 100"}) == ()
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Changes:
         with self._in_one_login(change.do):
             for at, line in enumerate(change.do):
                 try:
-                    self._commands.change(line)
+                    self._commands.change(line, stdin=change.stdin)
                 except CommandRefused:
                     if at == 0:
                         self._undone(change)

@@ -18,7 +18,7 @@ from support.fake_router import KINDS, simulated
 from support.model_bench import configuration, configured_model, traffic
 
 COUNTERS: Mapping[str, tuple[str, ...]] = {
-    "freebsd": ("sysctl -n kern.cp_times", "sysctl dev.ix.0", "sysctl dev.ix.1", "netstat -ibd", "netstat -s"),
+    "freebsd": ("sysctl kern.cp_times dev.ix.0 dev.ix.1", "netstat -ibndW", "netstat -s -f inet"),
     "linux": (
         "cat /proc/stat",
         "cat /proc/uptime",
@@ -193,17 +193,3 @@ def test_linux_refuses_as_linux_does(command: str, said: str, status: int) -> No
     output = machine.run(command)
     assert said in output.stderr
     assert output.status == status
-
-
-def test_freebsd_speaks_as_freebsd_does() -> None:
-    machine, _ = simulated("freebsd")
-    assert machine.run("sysctl net.inet.ip.forwarding=0").stdout == "net.inet.ip.forwarding: 1 -> 0\n"
-    assert machine.run("pfctl -d").stderr == "pf disabled\n"
-    assert machine.run("pfctl -d").status == 1
-    assert "Network is unreachable" in machine.run("route add -net 16.0.0.0/8 100.65.1.2").stderr
-    machine.run("ifconfig eth1 inet 100.65.1.1/24")
-    assert machine.run("route add -net 16.0.0.0/8 100.65.1.2").stdout == "add net 16.0.0.0: gateway 100.65.1.2\n"
-    assert "netmask 0xffffff00" in machine.run("ifconfig eth1").stdout
-    assert "16.0.0.0/8         100.65.1.2" in machine.run("netstat -rn").stdout
-    assert machine.run("netstat -I eth9 -bnd").status == 1
-    assert "Ibytes" in machine.run("netstat -I eth1 -bnd").stdout

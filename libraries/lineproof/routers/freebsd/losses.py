@@ -1,4 +1,4 @@
-"""Where a FreeBSD kernel lost frames, from ``netstat`` and ``sysctl``. Semantics as in FreeBSD's ``sys/``.
+"""Counters of a FreeBSD kernel, and where it lost frames. Semantics as in FreeBSD's ``sys/``.
 
 * ``Idrop`` (IFCOUNTER_IQDROPS): the card or the input queue was full; ``Ierrs``: bad frames, in some drivers (em,
   igb) also frames missed because no descriptor was free. Neither is in ``Ipkts``, which counts good frames.
@@ -15,17 +15,21 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ...core.causes import Cause, Role, Stage
-from ...core.counter_names import Pauses, pauses_of
 from ...core.telemetry import InterfaceCounters
+from ...errors import TestbedError
 from ..base import CARD_QUEUE_FULL
-from ..shell_output import counter_value, parser
+from ..shell_output import counter_value, first_line, parser
+from .facts import counters
 
-IP_DROPS = re.compile(
-    r"^\s*(\d+) (packets not forwardable|packets received for unknown multicast group"
-    r"|output packets dropped due to no bufs, etc\.|output packets discarded due to no route)",
-    re.MULTILINE,
-)
-_IP = {
+_PACKETS = {"Ipkts": "rx_packets", "Ibytes": "rx_bytes", "Opkts": "tx_packets", "Obytes": "tx_bytes"}
+_LOST = {
+    "Idrop": ("rx_drops", Stage.ARRIVING, CARD_QUEUE_FULL),
+    "Ierrs": ("rx_errors", Stage.ARRIVING, "its card took them for damaged, or had no room"),
+    "Drop": ("tx_drops", Stage.LEAVING, "its sending queue was full"),
+    "Oerrs": ("tx_errors", Stage.LEAVING, "its card could not send them"),
+}
+"""Titles of ``netstat -ibnd``, and the fields of :class:`.InterfaceCounters`."""
+_BY_IP = {
     "packets not forwardable": (Stage.PASSING, Role.LOSS, "no route for them"),
     "packets received for unknown multicast group": (Stage.PASSING, Role.LOSS, ""),
     "output packets dropped due to no bufs, etc": (Stage.LEAVING, Role.OVERLAPPING, "the sending queue was full"),
@@ -35,71 +39,66 @@ _EXPIRED = re.compile(r"^\s*(?:time exceeded: (\d+)|(\d+) time exceeded)", re.MU
 _SUSPECT = re.compile(r"miss|drop|discard|no_?(?:buf|desc)|no_buff|overrun|fifo|fail|err", re.IGNORECASE)
 
 
-def sysctl_subtree(interface: str) -> str | None:
-    """The ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number.
+@parser("kern.boottime")
+def parse_boottime(boottime: str, now: str) -> float:
+    """Return the s since boot, from ``kern.boottime`` and the router's own ``date +%s``."""
+    boot = re.search(r"sec = (\d+)", boottime)
+    since = counter_value(now) - counter_value(boot[1] if boot else "")
+    if since < 0:
+        raise ValueError("a boot in the future")
+    return float(since)
 
-    mlxen's device is the card with all its ports, so its driver names a port's after the interface: ``hw.mlxen0``.
+
+@parser("'netstat -ibnd'")
+def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
+    """Return the counters of each interface: its row of the link level. Columns are found by their titles.
+
+    They are counted from the right: an address may be missing. Rows of IP addresses have other counts. No JSON: there
+    both drops have the name ``dropped-packets`` (usr.bin/netstat/if.c), and a parser keeps one of them.
     """
-    found = re.fullmatch(r"([a-z][a-z0-9_]*?)(\d+)", interface)
-    if not found:
-        return None
-    return f"hw.{interface}" if found[1] == "mlxen" else f"dev.{found[1]}.{found[2]}"
-
-
-@parser("'netstat -s -p ip'")
-def parse_ip(text: str) -> Mapping[str, int]:
-    """``netstat -s -p ip``: lost datagrams, by FreeBSD's name of the counter."""
-    return {row[2].rstrip("."): counter_value(row[1]) for row in IP_DROPS.finditer(text)}
-
-
-@parser("'netstat -s -p icmp'")
-def parse_expired(text: str) -> int:
-    """``netstat -s -p icmp``: *time exceeded* replies sent, at most one per frame whose TTL expired."""
-    output = text.partition("Output histogram")[2].partition("messages with")[0]
-    found = _EXPIRED.search(output)
-    return counter_value(found[1] or found[2]) if found else 0
-
-
-@parser("'sysctl dev'")
-def parse_device(text: str, interface: str) -> Mapping[str, int]:
-    """``sysctl dev.…``: the counters of *interface* whose names suggest loss."""
-    return {name: count for name, count in _rows_of_device(text, interface) if _SUSPECT.search(name)}
-
-
-@parser("'sysctl dev'")
-def parse_device_pauses(text: str, interface: str) -> Pauses:
-    """``sysctl dev.…``: pause frames of *interface*."""
-    return pauses_of(dict(_rows_of_device(text, interface)))
-
-
-def _rows_of_device(text: str, interface: str) -> Iterator[tuple[str, int]]:
-    start = re.escape(sysctl_subtree(interface) or interface)
-    for row in re.finditer(rf"^{start}\.(\S+): (\d+)$", text, re.MULTILINE):
-        yield row[1], counter_value(row[2])
+    titles, *rows = [line.split() for line in text.splitlines()] or [[]]
+    columns, fields = titles[4:], {**_PACKETS, **{title: row[0] for title, row in _LOST.items()}}
+    if titles[:1] != ["Name"] or not fields.keys() - {"Idrop", "Drop"} <= set(columns):
+        raise TestbedError(f"'netstat -ibnd' was not understood: '{first_line(text) or 'no output'}'")
+    interfaces = {}
+    for row in rows:
+        if len(row) > len(columns) and row[2].startswith("<Link#"):
+            values = dict(zip(columns, map(counter_value, row[-len(columns) :]), strict=True))
+            counts = {field: values.get(title, 0) for title, field in fields.items()}
+            interfaces[row[0].rstrip("*")] = InterfaceCounters(**counts)
+    return interfaces
 
 
 def freebsd_causes(
-    interfaces: Mapping[str, InterfaceCounters],
-    ip: Mapping[str, int],
-    expired: int,
-    devices: Mapping[str, Mapping[str, int]],
-) -> tuple[Cause, ...]:
-    """*ip*: as :func:`parse_ip`; *expired*: as :func:`parse_expired`; *devices*: of ``sysctl``, by interface."""
-    found = []
+    interfaces: Mapping[str, InterfaceCounters], protocols: str, devices: Mapping[str, Mapping[str, str]]
+) -> Iterator[Cause]:
+    """Yield what interfaces, IP and devices have lost.
+
+    *protocols*: ``netstat -s -f inet``; *devices*: the subtree of ``sysctl`` of each interface.
+    """
     for name, counts in interfaces.items():
-        damaged = "its card took them for damaged, or had no room"
-        found += [
-            Cause(Stage.ARRIVING, "Idrop", name, counts.rx_drops or 0, Role.LOSS, CARD_QUEUE_FULL),
-            Cause(Stage.ARRIVING, "Ierrs", name, counts.rx_errors or 0, Role.LOSS, damaged),
-            Cause(Stage.LEAVING, "Drop", name, counts.tx_drops or 0, Role.LOSS, "its sending queue was full"),
-            Cause(Stage.LEAVING, "Oerrs", name, counts.tx_errors or 0, Role.LOSS, "its card could not send them"),
-        ]
-    for words, count in ip.items():
-        stage, role, meaning = _IP[words]
-        found.append(Cause(stage, f"ip {words}", "", count, role, meaning))
-    found.append(Cause(Stage.PASSING, "icmp time exceeded", "", expired, Role.LOSS, "their TTL expired"))
-    for name, rows in devices.items():
-        for key, count in rows.items():
+        for title, (field, stage, meaning) in _LOST.items():
+            yield Cause(stage, title, name, getattr(counts, field), Role.LOSS, meaning)
+    yield from ip_causes(protocols)
+    for name, device in devices.items():
+        for key, count in suspects(device).items():
             stage = Stage.LEAVING if re.search(r"(^|[._])tx", key) else Stage.ARRIVING
-            found.append(Cause(stage, f"sysctl {key}", name, count, Role.REASON))
-    return tuple(found)
+            yield Cause(stage, f"sysctl {key}", name, count, Role.REASON)
+
+
+@parser("'netstat -s -f inet'")
+def ip_causes(text: str) -> list[Cause]:
+    """Return what IP has lost, and the replies *time exceeded* sent: one at most for each frame whose TTL expired."""
+    causes, names = [], "|".join(_BY_IP).replace("packets", "packets?")
+    for row in re.finditer(rf"^\s*(\d+) ({names})\.?$", text, re.MULTILINE):
+        name = row[2].replace("packet ", "packets ")  # one frame is a packet (usr.bin/netstat/inet.c)
+        stage, role, meaning = _BY_IP[name]
+        causes.append(Cause(stage, f"ip {name}", "", counter_value(row[1]), role, meaning))
+    expired = _EXPIRED.search(text.partition("Output histogram")[2].partition("messages with")[0])
+    count = counter_value(expired[1] or expired[2]) if expired else 0
+    return [*causes, Cause(Stage.PASSING, "icmp time exceeded", "", count, Role.LOSS, "their TTL expired")]
+
+
+def suspects(device: Mapping[str, str]) -> dict[str, int]:
+    """Return the counters in a device's subtree of ``sysctl`` whose names suggest loss."""
+    return {name: count for name, count in counters(device).items() if _SUSPECT.search(name)}

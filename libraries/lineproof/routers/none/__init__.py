@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from ...core.router_facts import RouterFacts
 from ...core.under_load import UnderLoad
 from ...errors import TestbedError
-from ...platforms import CommandPair
-from ..base import Result, Side
+from ..base import Result
 from ..described import Router
 from ..description import RouterDescription
 
@@ -16,7 +15,7 @@ WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not 
 
 
 class BlackBox(Router):
-    """A router of which nothing is known but what comes back from it.
+    """A router of which nothing is known but what comes back from it; a plan that configures one is refused.
 
     So frames of each new kind are sent slowly first, as to any router.
     """
@@ -36,16 +35,6 @@ class BlackBox(Router):
         """Wait, and return that nothing is known."""
         wait()
         return UnderLoad()
-
-    def configure(self, sides: tuple[Side, ...]) -> None:
-        """Raise TestbedError."""
-        raise TestbedError(
-            "a black box (shell: none) is not configured; expected 'prepare: none' in its testbed's file"
-        )
-
-    def apply(self, pairs: Sequence[CommandPair]) -> None:
-        """Raise TestbedError."""
-        raise TestbedError("a black box (shell: none) runs no commands; expected a study's variant without any")
 
 
 def no_shell(command: str, limit: float) -> Result:
