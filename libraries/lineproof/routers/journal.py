@@ -28,6 +28,7 @@ from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
 from ..system.file_lock import is_at, lock_within
 from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
+from ..visible import shortened
 from .shell_output import check_length, json_in, plain_mac
 
 NONE = "none"
