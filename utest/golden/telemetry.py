@@ -59,7 +59,7 @@ class Recording(UserDict[str, Any]):
         single = answering(self)
 
         def shell(command: str, limit: float) -> Result:
-            pipes = [name for name in self if name.endswith(" |") and name[:-2] in command and "@@" not in command]
+            pipes = [name for name in self if name.endswith(" |") and name[:-2] in command]
             return Result(self[pipes[0]][0], "", 0, 0.0) if pipes else single(command, limit)
 
         return shell

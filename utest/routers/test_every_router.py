@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import re
-import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
 from support.described_router import DESCRIPTIONS, shipped
 from support.journals import ROUTER, Killed, dying
-from support.scripted_shells import commands_of
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -130,14 +129,9 @@ class Somebody:
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
         result = self._shell(command, limit)
-        script = re.fullmatch(r"sh -c (.*)", command, re.DOTALL)
-        commands = commands_of(shlex.split(script[1])[0]) if script else [command]
-        # outputs, and what marks the end of each
-        parts = re.split(r"(@@lineproof \d+ \d+\n)", result.stdout.replace("\r", ""))
-        for at, own in enumerate(commands):
-            found = re.search(self._look.pattern, parts[2 * at], re.MULTILINE) if own == self._look.command else None
-            if found:
-                last = found.end("value") - 1
-                other = "3" if parts[2 * at][last] != "3" else "5"
-                parts[2 * at] = f"{parts[2 * at][:last]}{other}{parts[2 * at][last + 1 :]}"
-        return Result("".join(parts), result.stderr, result.status, 0.0)
+        output = result.stdout.replace("\r", "")
+        if command == self._look.command and (value := re.search(self._look.pattern, output, re.MULTILINE)):
+            last = value.end("value") - 1
+            other = "3" if output[last] != "3" else "5"
+            output = f"{output[:last]}{other}{output[last + 1 :]}"
+        return replace(result, stdout=output)

@@ -52,21 +52,21 @@ def _answering(*answers: Result) -> tuple[Shell, list[str]]:
 
 def test_freebsd_is_sampled_through_a_pipe() -> None:
     graph = sample("freebsd/pmcstat-G.callgraph.apu2.txt")
-    shell, asked = _answering(Result("@@lineproof 0 127\n@@lineproof 1 0\n", "", 0, 0.0), Result(graph, "", 0, 0.0))
+    shell, asked = _answering(Result("", "", 127, 0.0), Result("", "", 0, 0.0), Result(graph, "", 0, 0.0))
     found = sampled_stacks(ShellCommands(shell, sudo=True), 2.0)
     assert found.why == "" and len(found.stacks) > 5
-    assert "kldstat -q -m hwpmc" in asked[0] and "kldload" not in "".join(asked)
-    assert asked[1] == (
+    assert asked[1] == "kldstat -q -m hwpmc" and "kldload" not in "".join(asked)
+    assert asked[2] == (
         "sh -c 'sudo -n pmcstat -S unhalted-cycles -O - sleep 2 | sudo -n pmcstat -R - -z 127 -G - | head -c 8000000'"
     )
 
 
-PERF = Result("perf version 6.1\n@@lineproof 0 0\n@@lineproof 1 127\n", "", 0, 0.0)
+PERF = Result("perf version 6.1\n", "", 0, 0.0), Result("", "", 127, 0.0)
 
 
 def test_a_refusal_is_given_in_its_own_words() -> None:
     refusal = "Error:\nAccess to performance monitoring and observability operations is limited.\n"
-    shell, _ = _answering(PERF, Result("", refusal, 0, 0.0))
+    shell, _ = _answering(*PERF, Result("", refusal, 0, 0.0))
     assert sampled_stacks(ShellCommands(shell), 2.0).why == "'perf record' gave no sample: " + " ".join(refusal.split())
 
 
@@ -77,7 +77,7 @@ def test_a_dropped_link_is_no_error() -> None:
 def test_a_sample_that_is_cut_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a [000] \n\t1 f\n\na [000] \n\t1 f\n\t2 ma"
     monkeypatch.setattr(stacks, "MOST_BYTES", len(text))
-    shell, _ = _answering(PERF, Result(text, "", 0, 0.0))
+    shell, _ = _answering(*PERF, Result(text, "", 0, 0.0))
     assert sampled_stacks(ShellCommands(shell), 1.0).stacks == {"a;f": 1}
 
 

@@ -15,7 +15,7 @@ from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
 from .none import BlackBox
-from .shell_commands import EXCHANGE_LIMIT
+from .shell_commands import COMMAND_LIMIT
 from .vpp import Vpp
 
 BUILT_IN: dict[str, type[Described]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
@@ -29,14 +29,14 @@ def make_router(
     kind: RouterKind,
     shell: Shell,
     interfaces: tuple[str, ...] = (),
-    limit: float = EXCHANGE_LIMIT,
+    limit: float = COMMAND_LIMIT,
     sudo: bool = False,
     where: str = "",
     file: RouterDescription | None = None,
 ) -> Router:
     """A router of *kind* behind *shell*; ``none``: one that has no shell; ``generic``: one that *file* describes.
 
-    *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error
+    *limit*: s per command; *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error
     names it.
     """
     if kind == "none":

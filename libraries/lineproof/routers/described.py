@@ -42,7 +42,7 @@ _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 class Described(Router):
     """A :class:`~lineproof.routers.base.Router` as *description* has it, behind *shell*. *sudo*: for what needs root.
 
-    *interfaces*: those under test, which must exist; *limit*: s per exchange. A subclass gives what no file can: words
+    *interfaces*: those under test, which must exist; *limit*: s per command. A subclass gives what no file can: words
     that depend on what the router shows (:meth:`contexts`), and tables that no pattern reads.
     """
 

@@ -514,8 +514,8 @@ class Terminal(Config):
 class RouterDescription(Config):
     """A router's commands and changes.
 
-    ``channel``: ``posix`` is a shell of POSIX, in which several commands are run at once; ``exec`` runs each command
-    by itself, ``terminal`` types it at a prompt.
+    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
+    they are typed at a prompt.
 
     ``refused``: expressions that are found in the output of a command that was refused; ``prints``: all that a command
     of a change may print where none is; ``gone``: in that of a line of an ``undo`` that has nothing to undo;

@@ -23,7 +23,7 @@ class Answers:
         self.status: dict[str, int] = {}
 
     def ask(self, *commands: tuple[str, ...]) -> dict[str, str]:
-        """The output of all *commands*, in one exchange, by their words; "" where there is none. Never raises."""
+        """The output of all *commands* by their words; "" where there is none. Never raises."""
         names = [" ".join(argv) for argv in commands]
         try:
             found = self._commands.try_all(*commands) if commands else {}
@@ -47,7 +47,7 @@ Fact = tuple[tuple[str, ...], str]
 
 
 def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
-    """Run the commands of *facts* in one exchange, each once; returns the output of each by its words."""
+    """Run the commands of *facts*, each once; returns the output of each by its words."""
     return answers.ask(*dict.fromkeys(command for command, _ in facts))
 
 

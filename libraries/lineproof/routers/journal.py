@@ -483,7 +483,7 @@ class Changes:
             raise
 
     def _shown(self, changes: Collection[Change]) -> Mapping[str, str | None]:
-        """Return what the looks of *changes* show, in one exchange; nothing where each is to be run by itself."""
+        """Return what the looks of *changes* show; nothing where each is to be run by itself."""
         looks = [change.look.command for change in changes if change.look]
         with contextlib.suppress(TestbedError):
             return self._commands.show_all(looks) if self._commands.habits.is_posix else {}

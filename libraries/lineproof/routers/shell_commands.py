@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -93,11 +92,8 @@ def refusal(command: str, status: int, output: str, habits: ShellHabits = POSIX)
     )
 
 
-EXCHANGE_LIMIT = 10.0
-"""Default limit in s of one exchange with a router."""
-
-AT_ONCE = 8
-"""Looks in one exchange: csh, the login shell of FreeBSD up to 13, takes words of 1024 characters (tcsh(1))."""
+COMMAND_LIMIT = 10.0
+"""Default limit in s of a command on a router."""
 
 UNPRIVILEGED = frozenset(
     {
@@ -106,8 +102,6 @@ UNPRIVILEGED = frozenset(
     }
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
-
-_STATUS_LINE = re.compile(r"@@lineproof ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
 
 
 class CommandLineShell:
@@ -132,7 +126,9 @@ class CommandLineShell:
 
 
 class ShellCommands:
-    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root.
+    """Runs argument lists in *shell*. *limit*: s per command; *sudo*: use ``sudo -n`` for what needs root.
+
+    Several commands are run one after the other. A link that drops, or a command without end, ends them all.
 
     *habits*: of a router that has a description; it may have no POSIX shell, but a command line of its own.
     """
@@ -140,7 +136,7 @@ class ShellCommands:
     def __init__(
         self,
         shell: Shell,
-        limit: float = EXCHANGE_LIMIT,
+        limit: float = COMMAND_LIMIT,
         sudo: bool = False,
         habits: ShellHabits = POSIX,
     ) -> None:
@@ -162,16 +158,15 @@ class ShellCommands:
         return self._run_cleaned(self.as_given(line), limit)
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
-        """Return what each of *lines* shows, None where it was refused; of a POSIX shell some in each exchange."""
-        own = list(dict.fromkeys(lines))
-        if not self.habits.is_posix:
-            return {line: self.show(line) for line in own}
+        """Return what each of *lines* shows; of a POSIX shell None where it was refused, else that raises."""
         shown: dict[str, str | None] = {}
-        for at in range(0, len(own), AT_ONCE):
-            given = {line: self.as_given(line) for line in own[at : at + AT_ONCE]}
-            _, answers = self._exchange(list(given.values()))
-            for (line, command), (text, status) in zip(given.items(), answers, strict=True):
-                shown[line] = None if status else whole(command, self._clean(text))
+        for line in dict.fromkeys(lines):
+            try:
+                shown[line] = self.show(line)
+            except CommandRefused:
+                if not self.habits.is_posix:
+                    raise
+                shown[line] = None
         return shown
 
     def change(self, line: str, limit: float | None = None) -> None:
@@ -197,56 +192,35 @@ class ShellCommands:
         return self.run_quoted(self.quoted(argv))
 
     def run_all(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
-        """Run all *commands* in one exchange and return the output of each by its name.
+        """Run all *commands* and return the output of each by its name.
 
-        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError. ``sh -c``: the login
-        shell may be another one (csh on FreeBSD).
+        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError.
         """
-        lines = [self.quoted(argv) for argv in commands.values()]
-        result, answers = self._exchange(lines)
-        found: dict[str, str] = {}
-        for (text, status), name, line in zip(answers, commands, lines, strict=True):
-            if status != 0 and name not in optional:
-                raise refusal(line, status, first_line(result.stderr) or first_line(text), self.habits)
-            found[name] = whole(line, text) if status == 0 else ""
-        return found
+        outputs: dict[str, str] = {}
+        for name, argv in commands.items():
+            try:
+                outputs[name] = self.run(*argv)
+            except CommandRefused:
+                if name not in optional:
+                    raise
+                outputs[name] = ""
+        return outputs
 
     def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-        """Run all *commands* in one exchange: output and exit status of each by its words.
+        """Run all *commands*, each once: output and exit status of each by its words.
 
-        Raises TestbedError only if the exchange itself fails.
+        Raises TestbedError only if the shell does.
         """
-        _, answers = self._exchange([self.quoted(argv) for argv in commands])
-        return {" ".join(argv): answer for argv, answer in zip(commands, answers, strict=True)}
+        results = {" ".join(argv): self._shell(self.quoted(argv), self.limit) for argv in dict.fromkeys(commands)}
+        return {words: (plain_text(result.stdout), result.status) for words, result in results.items()}
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
         """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
 
-        The status is the last one's. Raises TestbedError only if the exchange itself fails.
+        The status is the last one's. Raises TestbedError only if the shell does.
         """
         line = " | ".join(map(self.quoted, commands))
         return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
-
-    def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
-        """The result of all command *lines* together, and output and status of each. Raises TestbedError."""
-        script = "; ".join(f'{line}; echo "@@lineproof {index} $?"' for index, line in enumerate(lines))
-        result = self._shell(f"sh -c {shlex.quote(script)}", self.limit)
-        found: list[tuple[str, int]] = []
-        start = 0
-        for mark in _STATUS_LINE.finditer(result.stdout):
-            text = plain_text(result.stdout[start : mark.start()])
-            if int(mark[1]) != len(found):
-                raise incomplete(lines[min(len(found), len(lines) - 1)], text)
-            found.append((text, int(mark[2])))
-            start = mark.end()
-        if len(found) < len(lines):
-            missing = lines[len(found)]
-            raise TestbedError(
-                f"the router's shell did not answer '{missing}'"
-                f" ({first_line(result.stderr) or first_line(result.stdout) or 'no output'}); it must be a POSIX system"
-                " whose login runs commands given over SSH, without a menu"
-            )
-        return result, found[: len(lines)]
 
     def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""

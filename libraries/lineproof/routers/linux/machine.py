@@ -277,7 +277,7 @@ def kernel_boot_id(commands: ShellCommands) -> str:
     return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
 
 
-# -- a machine that is to run a program on DPDK: three exchanges, no rights, and no change
+# -- a machine that is to run a program on DPDK: no rights, and no change
 
 _DEVICES = "/sys/bus/pci/devices"
 _DRIVERS = ("sh", "-c", f'grep -sHE "^(DRIVER|PCI_CLASS|PCI_ID)=" {_DEVICES}/*/uevent')
