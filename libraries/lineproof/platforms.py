@@ -100,16 +100,25 @@ _LINE = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\r\n]*\
 
 
 class CommandPair(Config):
-    """A command for a shell of the router, one line, and its opposite: what a study does there and undoes."""
+    """A command for a shell of the router, one line, and its opposite: what a study does there and undoes.
+
+    ``stdin``: text that is written to the standard input of ``do``, which then ends.
+    """
 
     do: _LINE
     undo: _LINE
+    stdin: Annotated[str, Field(max_length=1 << 16)] = ""
 
     @field_validator("do", "undo")
     @classmethod
     def _check_words(cls, value: str) -> str:
         shlex.split(value)  # ValueError: a quote is not closed
         return value
+
+    @property
+    def given(self) -> str:
+        """Return ``do`` with its standard input: no other pair of a study has both."""
+        return f"{self.do} <<< {self.stdin!r}" if self.stdin else self.do
 
 
 class RouterSetup(Config):

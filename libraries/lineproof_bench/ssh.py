@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lineproof.errors import TestbedError
+from lineproof.platforms import RouterSetup
 
 from .bench import EmbeddedBench
 from .shells import freebsd, linux, trex_host, vpp
@@ -64,7 +65,7 @@ def machine(specification: Mapping[str, Any], bench: EmbeddedBench | None) -> Ma
 
 
 class StudyCommands:
-    """The pairs of *setups*, each ``{"commands": [{"do": …, "undo": …}], …}``. *own*: programs that the machine has.
+    """The pairs of *setups*, each a :class:`.RouterSetup` as a mapping. *own*: programs that the machine has.
 
     Each can be done once and undone once. What they set by ``sysctl`` can be read: before a change is undone, its
     value is looked at.
@@ -72,18 +73,17 @@ class StudyCommands:
 
     def __init__(self, setups: Sequence[Mapping[str, Any]], own: Container[str] = ()) -> None:
         self._own = own
+        pairs = [pair for setup in setups for pair in RouterSetup.model_validate(setup).commands]
         self._undo_of: dict[str, str] = {}
-        for setup in setups:
-            for pair in setup["commands"]:
-                self._undo_of.setdefault(str(pair["do"]), str(pair["undo"]))
-        self._texts: dict[tuple[str, ...], str] = {}
-        for text in (*self._undo_of.values(), *self._undo_of):
-            self._texts[_words(text)] = text
+        for pair in pairs:
+            self._undo_of.setdefault(pair.given, pair.undo)
+        self._texts = {(*_words(pair.undo), ""): pair.undo for pair in pairs}
+        self._texts |= {(*_words(pair.do), pair.stdin): pair.given for pair in pairs}
 
     def run(self, words: Sequence[str], line: CommandLine) -> CommandOutput | None:
         """Run a simple command or the text of a line, given as its only word. None: it is no command of the study."""
         key = _words(words[0]) if len(words) == 1 else tuple(words)
-        text = self._texts.get(key)
+        text = self._texts.get((*key, line.stdin))
         if text is None:
             return self._variable(key[-1], line, bare="-n" in key) if key[:1] == ("sysctl",) else None
         done, program = line.state.configuration.done, key[0]

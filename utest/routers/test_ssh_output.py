@@ -47,6 +47,9 @@ async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
             process.stdout.write(bytes(range(256)) * 10)
             process.stderr.write(b"\xff\xfe" * 10)
             process.exit(4)
+        elif word == "repeat":
+            process.stdout.write(await process.stdin.read())
+            process.exit(0)
         elif word == "large":
             process.stdout.write(b"y" * (4 << 20))
             process.exit(0)
@@ -92,6 +95,12 @@ def test_output_without_end_is_one_sentence_within_the_limits(shell: SshShell, w
 
 def test_a_long_answer_is_whole(shell: SshShell) -> None:
     assert shell("large", 30).stdout == "y" * (4 << 20)
+
+
+def test_a_command_is_given_its_standard_input_and_the_end_of_it(shell: SshShell) -> None:
+    text = "pass µ\n" * 4000
+    assert shell("repeat", 20, text).stdout == text
+    assert shell("print 61", 20, text).stdout == "a"  # ends without having read it
 
 
 def test_a_broken_link_is_no_short_answer(shell: SshShell) -> None:

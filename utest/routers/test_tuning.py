@@ -178,7 +178,7 @@ def test_a_platform_file_names_interfaces_that_no_shell_gives_a_meaning(name: st
 
 
 PAIRS = (
-    CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
+    CommandPair(do="nft -f -", stdin="add table ip lineproof", undo="nft delete table ip lineproof"),
     CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
 )
 
@@ -190,7 +190,7 @@ def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
     router.apply(PAIRS)
     assert router.withdraw() == ""
     assert shell.ran[1:] == [
-        "nft add table ip lineproof",
+        "nft -f - <<< add table ip lineproof",
         "sh -c 'modprobe pktgen; true'",
         "modprobe -r pktgen",
         "nft delete table ip lineproof",

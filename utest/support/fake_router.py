@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lineproof.routers.base import Result, Side
+from lineproof.routers.base import Result, Shell, Side
 from lineproof_bench.shells import freebsd, linux, vpp
 from lineproof_bench.shells.machine import Machine, MachineSoftware, Memory
 from lineproof_bench.state import InterfaceState, NodeState, RouterConfiguration, RouterState, ThreadState
@@ -77,11 +77,11 @@ def simulated(kind: str) -> tuple[Machine, FakeModel]:
     return Machine(KINDS[kind][0](), lambda: model, memory), model
 
 
-def shell_of(machine: Machine) -> Callable[[str, float], Result]:
+def shell_of(machine: Machine) -> Shell:
     """A router's shell on *machine*."""
 
-    def shell(command: str, limit: float) -> Result:
-        output = machine.run(command)
+    def shell(command: str, limit: float, stdin: str = "") -> Result:
+        output = machine.run(command, stdin)
         return Result(output.stdout, output.stderr, output.status, 0.0)
 
     return shell

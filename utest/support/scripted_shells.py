@@ -15,8 +15,8 @@ class Scripted:
     def __init__(self, outputs: Mapping[str, str | Result] | None = None, status: int = 0) -> None:
         self.outputs, self.ran, self.status = dict(outputs or {}), list[str](), status
 
-    def __call__(self, command: str, limit: float) -> Result:
-        self.ran.append(command)
+    def __call__(self, command: str, limit: float, stdin: str = "") -> Result:
+        self.ran.append(f"{command} <<< {stdin}" if stdin else command)
         found = self.outputs.get(command, "")
         return Result(found, "", self.status, 0.0) if isinstance(found, str) else found
 

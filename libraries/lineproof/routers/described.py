@@ -304,7 +304,7 @@ class Described(Router):
         for pair in pairs:
             lines = (command_line(line, {}, self._commands.habits.is_posix) for line in (pair.do, pair.undo))
             do, undo = ((line,) for line in lines)
-            self._changes.make(Change(do, undo))
+            self._changes.make(Change(do, undo, stdin=pair.stdin))
 
     def withdraw(self) -> str:
         """Undo what :meth:`apply` did, last first. Returns and raises as :meth:`restore`."""

@@ -94,7 +94,7 @@ class Change:
     """Commands, each a line, and their opposites. *look*: before they are undone; None: they can undo nothing else.
 
     *whole*: the opposite restores a saved configuration, so that no refusal means that the change is gone already.
-    *moves_link*: a link may be negotiated anew.
+    *moves_link*: a link may be negotiated anew. *stdin*: text for the standard input of ``do``.
     """
 
     do: Lines
@@ -102,11 +102,12 @@ class Change:
     whole: bool = False
     moves_link: bool = False
     look: Look | None = None
+    stdin: str = ""
 
     @property
     def do_text(self) -> str:
         """Return what makes it, in one line for a person."""
-        return " / ".join(self.do)
+        return " / ".join(self.do) + (f" <<< '{shortened(self.stdin)}'" if self.stdin else "")
 
     @property
     def undo_text(self) -> str:
@@ -403,7 +404,7 @@ class Changes:
         with self._in_one_login(change.do):
             for at, line in enumerate(change.do):
                 try:
-                    self._commands.change(line)
+                    self._commands.change(line, stdin=change.stdin)
                 except CommandRefused:
                     if at == 0:
                         self._undone(change)

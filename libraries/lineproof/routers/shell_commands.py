@@ -25,9 +25,12 @@ class RouterUnreachable(TestbedError):
     """No login to the router succeeds: the next command would not get there either."""
 
 
-Shell = Callable[[str, float], Result]
-"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes; of these
-RouterUnreachable when it drops and a new login fails."""
+Shell = Callable[..., Result]
+"""``shell(command, limit in s) -> Result``; a third argument is text for the command's standard input.
+
+Raises TestbedError when the link drops or the limit passes; of these RouterUnreachable when it drops and a new login
+fails.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,9 @@ class CommandLineShell:
     def __init__(self, shell: Shell, refusal_in: Callable[[str], str]) -> None:
         self._shell, self._refusal_in = shell, refusal_in
 
-    def __call__(self, command: str, limit: float) -> Result:
+    def __call__(self, command: str, limit: float, *stdin: str) -> Result:
         """Run *command* within *limit* s."""
-        result = self._shell(command, limit)
+        result = self._shell(command, limit, *stdin)
         if refused := self._refusal_in(result.stdout) or self._refusal_in(result.stderr):
             return replace(result, stderr=refused, status=result.status or 1)
         return result
@@ -169,10 +172,10 @@ class ShellCommands:
                 shown[line] = None
         return shown
 
-    def change(self, line: str, limit: float | None = None) -> None:
-        """Run *line*, of a description, which changes the router. Raises CommandRefused."""
+    def change(self, line: str, limit: float | None = None, stdin: str = "") -> None:
+        """Run *line*, which changes the router, with *stdin* for its standard input. Raises CommandRefused."""
         command = self.as_given(line, changes=True)
-        output = self._run_cleaned(command, limit).strip()
+        output = self._run_cleaned(command, limit, stdin).strip()
         if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
             raise refusal(command, 0, first_line(output))
 
@@ -181,8 +184,8 @@ class ShellCommands:
         if not self.habits.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
-    def _run_cleaned(self, command: str, limit: float | None) -> str:
-        return whole(command, self._clean(self.run_unchecked(command, limit)))
+    def _run_cleaned(self, command: str, limit: float | None, stdin: str = "") -> str:
+        return whole(command, self._clean(self.run_unchecked(command, limit, stdin)))
 
     def _clean(self, output: str) -> str:
         return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
@@ -226,9 +229,9 @@ class ShellCommands:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
         return whole(command, self.run_unchecked(command, limit))
 
-    def run_unchecked(self, command: str, limit: float | None = None) -> str:
+    def run_unchecked(self, command: str, limit: float | None = None, stdin: str = "") -> str:
         """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
-        result = self._shell(command, self.limit if limit is None else limit)
+        result = self._shell(command, self.limit if limit is None else limit, *([stdin] if stdin else []))
         if result.status != 0:
             reason = first_line(result.stderr) or first_line(result.stdout)
             refused = refusal(command, result.status, reason, self.habits)

@@ -65,8 +65,8 @@ class SshShell:
         with contextlib.suppress(TestbedError):
             run_in_worker_thread(self.connection.close, CLOSE_LIMIT, "closing the SSH link")
 
-    def __call__(self, command: str, limit: float) -> Result:
-        """Run *command* within *limit* s; any exit status.
+    def __call__(self, command: str, limit: float, stdin: str = "") -> Result:
+        """Run *command* within *limit* s, with *stdin* for its standard input; any exit status.
 
         Raises TestbedError if the link breaks, RouterUnreachable if it had and the new login fails.
         """
@@ -82,9 +82,11 @@ class SshShell:
             with self._one_by_one:
                 try:
                     # this ends by itself a moment before the thread would be left
-                    if self._dialogue is not None:
-                        return self._typed(command, self._dialogue, began + within), b"", 0
-                    return self.connection.run(command, within)
+                    if self._dialogue is None:
+                        return self.connection.run(command, within, stdin.encode())
+                    if stdin:
+                        raise TestbedError(f"'{command}' has a 'stdin', which no terminal gives; expected another way")
+                    return self._typed(command, self._dialogue, began + within), b"", 0
                 except TestbedError:
                     raise
                 except Exception as error:  # paramiko's threads raise what they met, also EOFError
@@ -98,7 +100,7 @@ class SshShell:
                 raise
             raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
-        log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)
+        log.debug("$ %s\n%s%s%s", command, stdin, found.stdout, found.stderr)
         return found
 
     def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:

@@ -125,8 +125,8 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
             raise EOFError("it is not logged in")
         return transport.open_session(timeout=limit)
 
-    def run(self, command: str, limit: float) -> tuple[bytes, bytes, int]:
-        """Both outputs and the exit status of *command*.
+    def run(self, command: str, limit: float, stdin: bytes = b"") -> tuple[bytes, bytes, int]:
+        """Both outputs and the exit status of *command*, whose standard input is *stdin* and ends, where there is any.
 
         Raises CommandUnfinished after *limit* s or :data:`LARGEST_OUTPUT`, paramiko's errors, OSError and EOFError for
         a broken connection.
@@ -135,6 +135,10 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         with self.session(limit) as channel:
             channel.settimeout(limit)
             channel.exec_command(command)
+            if stdin:
+                with contextlib.suppress(OSError):  # it may end before it has read all
+                    channel.sendall(stdin)
+                    channel.shutdown_write()
             stdout, stderr = bytearray(), bytearray()
             while True:
                 # asked first: what came before the end is read after it

@@ -61,7 +61,7 @@ class ModelBackend:
     ) -> None:
         modelled = partial(router_model, platform, software, rx_queues, path)
         self._noiseless = self._model = self._plain = modelled()
-        self._set_up = {frozenset(pair.do for pair in row.commands): modelled(row.configured) for row in setups}
+        self._set_up = {frozenset(pair.given for pair in row.commands): modelled(row.configured) for row in setups}
         self._platform, self._software, self._clock = platform, software, clock
         self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
         self._ports = ports_of(platform, software, habits)

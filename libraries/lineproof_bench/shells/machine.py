@@ -99,9 +99,11 @@ class Machine:
         self.software, self.memory, self.user, self._override = software, memory, user, override
         self._router, self._sudo = router, sudo
 
-    def run(self, text: str) -> CommandOutput:
+    def run(self, text: str, stdin: str = "") -> CommandOutput:
         """Run one command line. Never raises: errors go to standard error, as in a shell."""
-        return self._run(text, CommandLine(self._router, self.memory))
+        line = CommandLine(self._router, self.memory)
+        line.stdin = stdin
+        return self._run(text, line)
 
     def _run(self, text: str, line: CommandLine) -> CommandOutput:
         if (answer := self._override([text], line)) is not None:
@@ -110,9 +112,9 @@ class Machine:
             pipelines = parse(text)
         except SyntaxIssue as issue:
             return CommandOutput("", f"sh: 1: {issue}\n", 2)
-        stdout, stderr = "", ""
+        stdout, stderr, stdin = "", "", line.stdin
         for pipeline in pipelines:
-            output = CommandOutput()
+            output = CommandOutput(stdin)
             for words in pipeline:
                 line.stdin = output.stdout
                 output = self.call([word.replace(STATUS_MARK, str(line.status)) for word in words], line)

@@ -90,14 +90,16 @@ async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], quer
         if process.command is None:
             status = await _prompt(machine, process)
         else:
-            status = _execute(machine, process, process.command)
+            # a command that names its standard input is given one, and its end
+            is_fed = process.command.split()[-1:] in (["-"], ["/dev/stdin"])
+            status = _execute(machine, process, process.command, await process.stdin.read() if is_fed else "")
         process.exit(status)
     except (asyncssh.ConnectionLost, asyncssh.ChannelOpenError, BrokenPipeError, ConnectionError):
         process.close()
 
 
-def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str) -> int:
-    output = machine.run(text)
+def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str, stdin: str = "") -> int:
+    output = machine.run(text, stdin)
     process.stdout.write(output.stdout)
     process.stderr.write(output.stderr)
     return output.status

@@ -21,7 +21,7 @@ PF = RouterSetup.model_validate(
     {
         "commands": [
             {"do": "kldload pf", "undo": "kldunload pf"},
-            {"do": """sh -c "echo 'pass no state' | pfctl -f -\"""", "undo": "pfctl -F rules"},
+            {"do": "pfctl -f -", "stdin": "pass no state\n", "undo": "pfctl -F rules"},
             {"do": "pfctl -e", "undo": "pfctl -d"},
         ],
         "configured": {"firewall": "pf", "stateful": False},
