@@ -130,7 +130,7 @@ def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: s
     state = replace(state, threads=(replace(thread, nodes=nodes),))
     assert f"{7 + 13}" in vpp_render.interfaces(state)
     machine, _ = simulated("vpp")
-    machine = Machine(machine.software, lambda: FakeModel(state), machine.memory)
+    machine = Machine(machine.commands, lambda: FakeModel(state), machine.memory)
     telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
     assert telemetry.interfaces["eth1"].tx_packets == 7
     assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]

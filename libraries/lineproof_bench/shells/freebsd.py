@@ -13,7 +13,7 @@ from ..state import InterfaceState, RouterState
 from . import freebsd_frames, posix
 from .freebsd_frames import FreeBsdFrames
 from .iproute import interface_towards
-from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
+from .machine import CommandLine, CommandOutput, Commands, Memory
 
 FORWARDING = "net.inet.ip.forwarding"
 STATHZ = 127
@@ -22,7 +22,7 @@ ARP_SECONDS = 1182
 """Seconds that a learned entry says it still lasts; it lasts net.link.ether.inet.max_age = 1200 s (arp(4))."""
 
 
-def software() -> MachineSoftware:
+def software() -> Commands:
     """A FreeBSD kernel that routes."""
     files = {
         "/etc/platform": lambda line: "pfSense\n" if is_pfsense(line.state) else "FreeBSD\n",
@@ -51,22 +51,18 @@ def software() -> MachineSoftware:
             return _route(arguments, line)
         return frames.route([word for word in arguments if not word.startswith("-")])
 
-    return MachineSoftware(
-        "# ",
-        {
-            **posix.commands(files),
-            "uname": _uname,
-            "sysctl": _sysctl,
-            "netstat": netstat,
-            "ifconfig": ifconfig,
-            "ndp": frames.ndp,
-            "arp": _arp,
-            "setfib": lambda arguments, line: frames.setfib(arguments, line.memory.sysctl["net.fibs"]),
-            "route": route,
-            "pfctl": _pfctl,
-        },
-        files,
-    )
+    return {
+        **posix.commands(files),
+        "uname": _uname,
+        "sysctl": _sysctl,
+        "netstat": netstat,
+        "ifconfig": ifconfig,
+        "ndp": frames.ndp,
+        "arp": _arp,
+        "setfib": lambda arguments, line: frames.setfib(arguments, line.memory.sysctl["net.fibs"]),
+        "route": route,
+        "pfctl": _pfctl,
+    }
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:

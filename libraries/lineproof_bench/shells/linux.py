@@ -10,7 +10,7 @@ from lineproof.simulation.habits import BY_A_MODEL
 from ..state import InterfaceState, RouterState, ThreadState
 from . import posix
 from .iproute import ip
-from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware, Memory
+from .machine import Builtin, CommandLine, CommandOutput, Commands, Memory
 
 DRIVER = "simulated"
 FIRST_IRQ, MOST_IRQS = 24, 256
@@ -19,10 +19,10 @@ TICKS = 100
 """Ticks of ``/proc/stat``, per second."""
 
 
-def software() -> MachineSoftware:
+def software() -> Commands:
     """A Linux kernel that routes."""
     files = linux_files(own=True)
-    return MachineSoftware("# ", {**linux_commands(files, own=True), "ip": ip}, files)
+    return {**linux_commands(files, own=True), "ip": ip}
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
@@ -53,13 +53,8 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
 
 def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool) -> dict[str, Builtin]:
     """Commands besides ``ip``."""
-    common = posix.commands(files)
-
-    def cat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        shown = card_file(arguments[0], line.state) if own and len(arguments) == 1 else None
-        return common["cat"](arguments, line) if shown is None else CommandOutput(shown)
-
-    return {**common, **machine_commands(own), "cat": cat, "uname": _uname, "sysctl": _sysctl}
+    common = posix.commands(files, card_file) if own else posix.commands(files)
+    return {**common, **machine_commands(own), "uname": _uname, "sysctl": _sysctl}
 
 
 def kernel(state: RouterState) -> str:
@@ -153,9 +148,9 @@ def machine_files() -> dict[str, Callable[[CommandLine], str]]:
     }
 
 
-def card_file(path: str, state: RouterState) -> str | None:
+def card_file(path: str, line: CommandLine) -> str | None:
     """``speed`` and ``device/uevent`` of an interface under ``/sys/class/net``; None: another file."""
-    for one in state.interfaces:
+    for one in line.state.interfaces:
         if path == f"/sys/class/net/{one.name}/speed" and one.link_up:
             return f"{one.speed_bps / 1e6:.0f}\n"
         if path == f"/sys/class/net/{one.name}/device/uevent":
