@@ -77,10 +77,15 @@ def _selected(state: RouterState, names: list[str]) -> list[tuple[int, Interface
         raise IpError(f'Device "{names[-1]}" does not exist.', 1) from None
 
 
+def _flags(interface: InterfaceState, up: bool) -> list[str]:
+    flags = ["BROADCAST", "MULTICAST"]
+    if not up:
+        return flags
+    return [*flags, "UP", "LOWER_UP"] if interface.link_up else ["NO-CARRIER", *flags, "UP"]
+
+
 def _link_lines(index: int, interface: InterfaceState, up: bool) -> str:
-    flags = "BROADCAST,MULTICAST"
-    if up:
-        flags = f"{flags},UP,LOWER_UP" if interface.link_up else f"NO-CARRIER,{flags},UP"
+    flags = ",".join(_flags(interface, up))
     state = "UP" if up and interface.link_up else "DOWN"
     return (
         f"{index}: {interface.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
@@ -94,6 +99,8 @@ def _counters(line: CommandLine) -> str:
         {
             "ifindex": index,
             "ifname": one.name,
+            "flags": _flags(one, one.name in line.state.configuration.up),
+            "address": one.mac,
             "stats64": {
                 "rx": {
                     "bytes": one.rx_bytes,

@@ -43,7 +43,7 @@ def commands(files: Files, other: Callable[[str, CommandLine], str | None] = no_
         found = "".join(
             f"{path}:{row}\n" if "H" in flags else f"{row}\n" for path, row in rows if re.search(pattern, row)
         )
-        return CommandOutput(found, "", 2 if None in texts.values() else 0 if found else 1)
+        return CommandOutput(found, "", 2 if not texts or None in texts.values() else 0 if found else 1)
 
     return {
         "cat": cat,
