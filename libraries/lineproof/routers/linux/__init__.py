@@ -162,14 +162,14 @@ class Linux(Described):
         drops = {**parse_snmp(files[_SNMP]), **parse_snmp(files[_NETSTAT], "IpExt")}
         if files[_SOFTNET]:
             drops[BACKLOG_FULL] = sum(row[1] for row in parse_softnet(files[_SOFTNET]).values())
-        qdiscs = [row for row in parse_qdiscs(output[_QDISCS]) if row.interface in self.interfaces]
+        causes += parse_qdiscs(output[_QDISCS], self.interfaces)
         cards = {name: parse_ethtool(output[f"ethtool -S {name}"]) for name in self.interfaces}
         return Telemetry(
             parse_uptime(files[_UPTIME]),
             interfaces,
             drops,
             raw={command: text, **output},
-            causes=(*causes, *linux_causes(qdiscs, drops, cards)),
+            causes=(*causes, *linux_causes(drops, cards)),
             pauses={name: pauses_of(card) for name, card in cards.items()},
         )
 

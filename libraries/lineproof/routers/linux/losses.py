@@ -16,8 +16,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 
 from ...core.causes import Cause, Role, Stage
 from ...core.telemetry import InterfaceCounters
@@ -52,7 +51,6 @@ _QDISC = re.compile(
     r"\n\s*Sent [^\n]*\(dropped (\d+),",
     re.MULTILINE | re.ASCII,
 )
-_FILTERING = ("ingress", "clsact")
 _BY_CLASSES = ("htb", "hfsc", "cbq")
 """Their rates are in their classes, not in their own settings."""
 _LIMITING = re.compile(r"(?:tbf|htb|hfsc|cbq)\b|.* (?:max)?rate \d|.* bandwidth \d")
@@ -90,43 +88,34 @@ def parse_snmp(text: str, protocol: str = "Ip") -> dict[str, int]:
     return {f"ip {name}": counter_value(values[name]) for name in (*_IP, "OutDiscards") if name in values}
 
 
-@dataclass(frozen=True, slots=True)
-class Discipline:
-    """Drops of a queueing discipline since it was set. ``words``: its kind and settings, as ``tbf rate 4Mbit``."""
-
-    interface: str
-    drops: int
-    words: str
-
-    @property
-    def filters(self) -> bool:
-        """Return whether the drops are those of filters, not of a queue."""
-        return self.words in _FILTERING
-
-
 @parser("'tc -s qdisc show'")
-def parse_qdiscs(text: str) -> tuple[Discipline, ...]:
-    """``tc -s qdisc show``: of each interface the root, which counts all below it, and what holds its filters.
+def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
+    """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
 
-    The words are those of the discipline that limits: the first below the root that has a rate, else the one that
-    dropped most.
+    The discipline that limits is named: the first below the root that has a rate, else the one that dropped most.
     """
-    found: list[Discipline] = []
+    causes = list[Cause]()
     queues: dict[str, list[tuple[str, str, int]]] = {}
     for kind, name, place, settings, dropped in _QDISC.findall(text):
-        if kind in _FILTERING:
-            found.append(Discipline(name, counter_value(dropped), kind))
+        if name not in interfaces:
+            continue
+        drops = counter_value(dropped)
+        if kind == "ingress":
+            causes.append(Cause(Stage.PASSING, FILTER_DROPS, name, drops, meaning="by filters of tc (ingress)"))
+        elif kind == "clsact":  # of frames that arrive or leave there
+            label = f"{FILTER_DROPS} at {name}"
+            causes.append(Cause(Stage.PASSING, label, "", drops, meaning="by filters of tc (clsact)"))
         else:
             shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
             words = " ".join((kind, *shown))[:_MOST_SETTINGS]
-            queues.setdefault(name, []).append((place, words, counter_value(dropped)))
+            queues.setdefault(name, []).append((place, words, drops))
     for name, rows in queues.items():
-        for place, _, drops in rows:
-            if place == "root":
-                # of a root and its only child the child is named
-                limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
-                found.append(Discipline(name, drops, limit[1]))
-    return tuple(row for row in found if row.interface)
+        # of a root and its only child the child is named
+        limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
+        meaning = f"{_DISCIPLINE}{limit[1]}"
+        roots = (drops for place, _, drops in rows if place == "root")
+        causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
+    return causes
 
 
 def discipline_of(meaning: str) -> str:
@@ -154,20 +143,8 @@ def suspects(card: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in card.items() if _SUSPECT.search(name)}
 
 
-def linux_causes(
-    qdiscs: Iterable[Discipline], drops: Mapping[str, int], cards: Mapping[str, Mapping[str, int]]
-) -> Iterator[Cause]:
-    """Yield the causes that are no counters of an interface. *cards*: by interface, all counters of its card."""
-    for one in qdiscs:
-        if one.words == "clsact":  # of frames that arrive or leave there
-            label = f"{FILTER_DROPS} at {one.interface}"
-            yield Cause(Stage.PASSING, label, "", one.drops, Role.LOSS, "by filters of tc (clsact)")
-        elif one.filters:
-            yield Cause(
-                Stage.PASSING, FILTER_DROPS, one.interface, one.drops, meaning=f"by filters of tc ({one.words})"
-            )
-        else:
-            yield Cause(Stage.LEAVING, QDISC_DROPS, one.interface, one.drops, meaning=f"{_DISCIPLINE}{one.words}")
+def linux_causes(drops: Mapping[str, int], cards: Mapping[str, Mapping[str, int]]) -> Iterator[Cause]:
+    """Yield the causes among *drops* of the kernel and in *cards*: by interface, all counters of its card."""
     for name, meaning in _IP.items():
         if (label := f"ip {name}") in drops:
             yield Cause(Stage.PASSING, label, "", drops[label], Role.LOSS, meaning)
