@@ -139,17 +139,11 @@ def test_a_line_is_one_command(line: str, stdout: str, status: int) -> None:
     ("command", "expected"),
     [
         ("vppctl sh ver", "vpp v22.02"),
-        ("vppctl show run", "Thread 1 vpp_wk_0 (lcore 1)\r\n"),
-        ("vppctl show run", "in 1.0000e5, out 1.0000e5, drop 0.0000e0"),
-        ("vppctl show int rx", "Thread 1 (vpp_wk_0):\r\n node dpdk-input:\r\n    eth1 queue 0 (polling)\r\n"),
-        ("vppctl show hard", "Link speed: 10 Gbps"),
-        ("vppctl show err", "blackholed packets"),
         ("vppctl show ip fib 16.0.0.0/8", "dpo-drop"),
         ("vppctl show bogus", "show: unknown input `bogus'\r\n"),
         ("vppctl bogus", "unknown input `bogus'\r\n"),
         ("vppctl set interface state eth9 up", "unknown interface `eth9'\r\n"),
         ("vppctl set interface ip address eth1 nonsense", "unknown input"),
-        ("uname -a", "SIMULATED"),
     ],
 )
 def test_vpp_commands(command: str, expected: str) -> None:
@@ -163,13 +157,11 @@ def test_vpp_commands(command: str, expected: str) -> None:
     ("command", "said", "status"),
     [
         ("ip link set dev eth9 up", 'Cannot find device "eth9"', 1),
-        ("ip link show dev eth9", 'Device "eth9" does not exist.', 1),
         ("ip route add 16.0.0.0/8 via 1.2.3.4", "Error: Nexthop has invalid gateway.", 2),
         ("ip addr del 1.2.3.4/24 dev eth1", "RTNETLINK answers: Cannot assign requested address", 2),
         ("ip addr add 1.2.3/24 dev eth1", "any valid prefix is expected", 1),
         ("ip frobnicate", 'Object "frobnicate" is unknown', 1),
         ("sysctl -n net.ipv4.nosuch", "No such file or directory", 255),
-        ("cat /etc/shadow", "No such file or directory", 1),
     ],
 )
 def test_linux_refuses_as_linux_does(command: str, said: str, status: int) -> None:
