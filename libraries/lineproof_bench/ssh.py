@@ -14,7 +14,7 @@ from lineproof.platforms import RouterSetup
 
 from .bench import EmbeddedBench
 from .shells import freebsd, linux, trex_host, vpp
-from .shells.machine import CommandLine, CommandOutput, Machine, MachineSoftware, Memory
+from .shells.machine import CommandLine, CommandOutput, Commands, Machine, Memory
 from .shells.server import listen
 from .shells.ssh_library import asyncssh
 
@@ -50,7 +50,7 @@ def machine(specification: Mapping[str, Any], bench: EmbeddedBench | None) -> Ma
     if kind == trex_host.KIND:
         software = trex_host.software(specification.get("habits") or ())
         return Machine(software, trex_host.no_router, Memory(), user, sudo)
-    kinds: dict[str, MachineSoftware] = {
+    kinds: dict[str, Commands] = {
         "vpp": vpp.software(),
         "linux": linux.software(),
         "freebsd": freebsd.software(),
@@ -60,7 +60,7 @@ def machine(specification: Mapping[str, Any], bench: EmbeddedBench | None) -> Ma
     names = [interface.name for interface in bench.router.state().interfaces]
     memories: dict[str, Memory] = {"freebsd": freebsd.first_memory(names), "linux": linux.first_memory(names)}
     memory = memories.get(kind) or linux.first_memory(())
-    override = StudyCommands(specification.get("setups") or (), kinds[kind].commands).run
+    override = StudyCommands(specification.get("setups") or (), kinds[kind]).run
     return Machine(kinds[kind], lambda: bench.router, memory, user, sudo, override)
 
 
@@ -77,12 +77,12 @@ class StudyCommands:
         self._undo_of: dict[str, str] = {}
         for pair in pairs:
             self._undo_of.setdefault(pair.given, pair.undo)
-        self._texts = {(*_words(pair.undo), ""): pair.undo for pair in pairs}
-        self._texts |= {(*_words(pair.do), pair.stdin): pair.given for pair in pairs}
+        self._texts = {(*shlex.split(pair.undo), ""): pair.undo for pair in pairs}
+        self._texts |= {(*shlex.split(pair.do), pair.stdin): pair.given for pair in pairs}
 
     def run(self, words: Sequence[str], line: CommandLine) -> CommandOutput | None:
-        """Run a simple command or the text of a line, given as its only word. None: it is no command of the study."""
-        key = _words(words[0]) if len(words) == 1 else tuple(words)
+        """Run a command. None: it is no command of the study."""
+        key = tuple(words)
         text = self._texts.get((*key, line.stdin))
         if text is None:
             return self._variable(key[-1], line, bare="-n" in key) if key[:1] == ("sysctl",) else None
@@ -112,10 +112,3 @@ class StudyCommands:
 
 
 _SETTING = re.compile(r"sysctl (?:-w )?(?P<name>[^\s=]+)=(?P<value>.*)")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return (text,)

@@ -23,7 +23,7 @@ from support.scripted_shells import answering, broken, this_machine
 from support.trex_host import shell_of
 
 READERS = re.compile(
-    r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
+    r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
     r"|sysctl( -i)?(?= [\w.]+)(?!.*=)|kenv -q|pfctl -s info)( |$)"
 )
 """Commands that change nothing."""
@@ -179,23 +179,29 @@ def test_differences_from_the_platforms_file_are_named(
     assert fact_reading.differences(RouterFacts(), version, workers, queues) == ()
 
 
-def test_flow_control_is_read_of_linux_and_freebsd() -> None:
+@pytest.mark.parametrize(
+    ("ways", "mode", "expected"),
+    [
+        (("on", "on"), "3", "rx and tx"),
+        (("on", "off"), "1", "rx"),
+        (("off", "on"), "2", "tx"),
+        (("off", "off"), "0", "off"),
+        (None, "9", None),
+    ],
+)
+def test_flow_control_is_read_of_linux_and_freebsd(
+    ways: tuple[str, str] | None, mode: str, expected: str | None
+) -> None:
     pauses = "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\t{}\nTX:\t\t{}\nRX negotiated: on\n"
-    found = [
-        machine.flow_control(pauses.format(*ways))
-        for ways in (("on", "on"), ("on", "off"), ("off", "on"), ("off", "off"))
-    ]
-    assert found == ["rx and tx", "rx", "tx", "off"]
-    assert machine.flow_control("netlink error: Operation not supported\n") is None
-    for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
-        assert freebsd_facts.parse_card("ix0", {"fc": mode}, "")[0].flow_control == words
+    text = pauses.format(*ways) if ways else "netlink error: Operation not supported\n"
+    (nic,) = machine.read_linux_facts(asking({"ethtool -a eth1": (text, 0)}), ("eth1",)).nics
+    card, _ = freebsd_facts.parse_card("ix0", {"fc": mode, "%driver": "ix"}, "")
+    assert nic.flow_control == card.flow_control == expected
 
 
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
     masks = enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
-    text = "".join(f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n" for queue, mask in masks)
-    assert machine.steered(text) == {0: "1,2", 3: "32"}
-    assert machine.steered("") == {}
+    assert machine.steered(", ".join(f"rx-{queue}/rps_cpus:{mask}" for queue, mask in masks)) == {0: "1,2", 3: "32"}
 
 
 # -- the generator's machine is read as it shows itself; what it does not show is missing, with the reason

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from lineproof.core.neighbours import NeighbourEntry
-from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
 from lineproof.project import Project
-from lineproof.routers import described, make_router
+from lineproof.routers import described, linux, make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
-from lineproof.routers.linux import parse_ip_link, parse_ip_neigh, with_sysfs_speed
 from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
 from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.paths import ROOT
@@ -42,7 +41,8 @@ def test_vpps_entries_are_read_of_both_families() -> None:
     ],
 )
 def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
-    assert parse_ip_neigh(line) == found
+    router = make_router("linux", answering({"ip neigh show": (line, 0)}))
+    assert [entry for _, entry in router._neighbours()] == found  # type: ignore[attr-defined]
 
 
 ADDRESS = {
@@ -87,18 +87,15 @@ def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind
 
 def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
     rows = "100.65.1.2 dev lr0.100 lladdr 02:00:00:00:01:02 PERMANENT \n"
-    router = make_router("linux", answering({"ip neigh show 100.65.1.2": (rows, 0)}))
+    router = make_router("linux", answering({"ip neigh show": (rows, 0)}))
     assert router.neighbours(SIDES[:1])[0].problem
     # but a bridge is another way to the same peer
-    router = make_router("linux", answering({"ip neigh show 100.65.1.2": (rows.replace("lr0.100", "br0"), 0)}))
+    router = make_router("linux", answering({"ip neigh show": (rows.replace("lr0.100", "br0"), 0)}))
     found = router.neighbours(SIDES[:1])[0]
     assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
 
 
 # -- a link's state and speed are those that the router's own commands show, and no conventions
-
-
-STATE = LinkState("eth1")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +112,8 @@ STATE = LinkState("eth1")
     ],
 )
 def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: float | None) -> None:
-    assert with_sysfs_speed(STATE, speed, device).speed_bps == expected
+    card = {"/sys/class/net/eth1/speed": speed, "/sys/class/net/eth1/device/uevent": device}
+    assert linux.parse_link_states('[{"ifname": "eth1", "flags": []}]', card)["eth1"].speed_bps == expected
 
 
 @pytest.mark.parametrize(
@@ -159,11 +157,14 @@ def test_a_described_router_that_refuses_has_no_speed() -> None:
     assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
 
 
-def test_interfaces_of_a_linux_router():
-    up = "2: eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP\n    link/ether 02:00:00:00:AA:01 brd ff:ff\n"
-    assert parse_ip_link(up, "eth1") == LinkState("eth1", "02:00:00:00:aa:01", True, True)
-    unplugged = "2: eth1: <NO-CARRIER,BROADCAST,UP> mtu 1500\n    link/ether 02:00:00:00:aa:01 brd ff:ff\n"
-    assert parse_ip_link(unplugged, "eth1").carrier is False
-    assert parse_ip_link("2: eth1: <BROADCAST,MULTICAST> mtu 1500", "eth1") == LinkState("eth1", "", False, None)
-    with pytest.raises(TestbedError, match="was not understood: 'what'"):
-        parse_ip_link("what", "eth1")
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["BROADCAST", "MULTICAST", "UP", "LOWER_UP"], (True, True)),
+        (["NO-CARRIER", "BROADCAST", "UP"], (True, False)),
+        (["BROADCAST"], (False, None)),
+    ],
+)
+def test_interfaces_of_a_linux_router(flags: list[str], expected: tuple[bool, bool | None]) -> None:
+    text = json.dumps([{"ifname": "eth1", "flags": flags, "address": "02:00:00:00:AA:01"}])
+    assert linux.parse_link_states(text, {})["eth1"] == LinkState("eth1", "02:00:00:00:aa:01", *expected)

@@ -16,7 +16,7 @@ from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
-from lineproof.routers.linux.losses import FILTER_DROPS, parse_qdiscs
+from lineproof.routers.linux.losses import FILTER_DROPS, discipline_of, parse_qdiscs
 from lineproof.routers.vpp.losses import vpp_causes
 from lineproof.routers.why import KERNEL_IDENT, TriedLoad, explanation
 from support.why_evidence import (
@@ -197,8 +197,9 @@ def test_what_a_router_drops_of_others_is_no_reason(lost_elsewhere: int, frames:
     ],
 )
 def test_a_queueing_discipline_is_named_by_its_kind_and_settings(shown: str, rule: str) -> None:
-    (row,) = parse_qdiscs(f"qdisc {shown}\n Sent 9000 bytes 90 pkt (dropped 4, overlimits 0 requeues 0)\n")
-    assert rule in named(TRIED, qdisc(row.words))
+    text = f"qdisc {shown}\n Sent 9000 bytes 90 pkt (dropped 4, overlimits 0 requeues 0)\n"
+    (cause,) = parse_qdiscs(text, ("b",))
+    assert rule in named(TRIED, qdisc(discipline_of(cause.meaning)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 from lineproof.routers.base import Result, Shell, Side
 from lineproof_bench.shells import freebsd, linux, vpp
-from lineproof_bench.shells.machine import Machine, MachineSoftware, Memory
+from lineproof_bench.shells.machine import Commands, Machine, Memory
 from lineproof_bench.state import InterfaceState, NodeState, RouterConfiguration, RouterState, ThreadState
 from support.paths import DATA
 
@@ -16,7 +16,7 @@ SIDES = (
     Side("eth1", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
     Side("eth2", "100.65.2.1/24", "100.65.2.2", "02:00:00:00:02:02", "48.0.0.0/8"),
 )
-KINDS: Mapping[str, tuple[Callable[[], MachineSoftware], str]] = {
+KINDS: Mapping[str, tuple[Callable[[], Commands], str]] = {
     "vpp": (vpp.software, "22.02"),
     "linux": (linux.software, "Ubuntu 20.04.3, kernel 5.13"),
     "freebsd": (freebsd.software, "21.05 (FreeBSD 12.2)"),

@@ -22,10 +22,16 @@ class Scripted:
 
 
 def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
-    """A machine that knows these commands only, each with its output and status."""
+    """A machine that knows these commands only, each with its output and status; several files by ``cat`` of each."""
+
+    def files(command: str) -> tuple[str, int]:
+        rows = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
+        return "".join(f"{path}:{row}" for path, text, _ in rows for row in text.splitlines(keepends=True)), 0
 
     def shell(command: str, limit: float) -> Result:
-        output, status = outputs.get(command.replace("'", "").removeprefix("sudo -n "), ("", 127))
+        words = command.replace("'", "").removeprefix("sudo -n ")
+        is_known = words in outputs or not words.startswith("grep -sH . ")
+        output, status = outputs.get(words, ("", 127)) if is_known else files(words)
         return Result(output, "", status, 0.0)
 
     return shell

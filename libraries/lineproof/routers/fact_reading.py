@@ -78,19 +78,6 @@ def counted(pattern: str, text: str) -> int | None:
     return int(found) if found is not None and found.isascii() and found.isdigit() and len(found) < 19 else None
 
 
-_FILE_ROW = re.compile(r"((?:/(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[^/:]*))+):(.*)")
-"""A path, of whose names only PCI addresses have colons, and a line of that file."""
-
-
-def rows_of_files(text: str) -> dict[str, str]:
-    """``grep -H . FILE …``: path -> its first line."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        if row := _FILE_ROW.fullmatch(line):
-            found.setdefault(row[1], row[2].strip())
-    return found
-
-
 def summarised(values: Iterable[str]) -> str | None:
     """The different *values* in order, with ``, `` between them; None without any."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None

@@ -10,13 +10,13 @@ from lineproof.simulation.habits import BY_A_MODEL
 from ..state import RouterState
 from . import posix
 from .freebsd_network import FreeBsdNetwork, refused
-from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
+from .machine import CommandLine, CommandOutput, Commands, Memory
 
 STATHZ = 127
 """Ticks per second of ``kern.cp_times``."""
 
 
-def software() -> MachineSoftware:
+def software() -> Commands:
     """A FreeBSD kernel that routes."""
     files = {
         "/etc/platform": lambda line: "pfSense\n" if is_pfsense(line.state) else "FreeBSD\n",
@@ -34,22 +34,18 @@ def software() -> MachineSoftware:
                 return CommandOutput(network.shown_routes(family, line))
         return refused("netstat: this simulated shell shows -ibndW, -s -f inet, -rnW -f inet and -rnW -f inet6")
 
-    return MachineSoftware(
-        "# ",
-        {
-            **posix.commands(files),
-            "uname": _uname,
-            "sysctl": _sysctl,
-            "netstat": netstat,
-            "ifconfig": network.ifconfig,
-            "ndp": network.ndp,
-            "arp": network.arp,
-            "setfib": network.setfib,
-            "route": network.route,
-            "pfctl": _pfctl,
-        },
-        files,
-    )
+    return {
+        **posix.commands(files),
+        "uname": _uname,
+        "sysctl": _sysctl,
+        "netstat": netstat,
+        "ifconfig": network.ifconfig,
+        "ndp": network.ndp,
+        "arp": network.arp,
+        "setfib": network.setfib,
+        "route": network.route,
+        "pfctl": _pfctl,
+    }
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:

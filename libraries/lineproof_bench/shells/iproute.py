@@ -23,8 +23,7 @@ class IpError(Exception):
 
 def ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """``ip [options] OBJECT [show|set|add|replace|del] …``"""
-    options = ("-4", "-o", "-s", "-j", "-d", "-c", "-br", "-brief", "-oneline")
-    words = [word for word in arguments if word not in options]
+    words = [word for word in arguments if word not in ("-4", "-o", "-s", "-j", "-d")]
     if not words:
         return CommandOutput("", "Usage: ip [ OPTIONS ] OBJECT { COMMAND | help }\n", 255)
     kind = next((name for name in OBJECTS if name.startswith(words[0]) and not words[0].startswith("-")), None)
@@ -51,11 +50,9 @@ def _options(words: list[str], known: Sequence[str]) -> tuple[list[str], dict[st
 
 
 def _verb(words: list[str], known: Sequence[str]) -> tuple[str, list[str]]:
-    shown = ("show", "list", "lst", "ls")
-    if not words or words[0] == "dev" or words[0] in shown:
-        return "show", words[1:] if words and words[0] in shown else words
-    asked = "del" if words[0] == "delete" else words[0]
-    found = next((name for name in known if name.startswith(asked)), None)
+    if not words or words[0] in ("dev", "show"):
+        return "show", words[1:] if words[:1] == ["show"] else words
+    found = next((name for name in known if name.startswith(words[0])), None)
     if found is None:
         raise IpError(f'Command "{words[0]}" is unknown, try "ip help".', 255)
     return found, words[1:]
@@ -77,10 +74,23 @@ def _selected(state: RouterState, names: list[str]) -> list[tuple[int, Interface
         raise IpError(f'Device "{names[-1]}" does not exist.', 1) from None
 
 
+def _flags(interface: InterfaceState, up: bool) -> list[str]:
+    flags = ["BROADCAST", "MULTICAST"]
+    if not up:
+        return flags
+    return [*flags, "UP", "LOWER_UP"] if interface.link_up else ["NO-CARRIER", *flags, "UP"]
+
+
+def _check(verb: str, there: bool, missing: str) -> None:
+    """Raise IpError where what is to be added is there, or what is to be deleted is not."""
+    if verb == "del" and not there:
+        raise IpError(f"RTNETLINK answers: {missing}")
+    if verb == "add" and there:
+        raise IpError("RTNETLINK answers: File exists")
+
+
 def _link_lines(index: int, interface: InterfaceState, up: bool) -> str:
-    flags = "BROADCAST,MULTICAST"
-    if up:
-        flags = f"{flags},UP,LOWER_UP" if interface.link_up else f"NO-CARRIER,{flags},UP"
+    flags = ",".join(_flags(interface, up))
     state = "UP" if up and interface.link_up else "DOWN"
     return (
         f"{index}: {interface.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
@@ -94,6 +104,8 @@ def _counters(line: CommandLine) -> str:
         {
             "ifindex": index,
             "ifname": one.name,
+            "flags": _flags(one, one.name in line.state.configuration.up),
+            "address": one.mac,
             "stats64": {
                 "rx": {
                     "bytes": one.rx_bytes,
@@ -147,11 +159,7 @@ def _address(words: list[str], line: CommandLine) -> str:
         row = (interface.name, str(ipaddress.IPv4Interface(free[0])))
     except ValueError:
         raise IpError(f'Error: any valid prefix is expected rather than "{free[0]}".', 1) from None
-    there = row in configuration.addresses
-    if verb == "add" and there:
-        raise IpError("RTNETLINK answers: File exists")
-    if verb == "del" and not there:
-        raise IpError("RTNETLINK answers: Cannot assign requested address")
+    _check(verb, row in configuration.addresses, "Cannot assign requested address")
     others = tuple(other for other in configuration.addresses if other != row)
     line.change(replace(configuration, addresses=others if verb == "del" else (*others, row)))
     return ""
@@ -172,14 +180,10 @@ def _neighbour(words: list[str], line: CommandLine) -> str:
         raise IpError("Device and destination are required arguments.", 255)
     _, interface = _device(line.state, named["dev"])
     key = (interface.name, free[0])
-    there = any(row[:2] == key for row in configuration.neighbours)
+    _check(verb, any(row[:2] == key for row in configuration.neighbours), "No such file or directory")
     if verb == "del":
-        if not there:
-            raise IpError("RTNETLINK answers: No such file or directory")
         line.change(configuration.without_neighbour(*key))
         return ""
-    if verb == "add" and there:
-        raise IpError("RTNETLINK answers: File exists")
     if "lladdr" not in named:
         raise IpError("RTNETLINK answers: Invalid argument")
     learned = named.get("nud", "permanent") not in ("permanent", "noarp")
@@ -198,14 +202,12 @@ def _route(words: list[str], line: CommandLine) -> str:
         raise IpError("RTNETLINK answers: Invalid argument")
     prefix = _prefix(free[0])
     others = tuple(row for row in configuration.routes if row[0] != prefix)
-    there = len(others) != len(configuration.routes)
+    hop = named.get("via") if verb == "del" else None
+    there = any(row[0] == prefix and hop in (None, row[1]) for row in configuration.routes)
+    _check(verb, there, "No such process")
     if verb == "del":
-        if not there or ("via" in named and (prefix, named["via"]) not in configuration.routes):
-            raise IpError("RTNETLINK answers: No such process")
         line.change(replace(configuration, routes=others))
         return ""
-    if verb == "add" and there:
-        raise IpError("RTNETLINK answers: File exists")
     if not interface_towards(configuration, named.get("via", "")):
         raise IpError("Error: Nexthop has invalid gateway.")
     line.change(replace(configuration, routes=(*others, (prefix, named["via"]))))

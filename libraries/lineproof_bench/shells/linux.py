@@ -10,7 +10,7 @@ from lineproof.simulation.habits import BY_A_MODEL
 from ..state import InterfaceState, RouterState, ThreadState
 from . import posix
 from .iproute import ip
-from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware, Memory
+from .machine import Builtin, CommandLine, CommandOutput, Commands, Memory
 
 DRIVER = "simulated"
 FIRST_IRQ, MOST_IRQS = 24, 256
@@ -19,10 +19,10 @@ TICKS = 100
 """Ticks of ``/proc/stat``, per second."""
 
 
-def software() -> MachineSoftware:
+def software() -> Commands:
     """A Linux kernel that routes."""
     files = linux_files(own=True)
-    return MachineSoftware("# ", {**linux_commands(files, own=True), "ip": ip}, files)
+    return {**linux_commands(files, own=True), "ip": ip}
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
@@ -36,30 +36,32 @@ def first_memory(interfaces: Sequence[str]) -> Memory:
 
 def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
     """Readable files. *own*: the kernel forwards (else its interfaces belong to VPP)."""
-
-    def mine(line: CommandLine) -> tuple[InterfaceState, ...]:
-        return line.state.interfaces if own else ()
-
-    return {
+    files: dict[str, Callable[[CommandLine], str]] = {
         "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
         "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
         "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
-        "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),
-        "/proc/net/snmp": lambda line: snmp(mine(line)),
-        "/proc/net/netstat": lambda line: netstat(mine(line)),
-        **(machine_files() if own else {}),
+    }
+    if not own:
+        return files
+    return files | {
+        "/proc/net/softnet_stat": lambda line: softnet(line.state),
+        "/proc/net/snmp": lambda line: snmp(line.state.interfaces),
+        "/proc/net/netstat": lambda line: netstat(line.state.interfaces),
+        "/proc/interrupts": lambda line: interrupts(line.state),
+        "/proc/stat": lambda line: stat(line.state),
+        **{f"/proc/irq/{FIRST_IRQ + at}/effective_affinity_list": _affinity_of(at) for at in range(MOST_IRQS)},
     }
 
 
 def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool) -> dict[str, Builtin]:
-    """Commands besides ``ip``."""
-    common = posix.commands(files)
+    """Commands besides ``ip``. *own*: the kernel forwards."""
 
-    def cat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        shown = card_file(arguments[0], line.state) if own and len(arguments) == 1 else None
-        return common["cat"](arguments, line) if shown is None else CommandOutput(shown)
+    def lscpu(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        count = f"CPU(s):                {len(line.state.threads)}\n" if own else ""
+        return CommandOutput(f"Architecture:          x86_64\n{count}Model name:            {BY_A_MODEL}\n")
 
-    return {**common, **machine_commands(own), "cat": cat, "uname": _uname, "sysctl": _sysctl}
+    common = {**posix.commands(files), "uname": _uname, "sysctl": _sysctl, "lscpu": lscpu}
+    return {**common, **posix.commands(files, card_file), "ethtool": ethtool} if own else common
 
 
 def kernel(state: RouterState) -> str:
@@ -73,11 +75,10 @@ def distribution(state: RouterState) -> str:
     return re.sub(r",? *kernel \S+", "", state.version) if state.software != "vpp" else "Linux"
 
 
-def softnet(state: RouterState | None) -> str:
+def softnet(state: RouterState) -> str:
     """``/proc/net/softnet_stat``: frames handled by each CPU, 32 bits in hexadecimal."""
-    threads = state.threads if state else ()
-    rows = [[thread.packets & 0xFFFFFFFF, *([0] * 11), thread.lcore, 0, 0] for thread in threads]
-    return "".join(" ".join(f"{n:08x}" for n in row) + "\n" for row in rows or [[0] * 15])
+    rows = [[thread.packets & 0xFFFFFFFF, *([0] * 11), thread.lcore, 0, 0] for thread in state.threads]
+    return "".join(" ".join(f"{n:08x}" for n in row) + "\n" for row in rows)
 
 
 def netstat(interfaces: Sequence[InterfaceState]) -> str:
@@ -142,35 +143,14 @@ def queues_of(state: RouterState) -> list[tuple[str, int, ThreadState]]:
     return sorted(found, key=lambda row: row[:2])
 
 
-def machine_files() -> dict[str, Callable[[CommandLine], str]]:
-    """Files of a kernel that forwards."""
-    affinity = {f"/proc/irq/{FIRST_IRQ + at}/effective_affinity_list": _affinity_of(at) for at in range(MOST_IRQS)}
-    return {
-        "/proc/interrupts": lambda line: interrupts(line.state),
-        "/proc/stat": lambda line: stat(line.state),
-        "/proc/net/route": lambda line: "Iface\tDestination\n" + "route\n" * len(line.state.configuration.routes),
-        **affinity,
-    }
-
-
-def card_file(path: str, state: RouterState) -> str | None:
+def card_file(path: str, line: CommandLine) -> str | None:
     """``speed`` and ``device/uevent`` of an interface under ``/sys/class/net``; None: another file."""
-    for one in state.interfaces:
+    for one in line.state.interfaces:
         if path == f"/sys/class/net/{one.name}/speed" and one.link_up:
             return f"{one.speed_bps / 1e6:.0f}\n"
         if path == f"/sys/class/net/{one.name}/device/uevent":
             return f"DRIVER={DRIVER}\n"
     return None
-
-
-def machine_commands(own: bool) -> dict[str, Builtin]:
-    """``lscpu``; of a kernel that forwards (*own*) also ``ethtool``."""
-
-    def lscpu(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        count = f"CPU(s):                {len(line.state.threads)}\n" if own else ""
-        return CommandOutput(f"Architecture:          x86_64\n{count}Model name:            {BY_A_MODEL}\n")
-
-    return {"lscpu": lscpu, **({"ethtool": ethtool} if own else {})}
 
 
 def ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:

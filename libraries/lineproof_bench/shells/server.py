@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from .machine import Machine
 from .ssh_library import asyncssh
 
 BANNER = "SIMULATED router, not a real one: its counters come from a forwarding model.\n"
+PROMPT = "# "
 LOGIN_LIMIT = 15.0
 """Seconds that a client may take to authenticate."""
 
@@ -23,8 +25,8 @@ FaultQuery = Callable[[], Mapping[str, Any]]
 class _OneUser(asyncssh.SSHServer):
     """Admits one user by one key; every other method is refused."""
 
-    def __init__(self, user: str, key: asyncssh.SSHKey) -> None:
-        self._user, self._key = user, key
+    def __init__(self, user: str, key: asyncssh.SSHKey, session: Callable[[], _Session]) -> None:
+        self._user, self._key, self._session = user, key, session
 
     def begin_auth(self, username: str) -> bool:
         return True
@@ -40,6 +42,9 @@ class _OneUser(asyncssh.SSHServer):
 
     def kbdint_auth_supported(self) -> bool:
         return False
+
+    def session_requested(self) -> _Session:
+        return self._session()
 
 
 async def listen(
@@ -60,11 +65,10 @@ async def listen(
         ) from None
     try:
         return await asyncssh.create_server(
-            lambda: _OneUser(user, key),
+            lambda: _OneUser(user, key, lambda: _Session(machine, query)),
             host,
             port,
             server_host_keys=[host_key],
-            process_factory=lambda process: _serve(machine, process, query),
             password_auth=False,
             kbdint_auth=False,
             gss_host=None,
@@ -79,59 +83,60 @@ async def listen(
         ) from None
 
 
-async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], query: FaultQuery) -> None:
-    try:
-        found = query()
-        if found.get("cut"):
-            process.get_extra_info("connection").abort()
-            return
-        if seconds := found.get("freeze"):
-            await asyncio.sleep(float(seconds))
-        if process.command is None:
-            status = await _prompt(machine, process)
+class _Session(asyncssh.SSHServerSession[str]):
+    """A command that is answered at once, or a prompt for a person, who types one a line."""
+
+    def __init__(self, machine: Machine, query: FaultQuery) -> None:
+        self._machine, self._query, self._input = machine, query, ""
+        self._command: str | None = None
+
+    def connection_made(self, channel: asyncssh.SSHServerChannel[str]) -> None:
+        self._channel = channel
+
+    def shell_requested(self) -> bool:
+        return True
+
+    def exec_requested(self, command: str) -> bool:
+        self._command = command
+        return True
+
+    def session_started(self) -> None:
+        fault = self._query()
+        if fault.get("cut"):
+            self._channel.get_extra_info("connection").abort()
+        elif seconds := fault.get("freeze"):
+            asyncio.get_running_loop().call_later(float(seconds), self._begin)
         else:
-            # a command that names its standard input is given one, and its end
-            is_fed = process.command.split()[-1:] in (["-"], ["/dev/stdin"])
-            status = _execute(machine, process, process.command, await process.stdin.read() if is_fed else "")
-        process.exit(status)
-    except (asyncssh.ConnectionLost, asyncssh.ChannelOpenError, BrokenPipeError, ConnectionError):
-        process.close()
+            self._begin()
 
+    def _begin(self) -> None:
+        if self._command is None:
+            self._channel.write(BANNER + PROMPT)
+        elif not self._is_fed:
+            self._channel.exit(self._answer(self._command))
 
-def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str, stdin: str = "") -> int:
-    output = machine.run(text, stdin)
-    process.stdout.write(output.stdout)
-    process.stderr.write(output.stderr)
-    return output.status
+    @property
+    def _is_fed(self) -> bool:
+        """A command that names its standard input is given one, and its end."""
+        return (self._command or "").split()[-1:] in (["-"], ["/dev/stdin"])
 
+    def data_received(self, data: str, datatype: object) -> None:
+        self._input += data
+        while self._command is None and "\n" in self._input:
+            text, _, self._input = self._input.partition("\n")
+            if text.strip() == "exit":
+                return self._channel.exit(0)
+            self._answer(text)
+            self._channel.write(PROMPT)
 
-async def _prompt(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> int:
-    """A prompt, with VPP's own inside ``vppctl``."""
-    process.stdout.write(BANNER)
-    status, inside = 0, False
-    while True:
-        process.stdout.write("vpp# " if inside else machine.software.prompt)
-        text = await _next_line(process)
-        if text is None:
-            return status
-        words = text.split()
-        if words[:1] in (["exit"], ["quit"], ["logout"]):
-            if not inside:
-                return int(words[1]) if len(words) > 1 and words[1].isdigit() else status
-            inside = False
-        elif words == ["vppctl"] and "vppctl" in machine.software.commands:
-            inside = True
-        elif words:
-            status = _execute(machine, process, f"vppctl {text}" if inside else text)
+    def eof_received(self) -> bool:
+        if self._command is None or self._is_fed:
+            self._channel.exit(self._answer(self._command or "", self._input))
+        return True
 
-
-async def _next_line(process: asyncssh.SSHServerProcess[str]) -> str | None:
-    """The next line, or None at the end of input."""
-    while True:
-        try:
-            text: Any = await process.stdin.readline()
-        except asyncssh.TerminalSizeChanged:
-            continue
-        except (asyncssh.BreakReceived, asyncssh.SignalReceived):
-            return ""
-        return str(text) if text else None
+    def _answer(self, text: str, stdin: str = "") -> int:
+        output = self._machine.run(text, stdin)
+        with contextlib.suppress(BrokenPipeError):  # the client has gone
+            self._channel.write(output.stdout)
+            self._channel.write_stderr(output.stderr)
+        return output.status

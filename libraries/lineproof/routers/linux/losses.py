@@ -16,34 +16,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 
 from ...core.causes import Cause, Role, Stage
-from ...core.counter_names import Pauses, pauses_of
 from ...core.telemetry import InterfaceCounters
 from ...json_text import parse_json
 from ...visible import visible
 from ..base import CARD_QUEUE_FULL
 from ..shell_output import counter_value, parser
 
-_COUNTERS = {
-    f"{way}_{key.removesuffix('_errors')}": (way, key)
-    for way, keys in (
-        ("rx", ("packets", "bytes", "errors", "dropped", "missed_errors")),
-        ("tx", ("packets", "bytes", "errors", "dropped")),
-    )
-    for key in keys
-}
-"""Where ``ip -j`` has each counter."""
-
-_LINK = {
-    "rx_missed": (Stage.ARRIVING, Role.LOSS, CARD_QUEUE_FULL),
-    "rx_errors": (Stage.ARRIVING, Role.LOSS, "its card took them for damaged: look at cable and transceivers"),
-    "rx_dropped": (Stage.PASSING, Role.LOSS, "dropped by driver or kernel: no memory, a full backlog, or no protocol"),
-    "tx_dropped": (Stage.LEAVING, Role.LOSS, "its sending queue was full"),
-    "tx_errors": (Stage.LEAVING, Role.LOSS, "its card could not send them"),
-}
+_LINK = (
+    ("rx", "missed_errors", Stage.ARRIVING, CARD_QUEUE_FULL),
+    ("rx", "errors", Stage.ARRIVING, "its card took them for damaged: look at cable and transceivers"),
+    ("rx", "dropped", Stage.PASSING, "dropped by driver or kernel: no memory, a full backlog, or no protocol"),
+    ("tx", "dropped", Stage.LEAVING, "its sending queue was full"),
+    ("tx", "errors", Stage.LEAVING, "its card could not send them"),
+)
+"""Where ``ip -j`` has each counter of lost frames, and what it means."""
 _IP = {
     "InHdrErrors": "bad headers, or their TTL expired",
     "InAddrErrors": "no address or host for them",
@@ -51,9 +40,6 @@ _IP = {
     "InNoRoutes": "no route",
     "OutNoRoutes": "no route",
 }
-IP_DROPS = (*_IP, "OutDiscards")
-"""Counters of IP for lost datagrams."""
-
 _SUSPECT = re.compile(r"miss|drop|discard|no_?buf|out_of_buf|fifo|no_dma|full|alloc|err|over", re.IGNORECASE)
 
 QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "softnet backlog full"
@@ -65,7 +51,6 @@ _QDISC = re.compile(
     r"\n\s*Sent [^\n]*\(dropped (\d+),",
     re.MULTILINE | re.ASCII,
 )
-_FILTERING = ("ingress", "clsact")
 _BY_CLASSES = ("htb", "hfsc", "cbq")
 """Their rates are in their classes, not in their own settings."""
 _LIMITING = re.compile(r"(?:tbf|htb|hfsc|cbq)\b|.* (?:max)?rate \d|.* bandwidth \d")
@@ -76,67 +61,61 @@ _MOST_SETTINGS = 80
 
 
 @parser("'ip -j -s -s link show'")
-def parse_links(text: str) -> Mapping[str, Mapping[str, int]]:
-    """Return the counters of each interface, as ``rx_missed``, from ``ip -j -s -s link show`` (iproute2 4.14)."""
-    return {
-        visible(link["ifname"]): {
-            name: counter_value(str(link["stats64"][way][key])) for name, (way, key) in _COUNTERS.items()
-        }
-        for link in parse_json(text, strict=False)
-    }
+def parse_links(text: str) -> tuple[dict[str, InterfaceCounters], list[Cause]]:
+    """Return the counters of each interface, whose drops are also missed frames, and its causes (iproute2 4.14)."""
+    interfaces, causes = {}, list[Cause]()
+    for link in parse_json(text, strict=False):
+        name, stats = visible(link["ifname"]), link["stats64"]
+        rx, tx = ({key: counter_value(str(value)) for key, value in stats[way].items()} for way in ("rx", "tx"))
+        interfaces[name] = InterfaceCounters(
+            *(rx["packets"], rx["bytes"], tx["packets"], tx["bytes"]),
+            *(rx["dropped"] + rx["missed_errors"], tx["dropped"], rx["errors"], tx["errors"]),
+        )
+        for way, key, stage, meaning in _LINK:
+            count = {"rx": rx, "tx": tx}[way][key]
+            causes.append(Cause(stage, f"{way}_{key.removesuffix('_errors')}", name, count, Role.LOSS, meaning))
+    return interfaces, causes
 
 
-def interface_counters(link: Mapping[str, int]) -> InterfaceCounters:
-    """Return the counters *link* of :func:`parse_links` as those of an interface: missed frames are drops, too."""
-    return InterfaceCounters(
-        rx_packets=link["rx_packets"],
-        rx_bytes=link["rx_bytes"],
-        tx_packets=link["tx_packets"],
-        tx_bytes=link["tx_bytes"],
-        rx_drops=link["rx_dropped"] + link["rx_missed"],
-        tx_drops=link["tx_dropped"],
-        rx_errors=link["rx_errors"],
-        tx_errors=link["tx_errors"],
-    )
+@parser("/proc/net/snmp or netstat")
+def parse_snmp(text: str, protocol: str = "Ip") -> dict[str, int]:
+    """Return the lost datagrams in ``/proc/net/snmp``, as ``ip InDiscards``; empty if the kernel does not show them.
 
-
-@dataclass(frozen=True, slots=True)
-class Discipline:
-    """Drops of a queueing discipline since it was set. ``words``: its kind and settings, as ``tbf rate 4Mbit``."""
-
-    interface: str
-    drops: int
-    words: str
-
-    @property
-    def filters(self) -> bool:
-        """Return whether the drops are those of filters, not of a queue."""
-        return self.words in _FILTERING
+    *protocol* ``IpExt`` is in ``/proc/net/netstat``.
+    """
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
+    values = dict(zip(*rows, strict=True)) if len(rows) == 2 else {}
+    return {f"ip {name}": counter_value(values[name]) for name in (*_IP, "OutDiscards") if name in values}
 
 
 @parser("'tc -s qdisc show'")
-def parse_qdiscs(text: str) -> tuple[Discipline, ...]:
-    """``tc -s qdisc show``: of each interface the root, which counts all below it, and what holds its filters.
+def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
+    """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
 
-    The words are those of the discipline that limits: the first below the root that has a rate, else the one that
-    dropped most.
+    The discipline that limits is named: the first below the root that has a rate, else the one that dropped most.
     """
-    found: list[Discipline] = []
+    causes = list[Cause]()
     queues: dict[str, list[tuple[str, str, int]]] = {}
     for kind, name, place, settings, dropped in _QDISC.findall(text):
-        if kind in _FILTERING:
-            found.append(Discipline(name, counter_value(dropped), kind))
+        if name not in interfaces:
+            continue
+        drops = counter_value(dropped)
+        if kind == "ingress":
+            causes.append(Cause(Stage.PASSING, FILTER_DROPS, name, drops, meaning="by filters of tc (ingress)"))
+        elif kind == "clsact":  # of frames that arrive or leave there
+            label = f"{FILTER_DROPS} at {name}"
+            causes.append(Cause(Stage.PASSING, label, "", drops, meaning="by filters of tc (clsact)"))
         else:
             shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
             words = " ".join((kind, *shown))[:_MOST_SETTINGS]
-            queues.setdefault(name, []).append((place, words, counter_value(dropped)))
+            queues.setdefault(name, []).append((place, words, drops))
     for name, rows in queues.items():
-        for place, _, drops in rows:
-            if place == "root":
-                # of a root and its only child the child is named
-                limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
-                found.append(Discipline(name, drops, limit[1]))
-    return tuple(row for row in found if row.interface)
+        # of a root and its only child the child is named
+        limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
+        meaning = f"{_DISCIPLINE}{limit[1]}"
+        roots = (drops for place, _, drops in rows if place == "root")
+        causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
+    return causes
 
 
 def discipline_of(meaning: str) -> str:
@@ -154,58 +133,26 @@ def is_of_the_system(discipline: str) -> bool:
     return _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)
 
 
-@parser("'ethtool -S'")
-def parse_ethtool(text: str) -> Mapping[str, int]:
-    """``ethtool -S``: the counters whose names suggest loss."""
-    return {name: count for name, count in _rows_of_ethtool(text) if _SUSPECT.search(name)}
+def parse_ethtool(text: str) -> dict[str, int]:
+    """``ethtool -S``: all counters of a card."""
+    return {name: int(count) for name, count in re.findall(r"^\s+(\S.*?): ([0-9]{1,20})$", text, re.MULTILINE)}
 
 
-@parser("'ethtool -S'")
-def parse_ethtool_pauses(text: str) -> Pauses:
-    """``ethtool -S``: pause frames."""
-    return pauses_of(dict(_rows_of_ethtool(text)))
+def suspects(card: Mapping[str, int]) -> dict[str, int]:
+    """Return the counters of a *card* whose names suggest loss."""
+    return {name: count for name, count in card.items() if _SUSPECT.search(name)}
 
 
-def _rows_of_ethtool(text: str) -> Iterable[tuple[str, int]]:
-    rows = (re.fullmatch(r"\s+(\S[^:]*(?::[^:\s]+)*): (\d+)", line) for line in text.splitlines())
-    return ((row[1].strip(), counter_value(row[2])) for row in rows if row)
-
-
-def linux_causes(
-    links: Mapping[str, Mapping[str, int]],
-    ip: Mapping[str, int],
-    backlog: int,
-    qdiscs: Iterable[Discipline],
-    cards: Mapping[str, Mapping[str, int]],
-) -> tuple[Cause, ...]:
-    """*links*, *qdiscs* and *cards* by interface; *ip*: :data:`IP_DROPS`; *backlog*: dropped by ``softnet_stat``."""
-    found = []
-    for interface, rows in links.items():
-        for name, (stage, role, meaning) in _LINK.items():
-            found.append(Cause(stage, name, interface, rows.get(name, 0), role, meaning))
-    for one in qdiscs:
-        if one.words == "clsact":  # of frames that arrive or leave there
-            label = f"{FILTER_DROPS} at {one.interface}"
-            found.append(Cause(Stage.PASSING, label, "", one.drops, Role.LOSS, "by filters of tc (clsact)"))
-        elif one.filters:
-            meaning = f"by filters of tc ({one.words})"
-            found.append(Cause(Stage.PASSING, FILTER_DROPS, one.interface, one.drops, Role.LOSS, meaning))
-        else:
-            meaning = f"{_DISCIPLINE}{one.words}"
-            found.append(Cause(Stage.LEAVING, QDISC_DROPS, one.interface, one.drops, Role.LOSS, meaning))
+def linux_causes(drops: Mapping[str, int], cards: Mapping[str, Mapping[str, int]]) -> Iterator[Cause]:
+    """Yield the causes among *drops* of the kernel and in *cards*: by interface, all counters of its card."""
     for name, meaning in _IP.items():
-        if name in ip:
-            found.append(Cause(Stage.PASSING, f"ip {name}", "", ip[name], Role.LOSS, meaning))
-    if "OutDiscards" in ip:
-        found.append(
-            Cause(Stage.LEAVING, "ip OutDiscards", "", ip["OutDiscards"], Role.OVERLAPPING, "dropped when sending")
-        )
-    full = Cause(Stage.PASSING, BACKLOG_FULL, "", backlog, Role.REASON, "see net.core.netdev_max_backlog")
-    return (*found, full, *_card_causes(cards))
-
-
-def _card_causes(cards: Mapping[str, Mapping[str, int]]) -> Iterable[Cause]:
-    for interface, rows in cards.items():
-        for name, count in rows.items():
+        if (label := f"ip {name}") in drops:
+            yield Cause(Stage.PASSING, label, "", drops[label], Role.LOSS, meaning)
+    if (label := "ip OutDiscards") in drops:
+        yield Cause(Stage.LEAVING, label, "", drops[label], Role.OVERLAPPING, "dropped when sending")
+    backlog = drops.get(BACKLOG_FULL, 0)
+    yield Cause(Stage.PASSING, BACKLOG_FULL, "", backlog, Role.REASON, "see net.core.netdev_max_backlog")
+    for interface, card in cards.items():
+        for name, count in suspects(card).items():
             stage = Stage.LEAVING if re.match(r"(port\.)?tx", name) else Stage.ARRIVING
             yield Cause(stage, f"ethtool {name}", interface, count, Role.REASON)

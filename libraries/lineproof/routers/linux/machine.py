@@ -1,97 +1,87 @@
 """Facts of a Linux machine and its cards, from ``/proc``, ``/sys``, ``lscpu``, ``lspci`` and ``ethtool``.
 
-Nothing here changes anything: no command loads a kernel module either (``nft`` is asked only where its code is in the
-kernel already).
+``machine.yaml`` has the commands and how they are read. Nothing here changes anything: no command loads a kernel module
+either (``nft`` is asked only where its code is in the kernel already).
 """
 
 from __future__ import annotations
 
+import functools
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from ...config import read_yaml
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ..base import Shell
-from ..fact_reading import Answers, Fact, ask_facts, matched, picked, rows_of_files, summarised
+from ..description import filled
+from ..fact_reading import Answers, Fact, ask_facts, matched, picked, summarised
 from ..shell_commands import ShellCommands
 
-_CPU = "/sys/devices/system/cpu"
-_LSCPU = ("lscpu",)
-_MODES = ("smt/active", "isolated", "intel_pstate/no_turbo", "cpufreq/boost")
-_POWER = ("grep", "-sH", ".", *(f"{_CPU}/{name}" for name in _MODES))
-_NAMES_OF_DMI = ("sys_vendor", "product_name", "bios_version", "bios_date")
-_DMI = ("grep", "-sH", ".", *(f"/sys/class/dmi/id/{name}" for name in _NAMES_OF_DMI))
-_PCI = ("lspci", "-D")
-
-MACHINE: Mapping[str, Fact] = {
-    "kernel": (("uname", "-r"), r"^(\S+)$"),
-    "os": (("cat", "/etc/os-release"), r'^PRETTY_NAME="?([^"\n]*)'),
-    "cpu": (_LSCPU, r"^Model name: +(.+)"),
-    "firmware": (_DMI, r"/bios_\w+:(.*)"),
-    "processors": (_LSCPU, r"^CPU\(s\): +(\d+)"),
-    "cores per socket": (_LSCPU, r"^Core\(s\) per socket: +(\d+)"),
-    "threads per core": (_LSCPU, r"^Thread\(s\) per core: +(\d+)"),
-    "hypervisor": (_LSCPU, r"^Hypervisor vendor: +(.+)"),
-    "NUMA nodes": (_LSCPU, r"^NUMA node\(s\): +(\d+)"),
-    "microcode": (("grep", "-m1", "^microcode", "/proc/cpuinfo"), r"^microcode\s*: *(\S+)"),
-    "governor": (("grep", "-rsH", ".", f"{_CPU}/cpufreq", "--include=scaling_governor"), r"/scaling_governor:(.*)"),
-    "mitigations": (("grep", "-rsH", ".", f"{_CPU}/vulnerabilities"), r"/vulnerabilities/(\w+:(?!Not affected).*)"),
-    "SMT active": (_POWER, r"/smt/active:(\d)"),
-    "isolated CPUs": (_POWER, r"/isolated:(.*)"),
-    "no turbo": (_POWER, r"/no_turbo:(\d)"),
-    "boost": (_POWER, r"/boost:(\d)"),
-    "machine": (_DMI, r"/(?:sys_vendor|product_name):(.*)"),
-    "kernel command line": (("cat", "/proc/cmdline"), r"(.+)"),
-    "cards": (_PCI, r"(?s)(.+)"),
-}
-"""Commands that say what a Linux machine is; of the cards the list of ``lspci``."""
-
-_NAMES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
+_INTERRUPTS, _IRQBALANCE = ("cat", "/proc/interrupts"), ("pgrep", "-x", "irqbalance")
+_AFFINITY = (*("grep", "-rsH", ".", "/proc/irq", "--include=effective_affinity_list", "--include=smp_affinity_list"),)
 _FILTERS = ("grep", "-ohwE", "nft_do_chain|ipt_do_table", "/proc/kallsyms")
 """Which packet filters are in the kernel, built in or as a module."""
+_TABLES, _CHAINS = ("cat", "/proc/net/ip_tables_names"), ("nft", "list", "chains")
+
+
+@functools.cache
+def _described() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    described: Any = read_yaml(Path(__file__).with_name("machine.yaml"))[0]
+    return described  # type: ignore[no-any-return]
+
+
+def facts_of(part: str, **words: str) -> dict[str, Fact]:
+    """Return the facts of a *part* of ``machine.yaml``, with *words* in place of those in braces."""
+    return {
+        name: (tuple(shlex.split(filled(command, words))), pattern)
+        for command, patterns in _described()[part].items()
+        for name, pattern in patterns.items()
+    }
 
 
 def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """The facts of a Linux router; the kernel forwards. ``workers``: its processors that are online."""
     machine = read_machine(answers)
-    network = answers.ask(("pgrep", "-x", "irqbalance"), ("cat", "/proc/net/ip_tables_names"), _FILTERS)
-    loaded = network[" ".join(_FILTERS)]
-    if "nft_do_chain" in loaded:
-        network |= answers.ask(("nft", "list", "chains"))
-    cards = {name: card_facts(name) for name in interfaces}
+    cards = {
+        name: facts_of("card", interface=name) | link_facts(f"/sys/class/net/{name}/device") for name in interfaces
+    }
     output = ask_facts(answers, [fact for facts in cards.values() for fact in facts.values()])
-    table = answers.ask(("cat", "/proc/interrupts"))["cat /proc/interrupts"]
     known = {name: picked(output, facts) for name, facts in cards.items()}
-    irqs = {name: queue_interrupts(table, interrupt_owners(name, known[name].get("device", ""))) for name in interfaces}
-    affinity = _affinity(answers, sorted({irq for found in irqs.values() for irq in found}))
     nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
-    placement = tuple(
-        Placement(nic.interface, queue, f"CPU {cpus}")
-        for nic in nics
-        for queue, cpus in sorted(
-            {**{queue: affinity.get(irq, "") for irq, queue in irqs[nic.interface].items()}, **nic.steered_to}.items()
-        )
-        if cpus.isdigit()
-    )
+    files = answers.ask(_INTERRUPTS, _AFFINITY)
+    cpus_of = _affinity(files[" ".join(_AFFINITY)])
+    placement = []
+    for nic in nics:
+        owners = interrupt_owners(nic.interface, known[nic.interface].get("device", ""))
+        irqs = queue_interrupts(files[" ".join(_INTERRUPTS)], owners)
+        serving = {**{queue: cpus_of.get(irq, "") for irq, queue in irqs.items()}, **nic.steered_to}
+        rows = sorted((queue, cpus) for queue, cpus in serving.items() if cpus.isdigit())
+        placement += [Placement(nic.interface, queue, f"CPU {cpus}") for queue, cpus in rows]
+    answers.ask(_IRQBALANCE)
+    balanced = {0: "running", 1: "not running"}.get(answers.status.get(" ".join(_IRQBALANCE), -1))
+    if balanced:
+        # without output it looked, and found none
+        answers.unread.pop(" ".join(_IRQBALANCE), None)
     workers = machine.get("processors", "")
     facts = machine_facts(
         machine,
         nics=nics,
-        placement=placement,
+        placement=tuple(placement),
         workers=int(workers) if workers.isdigit() else None,
-        firewall=_firewall(answers, loaded, network),
+        firewall=_firewall(answers),
         unread=answers.unread,
     )
-    balanced = {0: "running", 1: "not running"}.get(answers.status.get("pgrep -x irqbalance", -1))
-    if balanced:
-        # without output it looked, and found none
-        answers.unread.pop("pgrep -x irqbalance", None)
     return replace(facts, other={**facts.other, **({"irqbalance": balanced} if balanced else {})})
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
-    """Return :data:`MACHINE`, as far as it was read."""
-    return picked(ask_facts(answers, MACHINE.values()), MACHINE)
+    """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
+    facts = facts_of("machine")
+    return picked(ask_facts(answers, facts.values()), facts)
 
 
 def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
@@ -102,22 +92,20 @@ def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
     return RouterFacts(**{**known, **facts})  # type: ignore[arg-type]  # by name, each as it was read
 
 
-def _firewall(answers: Answers, loaded: str, network: Mapping[str, str]) -> str | None:
+def _firewall(answers: Answers) -> str | None:
     """``on`` with what filters, or ``off``; None where that was not read."""
-    status = answers.status
-    hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", network.get(_CHAINS, "")))
-    tables = summarised(network[_NAMES].split()) if status.get(_NAMES) == 0 else None
-    found = [f"{name} ({what})" for name, what in (("nftables", hooks), ("iptables", tables)) if what]
-    if found:
+    loaded, tables = answers.ask(_FILTERS, _TABLES).values()
+    chains = answers.ask(_CHAINS)[" ".join(_CHAINS)] if "nft_do_chain" in loaded else ""
+    looked_at, tabled, chained = (answers.status.get(" ".join(argv)) for argv in (_FILTERS, _TABLES, _CHAINS))
+    hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", chains))
+    known = {"nftables": hooks, "iptables": summarised(tables.split()) if tabled == 0 else None}
+    if found := [f"{name} ({what})" for name, what in known.items() if what]:
         return f"on: {', '.join(found)}"
-    # nothing on standard output is an answer here
-    needed = {_CHAINS: "nft_do_chain" in loaded, _NAMES: "ipt_do_table" in loaded}
-    if status.get(" ".join(_FILTERS)) not in (0, 1) or any(status.get(name) for name, need in needed.items() if need):
+    is_unknown = ("nft_do_chain" in loaded and chained != 0) or ("ipt_do_table" in loaded and tabled != 0)
+    if looked_at not in (0, 1) or is_unknown:
         return None
-    if any(name not in status for name, need in needed.items() if need):
-        return None
-    for name in (*needed, " ".join(_FILTERS)):
-        answers.unread.pop(name, None)
+    for argv in (_FILTERS, _TABLES, _CHAINS):
+        answers.unread.pop(" ".join(argv), None)  # nothing on standard output is an answer here
     return "off"
 
 
@@ -129,30 +117,19 @@ def interrupt_owners(interface: str, device: str) -> tuple[str, ...]:
 
 def interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[int, ...], str]]]:
     """``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
-    lines = text.splitlines()
-    titles = lines[0].split() if lines else []
-    if not titles or not all(re.fullmatch(r"CPU\d{1,6}", title) for title in titles):
-        return (), {}
-    cpus, found = tuple(int(title[3:]) for title in titles), {}
-    for line in lines[1:]:
-        irq, colon, rest = line.partition(":")
-        words = rest.split()
-        counts = words[: len(cpus)]
-        if colon and re.fullmatch(r" *\d{1,9}", irq) and len(words) > len(cpus):
-            if not all(re.fullmatch(r"\d{1,20}", word) for word in counts):
-                continue
-            found[int(irq)] = (tuple(map(int, counts)), words[-1])
+    title, _, rest = text.partition("\n")
+    cpus = tuple(map(int, re.findall(r"\bCPU(\d{1,6})\b", title)))
+    found = {}
+    for row in re.finditer(rf"^ *(\d{{1,9}}):((?: +\d{{1,20}}){{{len(cpus)}}}) +(?:.* )?(\S+)$", rest, re.MULTILINE):
+        found[int(row[1])] = (tuple(map(int, row[2].split())), row[3])
     return cpus, found
 
 
 def queue_interrupts(table: str, owners: Sequence[str]) -> dict[int, int]:
     """``/proc/interrupts``: interrupt -> receive queue of the card that drivers call by one of *owners*."""
-    found: dict[int, int] = {}
-    for irq, (_, name) in interrupt_rows(table)[1].items():
-        for owner in owners:
-            if queue := _queue_of(name, owner):
-                found[irq] = int(queue)
-    return found
+    names = ((irq, name) for irq, (_, name) in interrupt_rows(table)[1].items())
+    queues = ((irq, _queue_of(name, owner)) for irq, name in names for owner in owners)
+    return {irq: int(queue) for irq, queue in queues if queue}
 
 
 def _queue_of(name: str, owner: str) -> str | None:
@@ -162,28 +139,6 @@ def _queue_of(name: str, owner: str) -> str | None:
     pattern = rf"(?:\w+-)?{re.escape(owner)}-(?:(?:tx-?rx|rx-?tx|rx|input|fp|queue|r)[-.]?)?(\d{{1,4}})"
     found = re.fullmatch(pattern, name, re.IGNORECASE)
     return found[1] if found else None
-
-
-def card_facts(name: str) -> Mapping[str, Fact]:
-    """Return what is asked of the card of one interface."""
-    folder, current = f"/sys/class/net/{name}", r"(?s)Current hardware settings:.*?\n"
-    information, rings = ("ethtool", "-i", name), ("ethtool", "-g", name)
-    return {
-        "driver": (information, r"^driver: *(\S+)"),
-        "firmware": (information, r"^firmware-version: *(\S.*)"),
-        "bus": (information, r"^bus-info: *(\S+)"),
-        "rx channels": (("ethtool", "-l", name), rf"{current}RX:\s*(\d+)"),
-        "channels": (("ethtool", "-l", name), rf"{current}Combined:\s*(\d+)"),
-        "rx ring": (rings, rf"{current}RX:\s*(\d+)"),
-        "tx ring": (rings, rf"{current}TX:\s*(\d+)"),
-        "offloads": (("ethtool", "-k", name), r"^(\S[^:\n]*): on\b"),
-        "pauses": (("ethtool", "-a", name), r"(?s)(.+)"),
-        "RSS": (("ethtool", "-n", name, "rx-flow-hash", "udp4"), r"^(?!.*:)(\S.*)$"),
-        "device": (("readlink", f"{folder}/device"), r"([^/\n]+)$"),
-        "folders": (("ls", f"{folder}/queues"), r"^(rx-\d+)"),
-        "steering": (("grep", "-rsH", ".", f"{folder}/queues", "--include=rps_cpus"), r"(?s)(.+)"),
-        **link_facts(f"{folder}/device"),
-    }
 
 
 def _nic(name: str, known: Mapping[str, str], pci: str) -> NicFacts:
@@ -196,31 +151,21 @@ def _nic(name: str, known: Mapping[str, str], pci: str) -> NicFacts:
         driver=known.get("driver"),
         firmware=known.get("firmware"),
         pci_address=bus if PCI_ADDRESS.fullmatch(bus) else None,
-        rx_queues=channels or len(known.get("folders", "").split()) or None,
-        flow_control=flow_control(known.get("pauses", "")),
+        rx_queues=channels or len(known.get("queues", "").split()) or None,
+        flow_control=known.get("pauses", "").replace(",", " and").lower() or known.get("no pauses"),
         steered_to=steered(known.get("steering", "")),
         other={key: known[key] for key in shown if key in known},
     )
     return with_pcie(found, known)
 
 
-def flow_control(text: str) -> str | None:
-    """``ethtool -a``: which pause frames are on; None: the driver does not say."""
-    on = [way.lower() for way in ("RX", "TX") if re.search(rf"^{way}:\s+on\b", text, re.MULTILINE)]
-    known = re.search(r"^RX:\s+(on|off)\b", text, re.MULTILINE)
-    return (" and ".join(on) or "off") if known else None
-
-
 def steered(text: str) -> dict[int, str]:
-    """``…/queues/rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
+    """``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
     found: dict[int, str] = {}
-    for path, mask in rows_of_files(text).items():
-        queue = re.search(r"/rx-(\d{1,4})/rps_cpus$", path)
-        if queue and re.fullmatch(r"[0-9a-f,]{1,4096}", mask):
-            bits = int(mask.replace(",", "") or "0", 16)
-            cpus = [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]
-            if cpus:
-                found[int(queue[1])] = ",".join(cpus)
+    for queue, mask in re.findall(r"rx-(\d{1,4})/rps_cpus:([0-9a-f,]{1,4096}?)(?:, |$)", text):
+        bits = int(mask.replace(",", "") or "0", 16)
+        if cpus := [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]:
+            found[int(queue)] = ",".join(cpus)
     return found
 
 
@@ -231,43 +176,24 @@ def pci_model(pci: str, address: str | None) -> str | None:
 
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
-LINK_FILES = ("current_link_width", "current_link_speed", "max_link_width", "max_link_speed", "numa_node")
-"""Files of a PCI device in ``/sys``."""
 
-
-def link_facts(folder: str) -> Mapping[str, Fact]:
-    """Return what is asked of the PCIe link of the device in *folder*; 0 and 255 lanes: the kernel does not know."""
-    files = ("grep", "-sH", ".", *(f"{folder}/{name}" for name in LINK_FILES))
-    widths = {name: (files, rf"^{re.escape(folder)}/{name}:(?!0$|255$)(\d{{1,3}})$") for name in LINK_FILES[:3:2]}
-    speeds = {name: (files, rf"^{re.escape(folder)}/{name}:(\d{{1,3}}(?:\.\d+)?) GT/s") for name in LINK_FILES[1:4:2]}
-    return {**widths, **speeds, "NUMA node": (files, rf"^{re.escape(folder)}/numa_node:(\d+)$")}
+def link_facts(folder: str) -> dict[str, Fact]:
+    """Return what is asked of the PCIe link of the device in *folder*."""
+    return facts_of("link", folder=folder)
 
 
 def with_pcie(nic: NicFacts, link: Mapping[str, str]) -> NicFacts:
     """*nic* with width and speed of its PCIe link, now and at most, as :func:`link_facts` found them."""
-    numbers = [float(link[name]) if name in link else None for name in LINK_FILES[:4]]
-    width, speed, most, fastest = numbers
-    return replace(
-        nic,
-        pcie_width=None if width is None else int(width),
-        pcie_speed=speed,
-        pcie_width_max=None if most is None else int(most),
-        pcie_speed_max=fastest,
-    )
+    widths = (int(link[name]) if name in link else None for name in ("current_link_width", "max_link_width"))
+    speeds = (float(link[name]) if name in link else None for name in ("current_link_speed", "max_link_speed"))
+    (width, most), (speed, fastest) = widths, speeds
+    return replace(nic, pcie_width=width, pcie_speed=speed, pcie_width_max=most, pcie_speed_max=fastest)
 
 
-def _affinity(answers: Answers, irqs: Sequence[int]) -> dict[int, str]:
+def _affinity(text: str) -> dict[int, str]:
     """Processors that each interrupt goes to; where the kernel does not show it, those that it may go to."""
-    found: dict[int, str] = {}
-    names = ("effective_affinity_list", "smp_affinity_list")
-    for start in range(0, len(irqs), 64):
-        files = [f"/proc/irq/{irq}/{name}" for irq in irqs[start : start + 64] for name in names]
-        rows = rows_of_files(answers.ask(("grep", "-sH", ".", *files)).popitem()[1])
-        for irq in irqs[start : start + 64]:
-            for name in names:
-                if cpus := rows.get(f"/proc/irq/{irq}/{name}"):
-                    found.setdefault(irq, cpus)
-    return found
+    rows = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", text, re.MULTILINE)
+    return {int(irq): cpus for irq, kind, cpus in sorted(rows, key=lambda row: row[1], reverse=True)}
 
 
 def kernel_boot_id(commands: ShellCommands) -> str:
@@ -279,14 +205,12 @@ def kernel_boot_id(commands: ShellCommands) -> str:
 
 # -- a machine that is to run a program on DPDK: no rights, and no change
 
-_DEVICES = "/sys/bus/pci/devices"
-_DRIVERS = ("sh", "-c", f'grep -sHE "^(DRIVER|PCI_CLASS|PCI_ID)=" {_DEVICES}/*/uevent')
-_PORTS = ("sh", "-c", f"ls -d {_DEVICES}/*/net/* {_DEVICES}/*/virtio*/net/*")
-
+_DEVICES = (
+    *("grep", "-rsHE", r"^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=", "/sys/devices", "--include=uevent"),
+    *("--exclude-dir=system", "--exclude-dir=virtual"),
+)
 MOST_CARDS = 64
 """Functions whose details are read: a card with virtual functions may have hundreds."""
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 
 
 def read_host(shell: Shell) -> RouterFacts:
@@ -296,52 +220,37 @@ def read_host(shell: Shell) -> RouterFacts:
     """
     answers = Answers(ShellCommands(shell))
     machine = read_machine(answers)
-    texts = answers.ask(_DRIVERS, _PORTS)
-    if " ".join(_PORTS) in answers.status:
-        # no card has a name: that is an answer, too
-        answers.unread.pop(" ".join(_PORTS), None)
-    nics = _nics(answers, _cards(texts[" ".join(_DRIVERS)]), _names(texts[" ".join(_PORTS)]), machine.get("cards", ""))
-    return machine_facts(machine, version=None, nics=nics, unread=answers.unread)
-
-
-def _cards(text: str) -> dict[str, dict[str, str]]:
-    """Return the network cards' functions by address: the variables of their ``uevent``."""
-    rows: dict[str, dict[str, str]] = {}
-    for line in text.splitlines():
-        row = re.fullmatch(rf"{_DEVICES}/([^/]+)/uevent:([A-Z_]+)=(.*)", line)
-        if row and PCI_ADDRESS.fullmatch(row[1]):
-            rows.setdefault(row[1], {})[row[2]] = row[3]
     # class 02: network controllers (PCI Code and ID Assignment, 1.3)
-    cards = sorted(address for address, row in rows.items() if re.fullmatch(r"2[0-9A-F]{4}", row.get("PCI_CLASS", "")))
-    return {address: rows[address] for address in cards[:MOST_CARDS]}
+    devices = _devices(answers.ask(_DEVICES)[" ".join(_DEVICES)])
+    cards = [name for name in sorted(devices) if re.fullmatch(r"2[0-9A-F]{4}", devices[name].get("PCI_CLASS", ""))]
+    nics = [_card(answers, name, devices[name], machine.get("cards", "")) for name in cards[:MOST_CARDS]]
+    return machine_facts(machine, version=None, nics=tuple(nics), unread=answers.unread)
 
 
-def _names(text: str) -> dict[str, list[str]]:
-    """Return Linux's names of each card's ports, by address."""
-    names: dict[str, list[str]] = {}
-    for path in text.splitlines():
-        if (parts := path.removeprefix(f"{_DEVICES}/").split("/")) and _NAME.fullmatch(parts[-1]):
-            names.setdefault(parts[0], []).append(parts[-1])
-    return names
+def _devices(text: str) -> dict[str, dict[str, str]]:
+    """Return the variables of each PCI device's ``uevent`` by its address, with its ``folder`` and ``INTERFACE``."""
+    found: dict[str, dict[str, str]] = {}
+    row = rf"^(/sys/devices/\S*/({PCI_ADDRESS.pattern}))(/(?:virtio\d+/)?net/[\w.-]+)?/uevent:([A-Z_]+)=(.*)$"
+    for folder, address, port, name, value in re.findall(row, text, re.MULTILINE):
+        card = found.setdefault(address, {"folder": folder, "INTERFACE": ""})
+        if not port:
+            card[name] = value
+        elif name == "INTERFACE":
+            card[name] += f"{value} "
+    return found
 
 
-def _nics(
-    answers: Answers, cards: dict[str, dict[str, str]], names: dict[str, list[str]], pci: str
-) -> tuple[NicFacts, ...]:
-    links = {address: link_facts(f"{_DEVICES}/{address}") for address in cards}
-    drivers = {name: ("ethtool", "-i", name) for address in cards for name in names.get(address, ())}
-    commands = dict.fromkeys(command for facts in links.values() for command, _ in facts.values())
-    texts = answers.ask(*commands, *drivers.values())
-    nics = []
-    for address, card in cards.items():
-        link = picked(texts, links[address])
-        information = [texts[" ".join(drivers[name])] for name in names.get(address, ())]
-        nic = NicFacts(
-            interface=address,
-            model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,
-            driver=card.get("DRIVER"),
-            firmware=summarised(matched(r"^firmware-version: *(\S.*)", text) or "" for text in information),
-            other={"NUMA node": link["NUMA node"]} if "NUMA node" in link else {},
-        )
-        nics.append(with_pcie(nic, link))
-    return tuple(nics)
+def _card(answers: Answers, address: str, card: Mapping[str, str], pci: str) -> NicFacts:
+    link = link_facts(card["folder"])
+    drivers = [("ethtool", "-i", name) for name in card["INTERFACE"].split()]
+    output = ask_facts(answers, link.values()) | answers.ask(*drivers)
+    known = picked(output, link)
+    information = "\n".join(output[" ".join(argv)] for argv in drivers)
+    nic = NicFacts(
+        interface=address,
+        model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,
+        driver=card.get("DRIVER"),
+        firmware=summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE)),
+        other={"NUMA node": known["NUMA node"]} if "NUMA node" in known else {},
+    )
+    return with_pcie(nic, known)
