@@ -42,7 +42,8 @@ def test_vpps_entries_are_read_of_both_families() -> None:
 )
 def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
     router = make_router("linux", answering({"ip neigh show": (line, 0)}))
-    assert [entry for _, entry in router._neighbours()] == found  # type: ignore[attr-defined]
+    query = router.description.commands.neighbours
+    assert query is not None and [entry for _, entry in router._neighbours(query)] == found
 
 
 ADDRESS = {
