@@ -437,7 +437,7 @@ class Described(Router):
             return LinkState(interface)
         command = filled(query.run, {"interface": interface})
         try:
-            speed = float(query.results(self._commands.run_quoted(command), interface)["speed"])
+            speed = float(query.results(self._commands.show(command), interface)["speed"])
         except RouterUnreachable:
             raise
         except TestbedError:
@@ -447,7 +447,7 @@ class Described(Router):
     def _neighbours(self) -> Iterator[tuple[str, Entry]]:
         """Yield the address and the entry of each neighbour."""
         if (query := self.description.commands.neighbours) is not None:
-            for match in compiled(query.pattern[0]).finditer(self._commands.run_quoted(query.run)):
+            for match in compiled(query.pattern[0]).finditer(self._commands.show(query.run)):
                 groups = match.groupdict()
                 lasts = not groups["learned"] if "learned" in groups else None
                 yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
@@ -484,8 +484,8 @@ class Described(Router):
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})
         if text not in raw:
-            run = self._commands.run_unchecked if command.json_paths else self._commands.run_quoted
-            raw[text] = run(text)
+            commands = self._commands
+            raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
         try:
             return command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:

@@ -159,7 +159,7 @@ class ShellCommands:
 
     def show(self, line: str, limit: float | None = None) -> str:
         """Return what the command *line* of a description shows. Raises CommandRefused."""
-        return self._run_cleaned(self.as_given(line), limit)
+        return self.run_quoted(self.as_given(line), limit)
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
         """Return what each of *lines* shows, None where it was refused; of a POSIX shell some in each exchange."""
@@ -171,13 +171,13 @@ class ShellCommands:
             given = {line: self.as_given(line) for line in own[at : at + AT_ONCE]}
             _, answers = self._exchange(list(given.values()))
             for (line, command), (text, status) in zip(given.items(), answers, strict=True):
-                shown[line] = None if status else whole(command, self._clean(text))
+                shown[line] = None if status else whole(command, text)
         return shown
 
     def change(self, line: str, limit: float | None = None) -> None:
         """Run *line*, of a description, which changes the router. Raises CommandRefused."""
         command = self.as_given(line, changes=True)
-        output = self._run_cleaned(command, limit).strip()
+        output = self.run_quoted(command, limit).strip()
         if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
             raise refusal(command, 0, first_line(output))
 
@@ -186,11 +186,10 @@ class ShellCommands:
         if not self.habits.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
-    def _run_cleaned(self, command: str, limit: float | None) -> str:
-        return whole(command, self._clean(self.run_unchecked(command, limit)))
-
-    def _clean(self, output: str) -> str:
-        return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
+    def _plain(self, output: str) -> str:
+        """Return *output* as text, without what is no part of an answer."""
+        text = plain_text(output)
+        return compiled(self.habits.ignore).sub("", text) if self.habits.ignore else text
 
     def run(self, *argv: str) -> str:
         """Run one command and return its output. Raises CommandRefused if its status is not 0."""
@@ -234,7 +233,7 @@ class ShellCommands:
         found: list[tuple[str, int]] = []
         start = 0
         for mark in _STATUS_LINE.finditer(result.stdout):
-            text = plain_text(result.stdout[start : mark.start()])
+            text = self._plain(result.stdout[start : mark.start()])
             if int(mark[1]) != len(found):
                 raise incomplete(lines[min(len(found), len(lines) - 1)], text)
             found.append((text, int(mark[2])))
@@ -260,4 +259,4 @@ class ShellCommands:
             refused = refusal(command, result.status, reason, self.habits)
             refused.output = result.stdout + result.stderr
             raise refused
-        return plain_text(result.stdout)
+        return self._plain(result.stdout)
