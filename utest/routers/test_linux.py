@@ -110,7 +110,7 @@ def test_unrelated_text_gives_no_counters(text: str) -> None:
 
 def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
     errors = {"xxv1-tx: tx sendto temporary failure": 2}
-    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors)
+    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors, {})
     assert {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count} == {
         "punts at xxv0": (1, Role.LOSS, Stage.PASSING),
         "xxv1-tx: tx sendto temporary failure at xxv1": (2, Role.REASON, Stage.LEAVING),

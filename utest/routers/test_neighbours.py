@@ -15,8 +15,7 @@ from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
 from lineproof.routers.freebsd import parse_arp, parse_ifconfig
 from lineproof.routers.linux import parse_ip_link, parse_ip_neigh, with_sysfs_speed
-from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
-from support.fake_router import SIDES, first_output, shell_of, simulated
+from support.fake_router import SIDES, shell_of, simulated
 from support.paths import ROOT
 from support.scripted_shells import answering, broken
 
@@ -26,14 +25,6 @@ def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None
     row = "? (10.0.0.11) at 00:50:56:00:00:02 on em0 {} [ethernet]\n"
     assert parse_arp(row.format("expired"), "10.0.0.11") == parse_arp(row.format("permanent"), "10.0.0.1") == []
     assert parse_arp(row.format("expires in 942 seconds"), "10.0.0.11") == [("em0", "00:50:56:00:00:02", False)]
-
-
-def test_vpps_entries_are_read_of_both_families() -> None:
-    assert parse_neighbours(first_output("vpp-dpdk.txt", "vppctl show ip neighbors")) == {
-        ("host-b0", "100.65.1.2", "02:00:00:00:00:01", False),
-        ("host-b0", "2001:2::6441:102", "02:00:00:00:00:01", True),
-        ("host-b1", "100.65.2.2", "02:00:00:00:00:02", True),
-    }
 
 
 @pytest.mark.parametrize(
@@ -144,24 +135,6 @@ def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: floa
 def test_freebsd_shows_it_among_the_media(interface: str, media: str, expected: float | None) -> None:
     text = f"{interface}: flags=8843<UP,RUNNING> metric 0 mtu 1500\n\tmedia: {media}\n\tstatus: active\n"
     assert parse_ifconfig(text, interface).speed_bps == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ("  Link speed: 10 Gbps\n  Intel X710/XL710 Family\n", 10e9),
-        ("  Link speed: 2.5 Gbps\n", 2.5e9),
-        ("  Link speed: unknown\n", None),
-        ("  Link speed: 10 Gbps\n  Red Hat Virtio\n", None),
-        ("  Link speed: 10 Gbps\n  VMware VMXNET3\n", None),
-    ],
-)
-def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> None:
-    text = (
-        f"Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n{rows}local0  0  down  local0\n  Link speed: unknown\n"
-    )
-    (found,) = parse_link_states(text, ["Ten3/0/0"])
-    assert found.speed_bps == expected
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:

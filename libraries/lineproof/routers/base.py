@@ -164,7 +164,11 @@ class Router:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
 
     def read(self) -> Telemetry:
-        """Read counters and runtime now."""
+        """Read counters now."""
+        return Telemetry(None, {})
+
+    def read_runtime(self) -> Telemetry:
+        """Read the runtime since :meth:`clear`, and nothing else. Only of a router that :attr:`has_runtime`."""
         return Telemetry(None, {})
 
     def work(self) -> Mapping[str, float]:

@@ -356,7 +356,7 @@ class Described(Router):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def identify(self) -> Mapping[str, str]:
-        """The version, if the file describes how to read it."""
+        """The version and the facts, if the file describes how to read them."""
         command = self.description.commands.version
         facts = {"software": self._title}
         if command is None:
@@ -371,7 +371,15 @@ class Described(Router):
                 raise
             hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
             raise TestbedError(f"{error}; {hint}") from None
-        return facts | {name: str(value) for name, value in values.items()}
+        facts |= {name: str(value) for name, value in values.items()}
+        for name, fact in self.description.commands.facts.items():
+            try:
+                facts[name] = str(self._results(name, fact, raw)["value"])
+            except RouterUnreachable:
+                raise
+            except TestbedError:
+                continue
+        return facts
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""

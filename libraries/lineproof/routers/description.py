@@ -179,6 +179,17 @@ class VersionQuery(Query):
     needed = ("version",)
 
 
+class FactQuery(Query):
+    """Shows a ``value`` that is evidence beside the version. It may fail: then it is left out."""
+
+    groups = ("value",)
+    needed = ("value",)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return the ``value`` in one line."""
+        return {"value": " ".join(self.read(output)["value"].split())}
+
+
 class FigureQuery(Query):
     """Shows one figure, as the sum of numbers in its groups; those that are missing are 0."""
 
@@ -301,6 +312,7 @@ class Commands(Config):
     """The questions to a router. A key that is missing is not read."""
 
     version: VersionQuery | None = None
+    facts: Mapping[str, FactQuery] = {}
     uptime: UptimeQuery | None = None
     counters: CountersQuery | None = None
     load: LoadQuery | None = None
@@ -311,7 +323,7 @@ class Commands(Config):
     def items(self) -> Iterator[tuple[str, Query]]:
         """Yield those that there are, by name."""
         for name in type(self).model_fields:
-            if (command := getattr(self, name)) is not None:
+            if isinstance(command := getattr(self, name), Query):
                 yield name, command
 
 
@@ -617,6 +629,8 @@ class RouterDescription(Config):
         """All that are run and read, by where they stand."""
         for name, command in self.commands.items():
             yield ("commands", name), command
+        for name, fact in self.commands.facts.items():
+            yield ("commands", "facts", name), fact
         for place, change, _ in self.all_changes():
             if change.look is not None:
                 yield (*place, "look"), change.look
