@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lineproof.simulation.habits import BY_A_MODEL
 
@@ -89,9 +89,8 @@ def _node(node: NodeState) -> str:
     )
 
 
-def interfaces(state: RouterState, names: Iterable[str] = ()) -> str:
+def interfaces(state: RouterState) -> str:
     """``show interface``."""
-    wanted = set(names)
     head = "".join(
         centred(title, width)
         for title, width in (
@@ -107,8 +106,6 @@ def interfaces(state: RouterState, names: Iterable[str] = ()) -> str:
     up = set(state.configuration.up)
     numbered = [(interface.name, index + 1, interface) for index, interface in enumerate(state.interfaces)]
     for name, index, interface in sorted([*numbered, ("local0", 0, None)], key=lambda row: row[0]):
-        if wanted and name not in wanted:
-            continue
         word, mtu = ("up" if name in up else "down"), ("9000/0/0/0" if interface else "0/0/0/0")
         start = f"{name[:32]:32}{centred(str(index), 5)}{centred(word, 10)}{centred(mtu, 21)}"
         counts = _counts(interface) if interface else []
@@ -172,11 +169,32 @@ def threads(state: RouterState) -> str:
     return text
 
 
-def fib_summary(state: RouterState) -> str:
-    """``show ip fib summary``: how many prefixes of each length; the default route drops."""
-    lengths = [0, *(int(prefix.rpartition("/")[2]) for prefix, _ in state.configuration.routes)]
-    rows = "".join(f"{length:20d}{lengths.count(length):16d}\n" for length in sorted(set(lengths)))
-    return f"ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ] \n    Prefix length         Count\n{rows}"
+def neighbours(uptime: float, rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """``show ip neighbors``; *rows*: interface, address, MAC, flag."""
+    titles = (("Age", 12), ("IP", 40), ("Flags", 6), ("Ethernet", 20), ("Interface", 24))
+    return (
+        "".join(centred(title, width) for title, width in titles)
+        + "".join(
+            f"\n{uptime:12.4f}{centred(address, 40)}{centred(flag, 6)}{centred(mac, 20)}{name}"
+            for name, address, mac, flag in rows
+        )
+        + "\n"
+    )
+
+
+def fib(version: int, table: str, prefix: str, ways: Sequence[tuple[str, ...]]) -> str:
+    """``show ip fib PREFIX`` in *table*; *ways*: next hop and interface. Without any the default route, which drops."""
+    text = (
+        f"ipv{version}-VRF:{table}, fib_index:0, flow hash:[src dst sport dport proto flowlabel ] epoch:0 flags:none"
+        " locks:[adjacency:1, default-route:1, ]\n"
+    )
+    text += f"{prefix} fib:0 index:18 locks:2\n" if ways else "0.0.0.0/0 fib:0 index:0 locks:2\n"
+    text += "" if ways else "  default-route refs:1\n  [@0]: dpo-drop ip4\n"
+    return text + "".join(
+        f"      path:[{28 + at}] pl-index:24 ip{version} weight=1 pref=0 attached-nexthop:  oper-flags:resolved,\n"
+        f"        {hop} {interface}\n"
+        for at, (hop, interface) in enumerate(ways)
+    )
 
 
 def hardware(state: RouterState) -> str:

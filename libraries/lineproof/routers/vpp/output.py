@@ -27,7 +27,7 @@ _THREAD = re.compile(
     r" +vector rates in (?P<rate>\S+), out \S+, drop \S+, punt \S+\n"
     r" +Name .* Calls +Vectors +Suspends +(?:Packet-)?Clocks +Vectors/Call *\n(?P<rows>[\s\S]*)"
 )
-_NODE = re.compile(r"(?P<name>.{30})(?P<state>.{12})(.{16})(.{16})(.{16})(.{16})(.{16})\s*")
+_NODE = re.compile(r"(?P<name>.{30})(?P<state>.{12})(.{16})(.{16})(.{16})(.{16})(.+)")
 _PENDING = "events pending,"
 """Below the row of a process that has not handled its events yet (VPP's src/vlib/node_cli.c)."""
 _INTERFACE = re.compile(r"(?:(?P<name>\S+)\s+\d+\s+\S+\s+\S+)?(?:\s+(?P<counter>\S.*?)\s+(?P<count>\d+))?\s*")
