@@ -31,10 +31,10 @@ class VppError(Exception):
 def software() -> MachineSoftware:
     """A Linux machine whose interfaces under test belong to VPP."""
     files = linux_files(own=False)
-    return MachineSoftware("# ", {**linux_commands(files, own=False), "vppctl": Vpp().run}, files)
+    return MachineSoftware("# ", {**linux_commands(files, own=False), "vppctl": VppConsole().run}, files)
 
 
-class Vpp:
+class VppConsole:
     """VPP's command line, and the settings that no model keeps: each a row of its kind and its words."""
 
     def __init__(self) -> None:
@@ -109,10 +109,6 @@ class Vpp:
     def ip6(self, words: Words, line: CommandLine) -> str:
         """``show ip6 interface``."""
         return f"{words['name']} is admin up\n" if self._kept("ip6", words["name"]) else "IP6 disabled\n"
-
-    def mpls_interfaces(self, words: Words, line: CommandLine) -> str:
-        """``show mpls interface``."""
-        return "".join(f"{name}\n" for _, name in self._kept("mpls"))
 
     def labels(self, words: Words, line: CommandLine) -> str:
         """``show mpls fib LABEL``."""
@@ -226,8 +222,9 @@ def _settings(kind: str, *names: str) -> Handler:
     return lambda vpp, words, line: vpp._keep((kind, *(words[name] for name in names)), words)
 
 
-Handler = Callable[[Vpp, Words, CommandLine], str]
-_NAME, _HOP, _TABLE = r"(?P<name>\S+)", r"(?P<hop>[0-9a-f.:]+)", r"(?: table (?P<table>\d+))?"
+Handler = Callable[[VppConsole, Words, CommandLine], str]
+_NAME, _HOP = r"(?P<name>\S+)", r"(?P<hop>[0-9a-f.:]+)"
+_TABLE, _PREFIX = r"(?: table (?P<table>\d+))?", r"(?P<prefix>[0-9a-f.:]+/\d+)"
 _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
     for pattern, handler in (
@@ -252,29 +249,35 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
                 f"Base frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
             ),
         ),
-        ("show interface address", Vpp.addresses),
-        ("show ip neighbors", Vpp.neighbours),
-        (rf"show (?P<family>ip6?) fib{_TABLE} (?P<prefix>[0-9a-f.:]+/\d+)", Vpp.fib),
-        (r"show (?P<family>ip6?) table", Vpp.tables),
-        (rf"show ip6 interface {_NAME}", Vpp.ip6),
-        (r"show mpls interface", Vpp.mpls_interfaces),
-        (r"show mpls fib (?P<label>\d+)", Vpp.labels),
-        ("clear runtime", Vpp.clear),
-        (rf"set interface state {_NAME} (?:up|(?P<off>down))", Vpp.state),
-        (rf"set interface ip address (?P<off>del )?{_NAME} (?P<address>\d+(?:\.\d+){{3}}/\d+)", Vpp.address),
+        ("show interface address", VppConsole.addresses),
+        ("show ip neighbors", VppConsole.neighbours),
+        (rf"show (?P<family>ip6?) fib{_TABLE} {_PREFIX}", VppConsole.fib),
+        (r"show (?P<family>ip6?) table", VppConsole.tables),
+        (rf"show ip6 interface {_NAME}", VppConsole.ip6),
+        (
+            "show mpls interface",
+            lambda vpp, words, line: "".join(f"{name}\n" for _, name in vpp._kept("mpls")),
+        ),
+        (r"show mpls fib (?P<label>\d+)", VppConsole.labels),
+        ("clear runtime", VppConsole.clear),
+        (rf"set interface state {_NAME} (?:up|(?P<off>down))", VppConsole.state),
+        (rf"set interface ip address (?P<off>del )?{_NAME} (?P<address>\d+(?:\.\d+){{3}}/\d+)", VppConsole.address),
         (
             rf"set ip neighbor (?P<off>del )?{_NAME} (?P<address>[0-9a-f.:]+) (?P<mac>[0-9a-fA-F:]{{17}})"
             r"(?P<static> static)?",
-            Vpp.neighbour,
+            VppConsole.neighbour,
         ),
-        (rf"ip route (?:add|(?P<off>del)) (?P<prefix>[0-9a-f.:]+/\d+){_TABLE} via {_HOP}(?: {_NAME})?", Vpp.route),
+        (
+            rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?",
+            VppConsole.route,
+        ),
         (
             r"create sub-interfaces (?P<link>\S+) (?P<number>\d+) (?P<tags>dot1(?:q|ad) \d+(?: inner-dot1q \d+)?)"
             r" exact-match",
-            Vpp.create,
+            VppConsole.create,
         ),
-        (rf"delete sub-interface {_NAME}", Vpp.delete),
-        (rf"set interface (?P<family>ip6?) table {_NAME} (?P<table>\d+)", Vpp.bind),
+        (rf"delete sub-interface {_NAME}", VppConsole.delete),
+        (rf"set interface (?P<family>ip6?) table {_NAME} (?P<table>\d+)", VppConsole.bind),
         (rf"(?:enable|(?P<off>disable)) ip6 interface {_NAME}", _settings("ip6", "name")),
         (rf"ip6 nd {_NAME} (?P<off>no )?ra-suppress", _settings("quiet", "name")),
         (r"(?P<family>ip6?) table (?:add|(?P<off>del)) (?P<table>\d+)", _settings("table", "family", "table")),
@@ -283,7 +286,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         (
             rf"mpls local-label (?:add|(?P<off>del)) (?P<bottom>(?:non-)?eos) (?P<label>\d+) via {_HOP} {_NAME}"
             r" out-labels (?P=label)",
-            Vpp.label,
+            VppConsole.label,
         ),
     )
 )
