@@ -26,7 +26,6 @@ from .losses import FREE_BUFFERS, vpp_causes
 from .output import (
     ThreadRuntime,
     extended_counters,
-    has_route,
     parse_card,
     parse_errors,
     parse_hardware,
@@ -168,22 +167,12 @@ class Vpp(Described):
         return super()._why_not(kind, frames)
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
-        """Yield also a stack's tags as VPP matches them, and what has no route yet. Raises TestbedError for another."""
-        of, _, what = scope.rpartition(" ")
-        if what != "route":
-            for words in super().contexts(scope, sides, frames, given):
-                outer, _, inner = words.get("tags", "").partition(".")
-                kind = "dot1ad" if outer.startswith("s") else "dot1q"
-                yield {**words, "match": f"{kind} {outer.lstrip('s')}" + (f" inner-dot1q {inner}" if inner else "")}
-            return
-        contexts = list(super().contexts(of, sides, frames, given))
-        for words in contexts:
-            family, network, peer = "ip", words["network"], words["peer"]
-            if "network6" in words:
-                family, network, peer = "ip6", words["network6"], words["peer6"]
-            command = " ".join(f"vppctl show {family} fib {words['within']} {network}".split())
-            if not has_route(self._commands.show(command), network, peer, int(words.get("table", "0"))):
-                yield {**words, "out": words["interface"] if words["within"] else ""}
+        """Yield also a stack's tags as VPP matches them, and where its routes are."""
+        for words in super().contexts(scope, sides, frames, given):
+            outer, _, inner = words.get("tags", "").partition(".")
+            kind = "dot1ad" if outer.startswith("s") else "dot1q"
+            match = f"{kind} {outer.lstrip('s')}" + (f" inner-dot1q {inner}" if inner else "")
+            yield {"table": "0", **words, "match": match, "out": words["interface"] if words.get("within") else ""}
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""

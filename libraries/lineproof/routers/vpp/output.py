@@ -225,23 +225,3 @@ def parse_link(interface: str, block: str) -> LinkState:
         speed_bps=(bps or None) if shown else None,
         speed_from="show hardware-interfaces" if shown else "",
     )
-
-
-def has_route(fib: str, network: str, peer: str, table: int = 0) -> bool:
-    """Return whether ``show ip fib PREFIX`` has this prefix by *peer*. Raises TestbedError if by another way, too.
-
-    It also prints a covering prefix, and without ``table`` those of all tables. What drops is no way.
-    """
-    tables = re.split(r"^(?=ipv[46]-VRF:)", fib, flags=re.MULTILINE)
-    own = "".join(text for text in tables if re.match(rf"ipv[46]-VRF:{table},", text)) or fib
-    hops = set[str]()
-    for entry in re.findall(rf"^{re.escape(network)} .*\n((?:[ \t]+.*\n|\n)*)", own, re.MULTILINE):
-        paths = re.split(r"^ +path:.*\n", entry.partition(" forwarding:")[0], flags=re.MULTILINE)
-        # a path's next line: "via 203.0.113.9 in fib:0 …", "203.0.113.9 eth0", " eth0", "[@0]: dpo-drop ip4"
-        hops |= {hop[1] for path in paths[1:] or paths if (hop := re.match(r"\s*(?:via )?([^\s\[]\S*)", path))}
-    if others := sorted(hops - {peer}):
-        raise TestbedError(
-            f"VPP has a route to {network} via {', '.join(others)}, and would send a part of the traffic there; remove"
-            f" it for the test ('ip route del {network} via {others[0]}'), or choose another 'network' of this side"
-        )
-    return bool(hops)
