@@ -22,7 +22,15 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
 from .base import Entry, LinkState, Router, RouterUnreachable, Shell, Side, neighbour_of, validated_side
-from .description import LOSS_GROUP, DescribedChange, Query, RouterDescription, command_line, filled
+from .description import (
+    LOSS_GROUP,
+    DescribedChange,
+    NeighboursQuery,
+    Query,
+    RouterDescription,
+    command_line,
+    filled,
+)
 from .journal import NONE, Change, ChangeJournal, Changes, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
@@ -423,10 +431,13 @@ class Described(Router):
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
-        if self.description.commands.neighbours is None:
+        ipv4, ipv6 = self.description.commands.neighbours, self.description.commands.neighbours6
+        asked = [(ipv6 or ipv4) if ":" in side.peer else ipv4 for side in sides]
+        queries = [query for at, query in enumerate(asked) if query and query not in asked[:at]]
+        if not queries:
             return ()
         try:
-            shown = [*self._neighbours()]
+            shown = [row for query in queries for row in self._neighbours(query)]
         except RouterUnreachable:
             raise
         except TestbedError:
@@ -437,39 +448,46 @@ class Described(Router):
         )
 
     def link_states(self) -> tuple[LinkState, ...]:
-        """The speed of each link, where it is described and can be read: no verdict needs it."""
+        """The state and speed of each link, where it is described and can be read: no verdict needs it."""
         return tuple(map(self._link_state, self.interfaces))
 
     def _link_state(self, interface: str) -> LinkState:
-        if (query := self.description.commands.link_speed) is None:
+        if (query := self.description.commands.link) is None:
             return LinkState(interface)
         command = filled(query.run, {"interface": interface})
         try:
-            speed = float(query.results(self._commands.show(command), interface)["speed"])
+            shown = query.results(self._commands.show(command), interface)
         except RouterUnreachable:
             raise
         except TestbedError:
             return LinkState(interface)
-        return LinkState(interface, speed_bps=speed, speed_from=command) if speed else LinkState(interface)
+        speed = float(shown["speed"]) or None
+        up = "up" in shown if {"up", "down"} & shown.keys() else None
+        carrier = "carrier" in shown if up is not False and {"carrier", "no_carrier"} & shown.keys() else None
+        return LinkState(interface, plain_mac(str(shown.get("mac", ""))), up, carrier, speed, command if speed else "")
 
-    def _neighbours(self) -> Iterator[tuple[str, Entry]]:
+    def _neighbours(self, query: NeighboursQuery) -> Iterator[tuple[str, Entry]]:
         """Yield the address and the entry of each neighbour."""
-        if (query := self.description.commands.neighbours) is not None:
-            for match in compiled(query.pattern[0]).finditer(self._commands.show(query.run)):
-                groups = match.groupdict()
-                lasts = not groups["learned"] if "learned" in groups else None
-                yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
+        for match in compiled(query.pattern[0]).finditer(self._commands.show(query.run)):
+            groups = match.groupdict()
+            lasts = not groups["learned"] if "learned" in groups else None
+            yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
 
     def _known_neighbours(self) -> dict[str, str]:
-        return {address: mac for address, (_, mac, _) in self._neighbours()}
+        query = self.description.commands.neighbours
+        return {address: mac for address, (_, mac, _) in self._neighbours(query)} if query else {}
 
     def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        """The file's own lines that set the IPv4 neighbour of *side*; none where it has none, or no MAC is known."""
-        if not side.peer_mac or ":" in side.peer:
-            return ()  # they are for IPv4 addresses
-        words = side_words(validated_side(side))
-        changes = [change.do for change in self.description.changes if any("{peer_mac" in line for line in change.do)]
-        return ("; ".join(filled(line, words) for line in changes[0]),) if changes else ()
+        """The file's own lines that set the neighbour of *side*; none where it has none, or no MAC is known."""
+        if not side.peer_mac:
+            return ()
+        if ":" in side.peer:
+            described = self.description.ipv6.changes if self.description.ipv6 else ()
+            words: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
+        else:
+            described, words = self.description.changes, side_words(validated_side(side))
+        lines = [change.do for change in described if any("{peer_mac" in line for line in change.do)]
+        return ("; ".join(filled(line, words) for line in lines[0]),) if lines else ()
 
     def read(self) -> Telemetry:
         """Read uptime and counters now, as far as they are described."""

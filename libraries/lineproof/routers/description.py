@@ -67,7 +67,7 @@ UPTIME_UNITS = {
 """Seconds of each group of ``uptime``."""
 
 SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
-"""bit/s of each group of ``link_speed``."""
+"""bit/s of each group of ``link``."""
 
 LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in Stage)})_(?P<name>\w+)")
 """A counter of lost frames of its own: ``passing_no_route``."""
@@ -227,11 +227,20 @@ class TemperatureQuery(FigureQuery):
     figure, units, groups = "celsius", {"celsius": 1.0}, ("celsius",)
 
 
-class LinkSpeedQuery(FigureQuery):
-    """The speed of an interface's link."""
+class LinkQuery(Query):
+    """The speed of an interface's link, its ``mac`` and state.
 
-    figure, units, groups = "speed", SPEED_UNITS, tuple(SPEED_UNITS)
+    ``up`` or ``down``: administratively, and ``carrier`` or ``no_carrier``: groups of which one takes part.
+    """
+
+    groups = (*SPEED_UNITS, "mac", "up", "down", "carrier", "no_carrier")
     words = ("interface",)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return what there is, with the ``speed`` in bit/s, 0 where there is none, in place of its parts."""
+        values = self.read(output, interface)
+        speed = sum(unit * number(name, values[name]) for name, unit in SPEED_UNITS.items() if name in values)
+        return {"speed": speed, **{name: value for name, value in values.items() if name not in SPEED_UNITS}}
 
 
 class NeighboursQuery(Query):
@@ -318,7 +327,8 @@ class Commands(Config):
     load: LoadQuery | None = None
     temperature: TemperatureQuery | None = None
     neighbours: NeighboursQuery | None = None
-    link_speed: LinkSpeedQuery | None = None
+    neighbours6: NeighboursQuery | None = None
+    link: LinkQuery | None = None
 
     def items(self) -> Iterator[tuple[str, Query]]:
         """Yield those that there are, by name."""

@@ -11,14 +11,13 @@ from typing import TypeVar
 
 from ...core.causes import Cause, unsent_by_interface
 from ...core.counter_names import pauses_of
-from ...core.neighbours import NeighbourEntry
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import InterfaceCounters, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
-from ..base import LinkState, Side, neighbour_of
+from ..base import LinkState, Side
 from ..described import Described, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
@@ -178,17 +177,9 @@ class Vpp(Described):
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
         self._commands.change(_CLEAR)
 
-    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """See :meth:`..base.Router.neighbours`."""
-        entries = list(self._neighbours())
-        return tuple(
-            neighbour_of(
-                side,
-                [entry for address, entry in entries if address == side.peer],
-                f"vppctl set ip neighbor {side.interface} {side.peer} MAC static".split(),
-            )
-            for side in sides
-        )
+    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
+        # words: the interface may be another one, as a bridge's
+        return tuple(" ".join(super()._neighbour_fix(side)).split())
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
