@@ -237,7 +237,6 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
         (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
-        (("[passing_no_route]", "[rx_drops]"), "'absent_is_zero' names 'rx_drops'"),
         (("'^error:'", "'\"up\"'"), "taken for a refusal"),
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),

@@ -18,7 +18,6 @@ from lineproof.routers.shell_output import plain_text
 from lineproof.routers.vpp.output import (
     parse_errors,
     parse_interfaces,
-    parse_link,
     parse_runtime,
     refusal_by_vpp,
 )
@@ -168,12 +167,11 @@ def test_a_banner_or_prompt_before_an_answer_is_no_part_of_it(banner: str) -> No
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
-    [
-        ("  Link speed: 10 Gbps\n  Intel X710/XL710 Family\n", 10e9),
-        ("  Link speed: 2.5 Gbps\n", 2.5e9),
-        ("  Link speed: unknown\n", None),
-        ("  Link speed: 10 Gbps\n  Red Hat Virtio\n", None),
-    ],
+    [("2.5 Gbps\n  Intel X710/XL710 Family\n", 2.5e9), ("unknown\n", 0), ("10 Gbps\n  Red Hat Virtio\n", 0)],
 )
-def test_the_speed_of_a_link_is_shown_with_its_hardware(rows: str, expected: float | None) -> None:
-    assert parse_link("Ten3/0/0", f"Ten3/0/0  1  up  Ten3/0/0\n{rows}").speed_bps == expected
+def test_a_long_name_is_found_and_a_virtual_card_has_no_speed(rows: str, expected: float) -> None:
+    name = "FortyGigabitEthernet0000:3b:00.1/1"
+    link = described("vpp").commands.link
+    assert link is not None
+    found = link.results(f"{name[:32]}  1  down  {name}\n  Link speed: {rows}local0  0  down  local0\n", name)
+    assert found == {"speed": expected, "no_carrier": "down"}

@@ -17,7 +17,7 @@ from ...core.telemetry import InterfaceCounters, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
-from ..base import LinkState, Side
+from ..base import Side
 from ..described import Described, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
@@ -29,7 +29,6 @@ from .output import (
     parse_errors,
     parse_hardware,
     parse_interfaces,
-    parse_link,
     parse_placement,
     parse_pools,
     parse_runtime,
@@ -180,11 +179,6 @@ class Vpp(Described):
     def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
         # words: the interface may be another one, as a bridge's
         return tuple(" ".join(super()._neighbour_fix(side)).split())
-
-    def link_states(self) -> tuple[LinkState, ...]:
-        """See :meth:`..base.Router.link_states`."""
-        blocks = parse_hardware(self._commands.show(_HARDWARE))
-        return tuple(parse_link(name, blocks.get(name, "")) for name in self.interfaces)
 
     def read(self) -> Telemetry:
         """Read counters and errors now. ``uptime`` is VPP's: its restart resets the counters."""

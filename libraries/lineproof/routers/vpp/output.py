@@ -14,7 +14,6 @@ from ...core.packet_cost import is_input
 from ...core.router_facts import Placement
 from ...core.telemetry import NodeRuntime
 from ...errors import TestbedError
-from ..base import MAC, SPEED_BY_CONVENTION, LinkState
 from ..shell_output import counter_value, figure, first_line, parser
 
 BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
@@ -210,18 +209,3 @@ def parse_card(block: str) -> dict[str, str]:
 def parse_pools(text: str) -> list[Mapping[str, str]]:
     """``show buffers``: name, size (B), total, free and cached (in caches of threads) of each NUMA node's pool."""
     return [row.groupdict() for row in _POOL.finditer(text)]
-
-
-def parse_link(interface: str, block: str) -> LinkState:
-    """Return the link of *interface* from its *block* of ``show hardware-interfaces``; ``up`` is not shown."""
-    mac, carrier = re.search(rf"Ethernet address {MAC}", block), re.match(r"\S+\s+\d+\s+(up|down)\b", block)
-    speed = re.search(r"^\s*Link speed: ([0-9]{1,7}(?:\.[0-9]+)?) ([GMK])bps\s*$", block, re.MULTILINE)
-    bps = float(speed[1]) * {"G": 1e9, "M": 1e6, "K": 1e3}[speed[2]] if speed else 0.0
-    shown = speed is not None and not SPEED_BY_CONVENTION.search(block.partition("\n")[2])
-    return LinkState(
-        interface,
-        mac=mac[1].lower() if mac else "",
-        carrier=carrier[1] == "up" if carrier else None,
-        speed_bps=(bps or None) if shown else None,
-        speed_from="show hardware-interfaces" if shown else "",
-    )
