@@ -21,10 +21,8 @@ from lineproof.routers.linux import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux.losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.shell_commands import CommandLineShell
 from lineproof.routers.vpp.losses import vpp_causes
-from lineproof_bench.shells import vpp_render
-from lineproof_bench.shells.machine import Machine
 from support.described_router import shipped
-from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
+from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.journals import untouched
 
 
@@ -120,20 +118,6 @@ def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> N
 def test_counters_of_freebsds_device_are_those_of_its_driver_and_unit() -> None:
     assert parse_device("dev.ix.00.errors: 4\ndev.ix.0.rx_discarded: 2\n", "ix0") == {"rx_discarded": 2}
     assert [sysctl_subtree(name) for name in ("ix0", "vlan", "em10")] == ["dev.ix.0", None, "dev.em.10"]
-
-
-@pytest.mark.parametrize("driver", ["dpdk-input", "rdma-input"])
-def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: str) -> None:
-    state = router_state("vpp")
-    (thread,) = state.threads
-    nodes = (replace(thread.nodes[0], name=driver), *thread.nodes[1:])
-    state = replace(state, threads=(replace(thread, nodes=nodes),))
-    assert f"{7 + 13}" in vpp_render.interfaces(state)
-    machine, _ = simulated("vpp")
-    machine = Machine(machine.software, lambda: FakeModel(state), machine.memory)
-    telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
-    assert telemetry.interfaces["eth1"].tx_packets == 7
-    assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]
 
 
 @pytest.mark.parametrize(

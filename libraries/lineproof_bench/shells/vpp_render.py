@@ -31,12 +31,6 @@ def scientific(value: float, digits: int) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def fixed(value: float) -> str:
-    """``102.70``, ``.34``, ``0.00``."""
-    text = f"{value:.2f}"
-    return text[1:] if value > 0 and text.startswith("0.") else text
-
-
 def threads_of(state: RouterState) -> tuple[ThreadState, ...]:
     """The threads, with the main one that every VPP has where the model lists workers only."""
     if state.threads and state.threads[0].name.startswith("vpp_wk"):
@@ -77,10 +71,11 @@ def _rates(thread: ThreadState, time: float) -> str:
 def _node(node: NodeState) -> str:
     state = f'"{node.state}"' if node.state in PROCESS_STATES else node.state
     clocks = node.clocks / (node.vectors or node.calls or node.suspends or 1)
-    per_call = node.vectors / node.calls if node.calls else 0.0
+    # without the zero before the point
+    per_call = f"{node.vectors / node.calls:.2f}".removeprefix("0") if node.vectors and node.calls else "0.00"
     return (
         f"{node.name[:30]:30}{centred(state, 12)}{node.calls:16d}{node.vectors:16d}{node.suspends:16d}"
-        f"{scientific(clocks, 2):>16}{fixed(per_call):>16}\n"
+        f"{scientific(clocks, 2):>16}{per_call:>16}\n"
     )
 
 
