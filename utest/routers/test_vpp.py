@@ -19,11 +19,11 @@ from lineproof.routers.vpp.output import (
     parse_errors,
     parse_interfaces,
     parse_runtime,
-    refusal_by_vpp,
 )
 from lineproof_bench.shells import vpp_render
 from lineproof_bench.state import NodeState, RouterState, ThreadState
 from support.fake_router import SIDES, sample, shell_of, simulated
+from support.scripted_shells import broken
 
 
 def test_a_process_with_pending_events_changes_no_figure() -> None:
@@ -35,6 +35,7 @@ def test_a_process_with_pending_events_changes_no_figure() -> None:
 @pytest.mark.parametrize(
     ("command", "output", "refused"),
     [
+        ("vppctl show bogus", sample("vpp/ssh/banner_race_show_bogus.txt"), "show: unknown input `bogus'"),
         ("sudo -n vppctl -s /run/vpp/cli.sock bogus", "unknown input `bogus'\r\n", "unknown input `bogus'"),
         ("vppctl sh int adr", "show interface: unknown input `adr'\n", "show interface: unknown input `adr'"),
         (
@@ -51,7 +52,7 @@ def test_a_process_with_pending_events_changes_no_figure() -> None:
     ],
 )
 def test_what_vpp_refuses_with_status_0_is_seen(command: str, output: str, refused: str) -> None:
-    found = refusal_by_vpp(command, output)
+    found = make_router("vpp", broken).refusal_in(command, output).partition("': ")[2]
     assert found.startswith(refused) and bool(found) == bool(refused)
 
 

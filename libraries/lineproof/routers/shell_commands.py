@@ -186,7 +186,7 @@ class ShellCommands:
         if not self.habits.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
-    def _plain(self, output: str) -> str:
+    def plain(self, output: str) -> str:
         """Return *output* as text, without what is no part of an answer."""
         text = plain_text(output)
         return compiled(self.habits.ignore).sub("", text) if self.habits.ignore else text
@@ -233,7 +233,7 @@ class ShellCommands:
         found: list[tuple[str, int]] = []
         start = 0
         for mark in _STATUS_LINE.finditer(result.stdout):
-            text = self._plain(result.stdout[start : mark.start()])
+            text = self.plain(result.stdout[start : mark.start()])
             if int(mark[1]) != len(found):
                 raise incomplete(lines[min(len(found), len(lines) - 1)], text)
             found.append((text, int(mark[2])))
@@ -259,4 +259,4 @@ class ShellCommands:
             refused = refusal(command, result.status, reason, self.habits)
             refused.output = result.stdout + result.stderr
             raise refused
-        return self._plain(result.stdout)
+        return self.plain(result.stdout)

@@ -50,7 +50,7 @@ class Vpp(Described):
 
     def refusal_in(self, command: str, output: str) -> str:
         """See :meth:`..base.Router.refusal_in`."""
-        refused = refusal_by_vpp(command, output)
+        refused = refusal_by_vpp(command, self._commands.plain(output))
         return f"VPP refused '{command}': {refused}" if refused else ""
 
     def boot_id(self) -> str:
