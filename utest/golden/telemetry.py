@@ -186,6 +186,9 @@ def _reading(
         return [*made, *({"note": note} for note in router.notes)]
     if method == "sample_stacks":
         return "" if file else sampled_stacks(ShellCommands(shell), 2.0)
+    if method == "read" and router.has_runtime:
+        runtime = router.read_runtime()
+        return dataclasses.replace(router.read(), runtime=runtime.runtime, since_clear=runtime.since_clear)
     arguments: Mapping[str, Any] = {"neighbours": [sides], "under_load": [lambda: None]}
     return getattr(router, method)(*arguments.get(method, []))
 

@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.platforms import RouterKind
-from lineproof.routers import fact_reading, make_router, vpp
+from lineproof.routers import fact_reading, make_router
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
 from lineproof.routers.freebsd import facts as freebsd_facts
@@ -41,11 +41,13 @@ def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
 
 
 def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
-    name = "TenGigabitEthernet3/0/0"
-    block = vpp.parse_hardware(DPDK)[name]
-    found = vpp.parse_card(name, block, {"current_link_width": "4", "max_link_speed": "8.0"})
-    assert (found.pcie_width, found.pcie_speed_max, "NUMA node" in found.other) == (4, 8.0, False)
-    assert vpp.parse_card(name, block, {}).other["NUMA node"] == "0"
+    name, link = "TenGigabitEthernet3/0/0", "/sys/bus/pci/devices/0000:03:00.0"
+    shown = {"vppctl show hardware-interfaces": (DPDK, 0)}
+    files = {f"cat {link}/current_link_width": ("4\n", 0), f"cat {link}/max_link_speed": ("8.0 GT/s PCIe\n", 0)}
+    for answers, expected in ((shown, "0"), ({**shown, **files}, None)):
+        (found,) = make_router("vpp", answering(answers), (name,)).facts().nics
+        assert found.other.get("NUMA node") == expected
+    assert (found.pcie_width, found.pcie_speed_max) == (4, 8.0)
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------

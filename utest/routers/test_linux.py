@@ -18,10 +18,8 @@ from lineproof.routers.freebsd.facts import sysctl_values
 from lineproof.routers.freebsd.losses import ip_causes, parse_boottime, parse_netstat
 from lineproof.routers.linux.losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.vpp.losses import vpp_causes
-from lineproof_bench.shells import vpp_render
-from lineproof_bench.shells.machine import Machine
 from support.described_router import shipped
-from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
+from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.journals import untouched
 
 
@@ -105,25 +103,11 @@ def test_one_frame_that_freebsd_lost_counts_too() -> None:
 
 def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
     errors = {"xxv1-tx: tx sendto temporary failure": 2}
-    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors)
+    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors, {})
     assert {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count} == {
         "punts at xxv0": (1, Role.LOSS, Stage.PASSING),
         "xxv1-tx: tx sendto temporary failure at xxv1": (2, Role.REASON, Stage.LEAVING),
     }
-
-
-@pytest.mark.parametrize("driver", ["dpdk-input", "rdma-input"])
-def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: str) -> None:
-    state = router_state("vpp")
-    (thread,) = state.threads
-    nodes = (replace(thread.nodes[0], name=driver), *thread.nodes[1:])
-    state = replace(state, threads=(replace(thread, nodes=nodes),))
-    assert f"{7 + 13}" in vpp_render.interfaces(state)
-    machine, _ = simulated("vpp")
-    machine = Machine(machine.commands, lambda: FakeModel(state), machine.memory)
-    telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
-    assert telemetry.interfaces["eth1"].tx_packets == 7
-    assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,9 @@ from lineproof.project import Project
 from lineproof.routers import described, linux, make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
-from lineproof.routers.vpp.output import parse_link_states, parse_neighbours
-from support.fake_router import SIDES, first_output, shell_of, simulated
+from support.fake_router import SIDES, shell_of, simulated
 from support.paths import ROOT
 from support.scripted_shells import answering, broken
-
-
-def test_vpps_entries_are_read_of_both_families() -> None:
-    assert parse_neighbours(first_output("vpp-dpdk.txt", "vppctl show ip neighbors")) == {
-        ("host-b0", "100.65.1.2", "02:00:00:00:00:01", False),
-        ("host-b0", "2001:2::6441:102", "02:00:00:00:00:01", True),
-        ("host-b1", "100.65.2.2", "02:00:00:00:00:02", True),
-    }
 
 
 @pytest.mark.parametrize(
@@ -133,24 +124,6 @@ def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: floa
 def test_freebsd_shows_it_among_the_media(interface: str, media: str, expected: float | None) -> None:
     query = described("freebsd").commands.link
     assert query and (query.results(f"{interface}: flags=8843<UP>\n\tmedia: {media}\n")["speed"] or None) == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ("  Link speed: 10 Gbps\n  Intel X710/XL710 Family\n", 10e9),
-        ("  Link speed: 2.5 Gbps\n", 2.5e9),
-        ("  Link speed: unknown\n", None),
-        ("  Link speed: 10 Gbps\n  Red Hat Virtio\n", None),
-        ("  Link speed: 10 Gbps\n  VMware VMXNET3\n", None),
-    ],
-)
-def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> None:
-    text = (
-        f"Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n{rows}local0  0  down  local0\n  Link speed: unknown\n"
-    )
-    (found,) = parse_link_states(text, ["Ten3/0/0"])
-    assert found.speed_bps == expected
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:

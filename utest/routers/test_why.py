@@ -46,7 +46,7 @@ LARGE_TIME = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
 def unlike(name: str, frames: int) -> Ledger:
     """Return frames lost on arrival, and so many failed allocations of VPP's counter *name*."""
     rows, errors = ({"a": {name: frames}}, {}) if name == "rx-no-buf" else ({}, {name: frames})
-    causes = [cause for cause in vpp_causes(rows, errors) if cause.count]
+    causes = [cause for cause in vpp_causes(rows, errors, {}) if cause.count]
     return replace(RX, reasons=tuple(Drop(row.stage, row.name, "", row.count, row.meaning) for row in causes))
 
 

@@ -20,7 +20,15 @@ from support.journals import KEY, ROUTER, occasion, undone
 FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
 STATE = {
     "vpp": (
-        *("interface address", "ip fib", "ip neighbors", "ip6 interface eth1", "ip table", "ip6 table"),
+        *(
+            "interface address",
+            "ip fib 16.0.0.0/8",
+            "ip fib 48.0.0.0/8",
+            "ip neighbors",
+            "ip6 interface eth1",
+            "ip table",
+            "ip6 table",
+        ),
         *("mpls interface", "mpls fib 100", "ip6 fib 2001:2::1000:0/104", "ip fib table 29700 16.0.0.0/8"),
     ),
     "linux": (

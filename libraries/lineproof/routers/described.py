@@ -464,22 +464,23 @@ class Router:
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
-        return tuple(map(self._link_state, self.interfaces))
+        shown = dict[str, str]()
+        return tuple(self._link_state(name, shown) for name in self.interfaces)
 
-    def _link_state(self, interface: str) -> LinkState:
+    def _link_state(self, interface: str, shown: dict[str, str]) -> LinkState:
         if (query := self.description.commands.link) is None:
             return LinkState(interface)
-        command = filled(query.run, {"interface": interface})
         try:
-            shown = query.results(self._commands.show(command), interface)
+            link = self._results("link", query, shown, interface)
         except RouterUnreachable:
             raise
         except TestbedError:
             return LinkState(interface)
-        speed = float(shown["speed"]) or None
-        up = "up" in shown if {"up", "down"} & shown.keys() else None
-        carrier = "carrier" in shown if up is not False and {"carrier", "no_carrier"} & shown.keys() else None
-        return LinkState(interface, plain_mac(str(shown.get("mac", ""))), up, carrier, speed, command if speed else "")
+        speed = float(link["speed"]) or None
+        up = "up" in link if {"up", "down"} & link.keys() else None
+        carrier = "carrier" in link if up is not False and {"carrier", "no_carrier"} & link.keys() else None
+        command = filled(query.run, {"interface": interface}) if speed else ""
+        return LinkState(interface, plain_mac(str(link.get("mac", ""))), up, carrier, speed, command)
 
     def _neighbours(self, query: NeighboursQuery) -> Iterator[tuple[str, Entry]]:
         """Yield the address and the entry of each neighbour."""
@@ -506,6 +507,10 @@ class Router:
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
+
+    def read_runtime(self) -> Telemetry:
+        """Read the runtime since :meth:`clear`, and nothing else. Only of a router that :attr:`has_runtime`."""
+        return Telemetry(None, {})
 
     def work(self) -> Mapping[str, float]:
         """Return the work of each worker until now: seconds spent on packets, or frames taken; {}: not known.
@@ -535,8 +540,8 @@ class Router:
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})
         if text not in raw:
-            run = self._commands.run_unchecked if command.json_paths else self._commands.run_quoted
-            raw[text] = run(text)
+            commands = self._commands
+            raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
         try:
             return command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:

@@ -175,9 +175,10 @@ class FigureQuery(Query):
     units: ClassVar[Mapping[str, float]]
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the figure, in the unit of those of its groups that count once."""
-        parts = self.read(output, interface).items()
-        return {self.figure: sum(self.units[name] * number(name, value) for name, value in parts)}
+        """Return the figure, in the unit of those of its groups that count once, and what other groups show."""
+        parts = self.read(output, interface)
+        figure = sum(unit * number(name, parts[name]) for name, unit in self.units.items() if name in parts)
+        return {self.figure: figure, **{name: text for name, text in parts.items() if name not in self.units}}
 
 
 class UptimeQuery(FigureQuery):
@@ -205,51 +206,15 @@ class TemperatureQuery(FigureQuery):
     figure, units, groups = "celsius", {"celsius": 1.0}, ("celsius",)
 
 
-class LinkQuery(Query):
-    """The speed of an interface's link, its ``mac`` and state.
+class InterfaceQuery(Query):
+    """Shows an interface: ``run`` names it, or ``block`` finds where it begins in an output about all."""
 
-    ``up`` or ``down``: administratively, and ``carrier`` or ``no_carrier``: groups of which one takes part.
-    """
-
-    groups = (*SPEED_UNITS, "mac", "up", "down", "carrier", "no_carrier")
-    words = ("interface",)
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return what there is, with the ``speed`` in bit/s, 0 where there is none, in place of its parts."""
-        values = self.read(output, interface)
-        speed = sum(unit * number(name, values[name]) for name, unit in SPEED_UNITS.items() if name in values)
-        return {"speed": speed, **{name: value for name, value in values.items() if name not in SPEED_UNITS}}
-
-
-class NeighboursQuery(Query):
-    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
-
-    ``learned``: what the router shows of an entry that will age, and not of one that was set.
-    """
-
-    groups = ("address", "mac", "interface", "learned")
-    needed = ("address", "mac")
-
-    pattern: OneExpression
-
-
-class CountersQuery(Query):
-    """Counters of an interface since the router's start; ``run`` names it, or ``block`` finds where it begins.
-
-    Beside those of COUNTERS each group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
-    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
-    """
-
-    groups, other_groups = COUNTERS, LOSS_GROUP
-    needed = ("rx_packets", "tx_packets")
     words = ("interface",)
 
     block: Expression | None = None
-    absent_is_zero: tuple[str, ...] = ()
-    drops: Literal["arriving", "passing"] = "arriving"
 
     @model_validator(mode="after")
-    def _check_block(self) -> CountersQuery:
+    def _check_block(self) -> InterfaceQuery:
         if self.block is not None and "interface" not in compiled(self.block).groupindex:
             raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
         return self
@@ -265,9 +230,49 @@ class CountersQuery(Query):
         known = ", ".join(shortened(found["interface"], 40) for found in begins[:20]) or "none"
         raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
 
+    def read(self, output: str, interface: str = "") -> Values:
+        """The values of *interface* in *output*. Raises TestbedError that says what was not found."""
+        return super().read(self.block_of(output, interface), interface)
+
+
+class LinkQuery(InterfaceQuery, FigureQuery):
+    """The ``speed`` of an interface's link in bit/s, its ``mac`` and state.
+
+    ``up`` or ``down``: administratively, and ``carrier`` or ``no_carrier``: groups of which one takes part.
+    """
+
+    figure, units = "speed", SPEED_UNITS
+    groups = (*SPEED_UNITS, "mac", "up", "down", "carrier", "no_carrier")
+
+
+class NeighboursQuery(Query):
+    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
+
+    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    """
+
+    groups = ("address", "mac", "interface", "learned")
+    needed = ("address", "mac")
+
+    pattern: OneExpression
+
+
+class CountersQuery(InterfaceQuery):
+    """Counters of an interface since the router's start.
+
+    Beside those of COUNTERS each group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
+    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
+    """
+
+    groups, other_groups = COUNTERS, LOSS_GROUP
+    needed = ("rx_packets", "tx_packets")
+
+    absent_is_zero: tuple[str, ...] = ()
+    drops: Literal["arriving", "passing"] = "arriving"
+
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Each counter, an int. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
-        found = self.read(self.block_of(output, interface), interface)
+        found = self.read(output, interface)
         for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
             raise TestbedError(f"no '{name}' was found for interface '{interface}'")
         return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
@@ -298,12 +303,6 @@ class Commands(Config):
     neighbours: NeighboursQuery | None = None
     neighbours6: NeighboursQuery | None = None
     link: LinkQuery | None = None
-
-    def items(self) -> Iterator[tuple[str, Query]]:
-        """Yield those that there are, by name."""
-        for name in type(self).model_fields:
-            if isinstance(command := getattr(self, name), Query):
-                yield name, command
 
 
 SIDE_WORDS = (
@@ -573,8 +572,9 @@ class RouterDescription(Config):
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:
         """All that are run and read, by where they stand."""
-        for name, command in self.commands.items():
-            yield ("commands", name), command
+        for name, command in self.commands:
+            if isinstance(command, Query):
+                yield ("commands", name), command
         for name, fact in self.commands.facts.items():
             yield ("commands", "facts", name), fact
         for place, change, _ in self.all_changes():
@@ -587,7 +587,7 @@ class RouterDescription(Config):
         """Place and problem of each command whose example does not give what is expected."""
         for name, command in self._queries():
             expected = dict(command.expected)
-            interface = str(expected.pop("interface", "")) if name[-1] == "counters" else ""
+            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery) else ""
             if refusal := self.refusal_in(command.example):
                 yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
             if self.terminal is not None:
@@ -602,7 +602,8 @@ class RouterDescription(Config):
                 continue
             for key, value in expected.items():
                 if key not in found:
-                    yield name, f"'expected' names '{shortened(key)}'; its example gives {_shown(found)}"
+                    shown = ", ".join(f"{each} {_word(own)}" for each, own in found.items())
+                    yield name, f"'expected' names '{shortened(key)}'; its example gives {shown}"
                 elif not _equal(found[key], value):
                     text = isinstance(found[key], str) and not isinstance(value, str)
                     quotes = " (a text: write it in quotes)" if text else ""
@@ -613,10 +614,6 @@ def _equal(found: str | float, expected: str | float) -> bool:
     if isinstance(found, str):
         return found == str(expected)
     return not isinstance(expected, str) and abs(found - expected) <= 1e-9 * max(1.0, abs(expected))
-
-
-def _shown(found: Mapping[str, str | float]) -> str:
-    return ", ".join(f"{name} {_word(value)}" for name, value in found.items())
 
 
 def _word(value: str | float) -> str:

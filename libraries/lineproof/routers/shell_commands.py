@@ -99,7 +99,7 @@ class ShellCommands:
 
     def show(self, line: str, limit: float | None = None) -> str:
         """Return what the command *line* of a description shows. Raises CommandRefused."""
-        return self._run_cleaned(self.as_given(line), limit)
+        return self.run_quoted(self.as_given(line), limit)
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
         """Return what each of *lines* shows; of a POSIX shell None where it was refused, else that raises."""
@@ -116,7 +116,7 @@ class ShellCommands:
     def change(self, line: str, limit: float | None = None, stdin: str = "") -> None:
         """Run *line*, which changes the router, with *stdin* for its standard input. Raises CommandRefused."""
         command = self.as_given(line, changes=True)
-        output = self._run_cleaned(command, limit, stdin).strip()
+        output = whole(command, self.run_unchecked(command, limit, stdin)).strip()
         if output and self.habits.prints and not compiled(self.habits.prints).fullmatch(output):
             raise self._refusal(command, 0, first_line(output))
 
@@ -125,11 +125,10 @@ class ShellCommands:
         if not self.habits.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
-    def _run_cleaned(self, command: str, limit: float | None, stdin: str = "") -> str:
-        return whole(command, self._clean(self.run_unchecked(command, limit, stdin)))
-
-    def _clean(self, output: str) -> str:
-        return compiled(self.habits.ignore).sub("", output) if self.habits.ignore else output
+    def plain(self, output: str) -> str:
+        """Return *output* as text, without what is no part of an answer."""
+        text = plain_text(output)
+        return compiled(self.habits.ignore).sub("", text) if self.habits.ignore else text
 
     def _refusal(self, command: str, status: int, output: str) -> CommandRefused:
         """The error that the router did not run *command*, whose *output* says why."""
@@ -172,7 +171,7 @@ class ShellCommands:
         Raises TestbedError only if the shell does.
         """
         results = {" ".join(argv): self._shell(self.quoted(argv), self.limit) for argv in dict.fromkeys(commands)}
-        return {words: (plain_text(result.stdout), result.status) for words, result in results.items()}
+        return {words: (self.plain(result.stdout), result.status) for words, result in results.items()}
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
         """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
@@ -195,4 +194,4 @@ class ShellCommands:
             error = self._refusal(command, result.status or 1, reason)
             error.output = result.stdout + result.stderr
             raise error
-        return plain_text(result.stdout)
+        return self.plain(result.stdout)

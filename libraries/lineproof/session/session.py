@@ -209,7 +209,7 @@ class _Instruments:
         self._session, self._hear = session, hear
         self.measure = WorkerWatch(session.router.driver.work, session.traffic.measure).measure
         self.clear_runtime = session.router.driver.clear
-        self.read_runtime = session.router.watch.read
+        self.read_runtime = session.router.driver.read_runtime
         self.powered = session.power.of_sentence
         self.clock_speed = session.clock_speed
 

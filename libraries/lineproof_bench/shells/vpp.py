@@ -1,24 +1,27 @@
-"""``vppctl`` of a simulated VPP router. Like the real one it prints errors to standard output and exits with 0."""
+"""``vppctl`` of a simulated VPP router. Like the real one it prints errors to standard output and exits with 0.
+
+Commands are taken as they are written out in full. IPv6, sub-interfaces with tags, their tables, and MPLS labels are
+kept here and by no model: which such frames are forwarded is the testbed's ``set_up``.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from lineproof.simulation.habits import BY_A_MODEL
 
-from ..state import InterfaceState
 from . import vpp_render as render
 from .iproute import interface_towards
 from .linux import linux_commands, linux_files
 from .machine import CommandLine, CommandOutput, Commands
-from .vpp_frames import FrameError, VppFrames
 
-Handler = Callable[[list[str], CommandLine], str]
-MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+Words = Mapping[str, str]
+"""The words of a command by their names; "" for one that may be left out, and was."""
+
+_HEADS = ("show", "set", "clear", "enable", "disable", "create", "delete", "ip", "ip6", "mpls")
 
 
 class VppError(Exception):
@@ -27,220 +30,262 @@ class VppError(Exception):
 
 def software() -> Commands:
     """A Linux machine whose interfaces under test belong to VPP."""
-    files, frames = linux_files(own=False), VppFrames()
-    return {**linux_commands(files, own=False), "vppctl": partial(vppctl, frames)}
+    return {**linux_commands(linux_files(own=False), own=False), "vppctl": VppConsole().run}
 
 
-def vppctl(frames: VppFrames, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """One VPP command. Words may be abbreviated as long as they are unique, but of those of *frames*."""
-    words = " ".join(arguments).split()
-    if not words:
-        return CommandOutput(
-            "", "vppctl: give a command, as in 'vppctl show runtime'; the prompt needs a terminal\n", 1
-        )
-    try:
-        own = frozenset(interface.name for interface in line.state.interfaces)
-        answer = frames.run(" ".join(words), own)
-        text = _run(words, line) if answer is None else answer
-        if words == ["show", "interface", "address"]:
-            text += frames.shown_addresses()
-        elif words == ["show", "ip", "neighbors"]:
-            text += frames.shown_neighbours(line.state.uptime)
-    except (VppError, FrameError) as complaint:
-        text = f"{complaint}\n"
-    return CommandOutput(text.replace("\n", "\r\n"))
+class VppConsole:
+    """VPP's command line, and the settings that no model keeps: each a row of its kind and its words."""
 
+    def __init__(self) -> None:
+        self._rows: set[tuple[str, ...]] = set()
 
-def _run(words: list[str], line: CommandLine) -> str:
-    found = [path for path in COMMANDS if _matches(path.split(), words)]
-    if not found:
-        heads = {path.split()[0] for path in COMMANDS if path.split()[0].startswith(words[0])}
-        if len(heads) == 1 and len(words) > 1:
-            raise VppError(f"{heads.pop()}: unknown input `{' '.join(words[1:])}'")
-        raise VppError(f"unknown input `{' '.join(words)}'")
-    longest = max(len(path.split()) for path in found)
-    paths = [path for path in found if len(path.split()) == longest]
-    exact = [path for path in paths if path.split() == words[:longest]]
-    path = (exact or paths)[0]
-    return COMMANDS[path](words[longest:], line)
-
-
-def _matches(path: list[str], words: list[str]) -> bool:
-    return len(words) >= len(path) and all(full.startswith(word) for full, word in zip(path, words, strict=False))
-
-
-def _check_no_more(arguments: list[str], what: str, most: int = 0) -> None:
-    if len(arguments) > most:
-        raise VppError(f"{what}: unknown input `{' '.join(arguments[most:])}'")
-
-
-def _known(name: str, line: CommandLine, what: str) -> InterfaceState:
-    found = next((interface for interface in line.state.interfaces if interface.name == name), None)
-    if found is None:
-        raise VppError(f"{what}: unknown interface `{name}'")
-    return found
-
-
-def _version(arguments: list[str], line: CommandLine) -> str:
-    _check_no_more(arguments, "show version")
-    version = line.state.version.removeprefix("v")
-    return f"vpp v{version} built by SIMULATED on {line.state.hostname} at 1970-01-01T00:00:00\n"
-
-
-def _runtime(arguments: list[str], line: CommandLine) -> str:
-    _check_no_more(arguments, "show runtime")
-    return render.runtime(line.state)
-
-
-def _interface(arguments: list[str], line: CommandLine) -> str:
-    for name in arguments:
-        if name != "local0":
-            _known(name, line, "show interface")
-    return render.interfaces(line.state, arguments)
-
-
-def _addresses(arguments: list[str], line: CommandLine) -> str:
-    _check_no_more(arguments, "show interface address", 1)
-    configuration, text = line.state.configuration, ""
-    for name in sorted([*(interface.name for interface in line.state.interfaces), "local0"]):
-        if arguments and name != arguments[0]:
-            continue
-        text += f"{name} ({'up' if name in configuration.up else 'dn'}):\n"
-        text += "".join(f"  L3 {address}\n" for owner, address in configuration.addresses if owner == name)
-    return text
-
-
-def _neighbours(arguments: list[str], line: CommandLine) -> str:
-    text = f"{'Age':>8}{'IP':>27}{'Flags':>21}{'Ethernet':>14}{'Interface':>23}       \n"
-    configuration = line.state.configuration
-    for name, address, mac in configuration.neighbours:
-        flag = "D" if configuration.is_learned(name, address) else "S"
-        text += f"{line.state.uptime:12.4f}{address:>25}{flag:>19}{mac:>21} {name}\n"
-    return text
-
-
-def _fib(arguments: list[str], line: CommandLine) -> str:
-    configuration = line.state.configuration
-    head = (
-        "ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto flowlabel ] epoch:0 flags:none"
-        " locks:[adjacency:1, default-route:1, ]\n"
-    )
-    found = [(ipaddress.ip_network(prefix), hop) for prefix, hop in configuration.routes]
-    if arguments:
+    def run(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        """Run one command."""
+        text = " ".join(" ".join(arguments).split())
+        if not text:
+            words = "vppctl: give a command, as in 'vppctl show runtime'; the prompt needs a terminal\n"
+            return CommandOutput("", words, 1)
         try:
-            wanted = ipaddress.ip_network(arguments[0], strict=False)
-        except ValueError:
-            raise VppError(f"show ip fib: unknown input `{' '.join(arguments)}'") from None
-        covering = [row for row in found if isinstance(wanted, ipaddress.IPv4Network) and _covers(row[0], wanted)]
-        found = sorted(covering, key=lambda row: row[0].prefixlen)[-1:]
-    else:
-        head += "0.0.0.0/0\n  unicast-ip4-chain\n  [@0]: dpo-drop ip4\n"
-    text = "".join(
-        f"{prefix} fib:0 index:{18 + at} locks:2\n  CLI refs:1 src-flags:added,contributing,active,\n"
-        f"      path:[{28 + at}] pl-index:{24 + at} ip4 weight=1 pref=0 attached-nexthop:  oper-flags:resolved,\n"
-        f"        {hop} {interface_towards(configuration, hop) or 'unresolved'}\n"
-        for at, (prefix, hop) in enumerate(found)
-    )
-    return head + (text or "0.0.0.0/0 fib:0 index:0 locks:2\n  default-route refs:1\n  [@0]: dpo-drop ip4\n")
+            answer = self._answer(text, line)
+        except VppError as complaint:
+            answer = f"{complaint}\n"
+        return CommandOutput(answer.replace("\n", "\r\n"))
 
+    def _answer(self, text: str, line: CommandLine) -> str:
+        for pattern, handler in _COMMANDS:
+            if found := pattern.fullmatch(text):
+                words = found.groupdict("")
+                own = {*_names(line), *(row[1] for row in self._kept("sub"))}
+                if unknown := [words[key] for key in ("name", "link") if words.get(key) and words[key] not in own]:
+                    raise VppError(f"{text.partition(f' {unknown[0]}')[0]}: unknown interface `{unknown[0]}'")
+                return handler(self, words, line)
+        head, _, rest = text.partition(" ")
+        raise VppError(f"{head}: unknown input `{rest}'" if rest and head in _HEADS else f"unknown input `{text}'")
 
-def _covers(prefix: ipaddress.IPv4Network | ipaddress.IPv6Network, wanted: ipaddress.IPv4Network) -> bool:
-    return isinstance(prefix, ipaddress.IPv4Network) and wanted.subnet_of(prefix)
+    def _kept(self, *begin: str) -> list[tuple[str, ...]]:
+        return sorted(row for row in self._rows if row[: len(begin)] == begin)
 
-
-def _clear_runtime(arguments: list[str], line: CommandLine) -> str:
-    _check_no_more(arguments, "clear runtime")
-    line.clear()
-    return ""
-
-
-def _set_state(arguments: list[str], line: CommandLine) -> str:
-    if len(arguments) != 2 or arguments[1] not in ("up", "down"):
-        raise VppError(f"set interface state: unknown input `{' '.join(arguments)}'")
-    name = _known(arguments[0], line, "set interface state").name
-    configuration = line.state.configuration
-    up = tuple(other for other in configuration.up if other != name)
-    line.change(replace(configuration, up=(*up, name) if arguments[1] == "up" else up))
-    return ""
-
-
-def _set_address(arguments: list[str], line: CommandLine) -> str:
-    remove = arguments[:1] == ["del"]
-    rest = arguments[1:] if remove else arguments
-    what = "set interface ip address"
-    if len(rest) != 2 or "/" not in rest[1] or not _is_valid(ipaddress.ip_interface, rest[1]):
-        raise VppError(f"{what}: unknown input `{' '.join(rest)}'")
-    row = (_known(rest[0], line, what).name, rest[1])
-    configuration = line.state.configuration
-    if remove:
-        if row not in configuration.addresses:
-            raise VppError(f"{what}: Address not found on interface {row[0]}: {row[1]}")
-        kept = tuple(other for other in configuration.addresses if other != row)
-        line.change(replace(configuration, addresses=kept))
+    def _keep(self, row: tuple[str, ...], words: Words) -> str:
+        (self._rows.discard if words["off"] else self._rows.add)(row)
         return ""
-    new = ipaddress.ip_interface(row[1])
-    for name, address in configuration.addresses:
-        if ipaddress.ip_interface(address).network.overlaps(new.network):
-            against = f"{address} for interface {name}"
-            raise VppError(f"{what}: failed to add {row[1]} on {row[0]} which conflicts with {against}")
-    line.change(replace(configuration, addresses=(*configuration.addresses, row)))
+
+    # -- what it shows
+
+    def addresses(self, words: Words, line: CommandLine) -> str:
+        """``show interface address``."""
+        configuration = line.state.configuration
+        up = {*configuration.up, *(row[1] for row in self._kept("up"))}
+        addresses = [*configuration.addresses, *(row[1:] for row in self._kept("address"))]
+        names = [*sorted([*_names(line), "local0"]), *(row[1] for row in self._kept("sub"))]
+        return "".join(
+            f"{name} ({'up' if name in up else 'dn'}):\n"
+            + "".join(f"  L3 {address}\n" for owner, address in addresses if owner == name)
+            for name in names
+        )
+
+    def neighbours(self, words: Words, line: CommandLine) -> str:
+        """``show ip neighbors``."""
+        configuration = line.state.configuration
+        rows = [(*row, "D" if configuration.is_learned(*row[:2]) else "S") for row in configuration.neighbours]
+        rows += [(name, address, mac, "S") for _, name, address, mac in self._kept("neighbour")]
+        return render.neighbours(line.state.uptime, rows)
+
+    def fib(self, words: Words, line: CommandLine) -> str:
+        """``show ip fib PREFIX``, and of IPv6."""
+        key, family, configuration = _route_key(words), words["family"], line.state.configuration
+        found = [row[4:] for row in self._kept("route", *key)]
+        if key[:2] == ("ip", "0"):
+            hops = [hop for prefix, hop in configuration.routes if prefix == words["prefix"]]
+            found = [(hop, interface_towards(configuration, hop) or "unresolved") for hop in hops]
+        return render.fib(4 if family == "ip" else 6, key[1], words["prefix"], found)
+
+    def tables(self, words: Words, line: CommandLine) -> str:
+        """``show ip table``, and of IPv6."""
+        version = 6 if words["family"] == "ip6" else 4
+        numbers = ["0", *(row[2] for row in self._kept("table", words["family"]))]
+        return "".join(f"[{at}] table_id:{number} ipv{version}-VRF:{number}\n" for at, number in enumerate(numbers))
+
+    def ip6(self, words: Words, line: CommandLine) -> str:
+        """``show ip6 interface``."""
+        return f"{words['name']} is admin up\n" if self._kept("ip6", words["name"]) else "IP6 disabled\n"
+
+    def labels(self, words: Words, line: CommandLine) -> str:
+        """``show mpls fib LABEL``."""
+        text = "MPLS-VRF:0, fib_index:0 locks:[CLI:1, ]\n" if self._kept("labels") else ""
+        return text + "".join(
+            f"{label}:{'eos' if bottom == 'eos' else 'neos'}/21 fib:0 index:25 locks:2\n    {hop} {name}\n"
+            f"      Extensions:\n       path:30  labels:[[{label} pipe ttl:0 exp:0]]\n"
+            for _, bottom, label, hop, name in self._kept("label")
+            if label == words["label"]
+        )
+
+    # -- what is set
+
+    def clear(self, words: Words, line: CommandLine) -> str:
+        """``clear runtime``."""
+        line.clear()
+        return ""
+
+    def state(self, words: Words, line: CommandLine) -> str:
+        """``set interface state``."""
+        name = words["name"]
+        if name not in _names(line):
+            return self._keep(("up", name), words)
+        up = tuple(other for other in line.state.configuration.up if other != name)
+        return _change(line, up=up if words["off"] else (*up, name))
+
+    def address(self, words: Words, line: CommandLine) -> str:
+        """``set interface ip address``."""
+        name, address = row = words["name"], words["address"]
+        own, there = name in _names(line), line.state.configuration.addresses
+        if words["off"] and row not in (*there, *(kept[1:] for kept in self._kept("address"))):
+            raise VppError(f"set interface ip address: Address not found on interface {name}: {address}")
+        if not own:
+            return self._keep(("address", *row), words)
+        if words["off"]:
+            return _change(line, addresses=tuple(other for other in there if other != row))
+        network = ipaddress.ip_interface(address).network
+        for owner, other in there:
+            if ipaddress.ip_interface(other).network.overlaps(network):
+                against = f"failed to add {address} on {name} which conflicts with {other} for interface {owner}"
+                raise VppError(f"set interface ip address: {against}")
+        return _change(line, addresses=(*there, row))
+
+    def neighbour(self, words: Words, line: CommandLine) -> str:
+        """``set ip neighbor``; what is not 'static' is as if it were learned."""
+        row = words["name"], words["address"], words["mac"].lower()
+        if row[0] not in _names(line) or ":" in row[1]:
+            self._rows.difference_update(self._kept("neighbour", *row[:2]))
+            return self._keep(("neighbour", *row), words)
+        before = line.state.configuration
+        learned = not words["static"]
+        line.change(before.without_neighbour(*row[:2]) if words["off"] else before.with_neighbour(row, learned))
+        return ""
+
+    def route(self, words: Words, line: CommandLine) -> str:
+        """``ip route``."""
+        key, row = _route_key(words), (words["prefix"], words["hop"])
+        kept, there = ("route", *key, words["hop"], words["name"]), line.state.configuration.routes
+        is_own = key[:2] == ("ip", "0")
+        if words["off"] and (row not in there if is_own else kept not in self._rows):
+            raise VppError("ip route: no such route")
+        if not is_own:
+            return self._keep(kept, words)
+        others = tuple(other for other in there if other != row)
+        return _change(line, routes=others if words["off"] else (*others, row))
+
+    def create(self, words: Words, line: CommandLine) -> str:
+        """``create sub-interfaces``; prints the new name."""
+        name, tags = f"{words['link']}.{words['number']}", f"{words['link']} {words['tags']}"
+        if any(name == row[1] or tags == row[2] for row in self._kept("sub")):
+            raise VppError("create sub-interfaces: sub-interface already exists")
+        self._rows.add(("sub", name, tags))
+        return f"{name}\n"
+
+    def delete(self, words: Words, line: CommandLine) -> str:
+        """``delete sub-interface``, with what is set there."""
+        if not self._kept("sub", words["name"]):
+            raise VppError(f"delete sub-interface: {words['name']} is no sub-interface")
+        self._rows = {row for row in self._rows if words["name"] not in row}
+        return ""
+
+    def bind(self, words: Words, line: CommandLine) -> str:
+        """``set interface ip table``, which no frame here depends on."""
+        if words["table"] != "0" and not self._kept("table", words["family"], words["table"]):
+            raise VppError(f"set interface {words['family']} table: no such table {words['table']}")
+        return ""
+
+    def label(self, words: Words, line: CommandLine) -> str:
+        """``mpls local-label``."""
+        if not self._kept("labels"):
+            raise VppError("mpls local-label: no such table 0")
+        return self._keep(("label", words["bottom"], words["label"], words["hop"], words["name"]), words)
+
+
+def _names(line: CommandLine) -> list[str]:
+    return [interface.name for interface in line.state.interfaces]
+
+
+def _change(line: CommandLine, **parts: object) -> str:
+    line.change(replace(line.state.configuration, **parts))  # type: ignore[arg-type]  # by name, each of its own type
     return ""
 
 
-def _set_neighbour(arguments: list[str], line: CommandLine) -> str:
-    remove = arguments[:1] == ["del"]
-    rest = [word for word in (arguments[1:] if remove else arguments) if word not in ("static", "no-fib-entry")]
-    if len(rest) != 3 or not _is_valid(ipaddress.ip_address, rest[1]) or not MAC.fullmatch(rest[2]):
-        raise VppError(f"set ip neighbor: unknown input `{' '.join(rest)}'")
-    row = (_known(rest[0], line, "set ip neighbor").name, rest[1], rest[2].lower())
-    configuration = line.state.configuration
-    # as VPP: what is not 'static' is as if it were learned
-    found = configuration.with_neighbour(row, learned="static" not in arguments)
-    line.change(configuration.without_neighbour(*row[:2]) if remove else found)
-    return ""
+def _route_key(words: Words) -> tuple[str, str, str]:
+    """Return family, table and prefix of a route."""
+    return "ip6" if ":" in words["prefix"] else "ip", words["table"] or "0", words["prefix"]
 
 
-def _route(arguments: list[str], line: CommandLine) -> str:
-    if len(arguments) < 4 or arguments[0] not in ("add", "del") or arguments[2] != "via":
-        raise VppError(f"ip route: unknown input `{' '.join(arguments)}'")
-    if not _is_valid(ipaddress.ip_network, arguments[1]) or not _is_valid(ipaddress.ip_address, arguments[3]):
-        raise VppError(f"ip route: unknown input `{' '.join(arguments[1:])}'")
-    row = (arguments[1], arguments[3])
-    configuration = line.state.configuration
-    kept = tuple(other for other in configuration.routes if other != row)
-    if arguments[0] == "del" and kept == configuration.routes:
-        raise VppError("ip route: no such route")
-    line.change(replace(configuration, routes=kept if arguments[0] == "del" else (*kept, row)))
-    return ""
+def _settings(kind: str, *names: str) -> Handler:
+    """Return a handler that keeps a row of *kind* with the words *names*."""
+    return lambda vpp, words, line: vpp._keep((kind, *(words[name] for name in names)), words)
 
 
-def _is_valid(kind: Callable[[str], object], text: str) -> bool:
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
-COMMANDS: dict[str, Handler] = {
-    "show version": _version,
-    "show runtime": _runtime,
-    "show interface": _interface,
-    "show interface address": _addresses,
-    "show interface rx-placement": lambda arguments, line: render.placement(line.state),
-    "show hardware-interfaces": lambda arguments, line: render.hardware(line.state),
-    "show errors": lambda arguments, line: render.errors(line.state),
-    "show clock": lambda arguments, line: f"Time now {line.state.uptime:.6f}, SIMULATED\n",
-    "show cpu": lambda arguments, line: (
-        f"Model name:               {BY_A_MODEL}\nBase frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
-    ),
-    "show ip neighbors": _neighbours,
-    "show ip fib": _fib,
-    "show ip fib summary": lambda arguments, line: render.fib_summary(line.state),
-    "show threads": lambda arguments, line: render.threads(line.state),
-    "clear runtime": _clear_runtime,
-    "set interface state": _set_state,
-    "set interface ip address": _set_address,
-    "set ip neighbor": _set_neighbour,
-    "ip route": _route,
-}
+Handler = Callable[[VppConsole, Words, CommandLine], str]
+_NAME, _HOP = r"(?P<name>\S+)", r"(?P<hop>[0-9a-f.:]+)"
+_TABLE, _PREFIX = r"(?: table (?P<table>\d+))?", r"(?P<prefix>[0-9a-f.:]+/\d+)"
+_COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
+    (re.compile(pattern), handler)
+    for pattern, handler in (
+        (
+            "show version",
+            lambda vpp, words, line: (
+                f"vpp v{line.state.version.removeprefix('v')} built by SIMULATED on {line.state.hostname}"
+                " at 1970-01-01T00:00:00\n"
+            ),
+        ),
+        ("show runtime", lambda vpp, words, line: render.runtime(line.state)),
+        ("show interface", lambda vpp, words, line: render.interfaces(line.state)),
+        ("show interface rx-placement", lambda vpp, words, line: render.placement(line.state)),
+        ("show hardware-interfaces", lambda vpp, words, line: render.hardware(line.state)),
+        ("show errors", lambda vpp, words, line: render.errors(line.state)),
+        ("show threads", lambda vpp, words, line: render.threads(line.state)),
+        ("show clock", lambda vpp, words, line: f"Time now {line.state.uptime:.6f}, SIMULATED\n"),
+        (
+            "show cpu",
+            lambda vpp, words, line: (
+                f"Model name:               {BY_A_MODEL}\n"
+                f"Base frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
+            ),
+        ),
+        ("show interface address", VppConsole.addresses),
+        ("show ip neighbors", VppConsole.neighbours),
+        (rf"show (?P<family>ip6?) fib{_TABLE} {_PREFIX}", VppConsole.fib),
+        (r"show (?P<family>ip6?) table", VppConsole.tables),
+        (rf"show ip6 interface {_NAME}", VppConsole.ip6),
+        (
+            "show mpls interface",
+            lambda vpp, words, line: "".join(f"{name}\n" for _, name in vpp._kept("mpls")),
+        ),
+        (r"show mpls fib (?P<label>\d+)", VppConsole.labels),
+        ("clear runtime", VppConsole.clear),
+        (rf"set interface state {_NAME} (?:up|(?P<off>down))", VppConsole.state),
+        (rf"set interface ip address (?P<off>del )?{_NAME} (?P<address>\d+(?:\.\d+){{3}}/\d+)", VppConsole.address),
+        (
+            rf"set ip neighbor (?P<off>del )?{_NAME} (?P<address>[0-9a-f.:]+) (?P<mac>[0-9a-fA-F:]{{17}})"
+            r"(?P<static> static)?",
+            VppConsole.neighbour,
+        ),
+        (
+            rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?",
+            VppConsole.route,
+        ),
+        (
+            r"create sub-interfaces (?P<link>\S+) (?P<number>\d+) (?P<tags>dot1(?:q|ad) \d+(?: inner-dot1q \d+)?)"
+            r" exact-match",
+            VppConsole.create,
+        ),
+        (rf"delete sub-interface {_NAME}", VppConsole.delete),
+        (rf"set interface (?P<family>ip6?) table {_NAME} (?P<table>\d+)", VppConsole.bind),
+        (rf"(?:enable|(?P<off>disable)) ip6 interface {_NAME}", _settings("ip6", "name")),
+        (rf"ip6 nd {_NAME} (?P<off>no )?ra-suppress", _settings("quiet", "name")),
+        (r"(?P<family>ip6?) table (?:add|(?P<off>del)) (?P<table>\d+)", _settings("table", "family", "table")),
+        (r"mpls table (?:add|(?P<off>del)) 0", _settings("labels")),
+        (rf"set interface mpls {_NAME} (?:enable|(?P<off>disable))", _settings("mpls", "name")),
+        (
+            rf"mpls local-label (?:add|(?P<off>del)) (?P<bottom>(?:non-)?eos) (?P<label>\d+) via {_HOP} {_NAME}"
+            r" out-labels (?P=label)",
+            VppConsole.label,
+        ),
+    )
+)

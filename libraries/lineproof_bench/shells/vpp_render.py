@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lineproof.simulation.habits import BY_A_MODEL
 
@@ -11,9 +11,6 @@ from ..state import InterfaceState, NodeState, RouterState, ThreadState
 
 PROCESS_STATES = frozenset({"any wait", "event wait", "time wait", "suspended", "running", "done"})
 """States of process nodes, which VPP prints in quotes."""
-
-PACKET_CLOCKS_SINCE = (26, 2)
-"""The first version with the title ``Packet-Clocks`` instead of ``Clocks``."""
 
 
 def centred(text: str, width: int) -> str:
@@ -23,22 +20,15 @@ def centred(text: str, width: int) -> str:
     return " " * left + text + " " * (width - len(text) - left)
 
 
+def titles(*columns: tuple[str, int]) -> str:
+    """A line with the title of each column, centred in its width."""
+    return "".join(centred(title, width) for title, width in columns) + "\n"
+
+
 def scientific(value: float, digits: int) -> str:
     """``1.0989e5``: an exponent without sign and zeros."""
     mantissa, exponent = f"{value:.{digits}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
-
-
-def fixed(value: float) -> str:
-    """``102.70``, ``.34``, ``0.00``."""
-    text = f"{value:.2f}"
-    return text[1:] if value > 0 and text.startswith("0.") else text
-
-
-def packet_clocks(version: str) -> bool:
-    """Return whether *version* (``22.02``, ``v26.10-rc0``) has the title Packet-Clocks."""
-    found = re.search(r"(\d+)\.(\d+)", version)
-    return bool(found) and (int(found[1]), int(found[2])) >= PACKET_CLOCKS_SINCE if found else False
 
 
 def threads_of(state: RouterState) -> tuple[ThreadState, ...]:
@@ -49,22 +39,21 @@ def threads_of(state: RouterState) -> tuple[ThreadState, ...]:
 
 
 def runtime(state: RouterState) -> str:
-    """``show runtime``."""
-    threads = threads_of(state)
-    blocks = []
+    """``show runtime``. ``Clocks`` became ``Packet-Clocks`` in v26.02."""
+    threads, blocks = threads_of(state), []
+    release = re.search(r"(\d+)\.(\d+)", state.version)
+    clocks = "Packet-Clocks" if release and (int(release[1]), int(release[2])) >= (26, 2) else "Clocks"
+    columns = ("Calls", "Vectors", "Suspends", clocks, "Vectors/Call")
     for index, thread in enumerate(threads):
-        rows = [f"Thread {index} {thread.name} (lcore {thread.lcore})"] if len(threads) > 1 else []
-        rows += _rates(thread, max(state.since_clear, 1e-9))
-        clocks = "Packet-Clocks" if packet_clocks(state.version) else "Clocks"
-        titles = ("Calls", "Vectors", "Suspends", clocks, "Vectors/Call")
-        rows.append(centred("Name", 30) + centred("State", 12) + "".join(centred(title, 16) for title in titles))
+        text = f"Thread {index} {thread.name} (lcore {thread.lcore})\n" if len(threads) > 1 else ""
+        text += _rates(thread, max(state.since_clear, 1e-9))
+        text += titles(("Name", 30), ("State", 12), *((column, 16) for column in columns))
         shown = (node for node in thread.nodes if node.calls or node.vectors or node.suspends)
-        rows += [_node(node) for node in sorted(shown, key=lambda node: node.name)]
-        blocks.append("".join(f"{row}\n" for row in rows))
+        blocks.append(text + "".join(_node(node) for node in sorted(shown, key=lambda node: node.name)))
     return "---------------\n".join(blocks)
 
 
-def _rates(thread: ThreadState, time: float) -> list[str]:
+def _rates(thread: ThreadState, time: float) -> str:
     def total(nodes: Iterable[NodeState]) -> str:
         return scientific(sum(node.vectors for node in nodes) / time, 4)
 
@@ -72,54 +61,38 @@ def _rates(thread: ThreadState, time: float) -> list[str]:
     active = [node for node in thread.nodes if node.state == "active" and node.calls]
     per_call = max((node.vectors / node.calls for node in active), default=0.0)
     loops = max((node.calls for node in inputs), default=0) / time
-    return [
-        f"Time {time:.1f}, 10 sec internal node vector rate {per_call:.2f} loops/sec {loops:.2f}",
+    return (
+        f"Time {time:.1f}, 10 sec internal node vector rate {per_call:.2f} loops/sec {loops:.2f}\n"
         f"  vector rates in {total(inputs)}, out {total(n for n in thread.nodes if n.name.endswith('-tx'))},"
-        f" drop {total(n for n in thread.nodes if n.name == 'error-drop')}, punt 0.0000e0",
-    ]
+        f" drop {total(n for n in thread.nodes if n.name == 'error-drop')}, punt 0.0000e0\n"
+    )
 
 
 def _node(node: NodeState) -> str:
     state = f'"{node.state}"' if node.state in PROCESS_STATES else node.state
     clocks = node.clocks / (node.vectors or node.calls or node.suspends or 1)
-    per_call = node.vectors / node.calls if node.calls else 0.0
+    # without the zero before the point
+    per_call = f"{node.vectors / node.calls:.2f}".removeprefix("0") if node.vectors and node.calls else "0.00"
     return (
         f"{node.name[:30]:30}{centred(state, 12)}{node.calls:16d}{node.vectors:16d}{node.suspends:16d}"
-        f"{scientific(clocks, 2):>16}{fixed(per_call):>16}"
+        f"{scientific(clocks, 2):>16}{per_call:>16}\n"
     )
 
 
-def interfaces(state: RouterState, names: Iterable[str] = ()) -> str:
+def interfaces(state: RouterState) -> str:
     """``show interface``."""
-    wanted = set(names)
-    head = "".join(
-        centred(title, width)
-        for title, width in (
-            ("Name", 32),
-            ("Idx", 5),
-            ("State", 10),
-            ("MTU (L3/IP4/IP6/MPLS)", 21),
-            ("Counter", 16),
-            ("Count", 16),
-        )
+    text = titles(
+        ("Name", 32), ("Idx", 5), ("State", 10), ("MTU (L3/IP4/IP6/MPLS)", 21), ("Counter", 16), ("Count", 16)
     )
-    rows = [head]
-    up = set(state.configuration.up)
-    numbered = [(interface.name, index + 1, interface) for index, interface in enumerate(state.interfaces)]
-    for name, index, interface in sorted([*numbered, ("local0", 0, None)], key=lambda row: row[0]):
-        if wanted and name not in wanted:
-            continue
-        word, mtu = ("up" if name in up else "down"), ("9000/0/0/0" if interface else "0/0/0/0")
-        start = f"{name[:32]:32}{centred(str(index), 5)}{centred(word, 10)}{centred(mtu, 21)}"
-        counts = _counts(interface) if interface else []
-        rows += [
-            (start if at == 0 else " " * len(start)) + f"{title:16}{count:16d}"
-            for at, (title, count) in enumerate(counts)
-        ] or [start]
-    return "".join(f"{row}\n" for row in rows)
+    rows = [(interface.name, at, "9000/0/0/0", _counts(interface)) for at, interface in enumerate(state.interfaces, 1)]
+    for name, index, mtu, counts in sorted([*rows, ("local0", 0, "0/0/0/0", [""])]):
+        up = "up" if name in state.configuration.up else "down"
+        start = f"{name[:32]:32}{centred(str(index), 5)}{centred(up, 10)}{centred(mtu, 21)}"
+        text += start + f"\n{'':{len(start)}}".join(counts) + "\n"
+    return text
 
 
-def _counts(interface: InterfaceState) -> list[tuple[str, int]]:
+def _counts(interface: InterfaceState) -> list[str]:
     counts = [
         ("rx packets", interface.rx_packets),
         ("rx bytes", interface.rx_bytes),
@@ -131,24 +104,20 @@ def _counts(interface: InterfaceState) -> list[tuple[str, int]]:
         ("rx-error", interface.rx_damaged),
         ("tx-error", interface.tx_dropped),
     ]
-    return [(title, count) for title, count in counts if count]
+    return [f"{title:16}{count:16d}" for title, count in counts if count] or [""]
 
 
 def errors(state: RouterState) -> str:
     """``show errors``."""
-    rows = ["".join((centred("Count", 10), centred("Node", 35), centred("Reason", 35), centred("Severity", 10)))]
-    found = []
     unrouted = sum(interface.no_route for interface in state.interfaces)
-    if unrouted:
-        found.append((unrouted, "null-node", "blackholed packets"))
     # VPP's own RDMA driver and DPDK have different names for a full sending ring
     rdma = any(node.name == "rdma-input" for thread in state.threads for node in thread.nodes)
-    why = "no free tx slots" if rdma else "Tx packet drops (dpdk tx failure)"
-    for interface in state.interfaces:
-        if interface.tx_dropped:
-            found.append((interface.tx_dropped, f"{interface.name}-tx", why))
-    rows += [f"{count:10d}{centred(node, 35)}{centred(why, 35)}{centred('error', 10)}" for count, node, why in found]
-    return "".join(f"{row}\n" for row in rows)
+    full = "no free tx slots" if rdma else "Tx packet drops (dpdk tx failure)"
+    rows = [(unrouted, "null-node", "blackholed packets")]
+    rows += [(interface.tx_dropped, f"{interface.name}-tx", full) for interface in state.interfaces]
+    return titles(("Count", 10), ("Node", 35), ("Reason", 35), ("Severity", 10)) + "".join(
+        f"{count:10d}{titles((node, 35), (reason, 35), ('error', 10))}" for count, node, reason in rows if count
+    )
 
 
 def placement(state: RouterState) -> str:
@@ -172,16 +141,32 @@ def threads(state: RouterState) -> str:
     return text
 
 
-def fib_summary(state: RouterState) -> str:
-    """``show ip fib summary``: how many prefixes of each length; the default route drops."""
-    lengths = [0, *(int(prefix.rpartition("/")[2]) for prefix, _ in state.configuration.routes)]
-    rows = "".join(f"{length:20d}{lengths.count(length):16d}\n" for length in sorted(set(lengths)))
-    return f"ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ] \n    Prefix length         Count\n{rows}"
+def neighbours(uptime: float, rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """``show ip neighbors``; *rows*: interface, address, MAC, flag."""
+    return titles(("Age", 12), ("IP", 40), ("Flags", 6), ("Ethernet", 20), ("Interface", 24)) + "".join(
+        f"{uptime:12.4f}{centred(address, 40)}{centred(flag, 6)}{centred(mac, 20)}{name}\n"
+        for name, address, mac, flag in rows
+    )
+
+
+def fib(version: int, table: str, prefix: str, ways: Sequence[tuple[str, ...]]) -> str:
+    """``show ip fib PREFIX`` in *table*; *ways*: next hop and interface. Without any the default route, which drops."""
+    text = (
+        f"ipv{version}-VRF:{table}, fib_index:0, flow hash:[src dst sport dport proto flowlabel ] epoch:0 flags:none"
+        " locks:[adjacency:1, default-route:1, ]\n"
+    )
+    text += f"{prefix} fib:0 index:18 locks:2\n" if ways else "0.0.0.0/0 fib:0 index:0 locks:2\n"
+    text += "" if ways else "  default-route refs:1\n  [@0]: dpo-drop ip4\n"
+    return text + "".join(
+        f"      path:[{28 + at}] pl-index:24 ip{version} weight=1 pref=0 attached-nexthop:  oper-flags:resolved,\n"
+        f"        {hop} {interface}\n"
+        for at, (hop, interface) in enumerate(ways)
+    )
 
 
 def hardware(state: RouterState) -> str:
     """``show hardware-interfaces``, in short."""
-    text = f"{centred('Name', 32)}{centred('Idx', 5)}{centred('Link', 8)}  Hardware\n"
+    text = titles(("Name", 32), ("Idx", 5), ("Link", 8), ("  Hardware", 10))
     for number, interface in enumerate(state.interfaces, 1):
         link = "up" if interface.link_up else "down"
         text += f"{interface.name[:32]:32}{centred(str(number), 5)}{centred(link, 8)}  {interface.name}\n"

@@ -6,37 +6,41 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
-from ...core.causes import Cause, Role, Stage, unsent_by_interface
-from ...core.counter_names import Pauses, pauses_of
-from ...core.neighbours import NeighbourEntry
+from ...core.causes import Cause, unsent_by_interface
+from ...core.counter_names import pauses_of
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import NodeRuntime, Telemetry
+from ...core.telemetry import InterfaceCounters, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
-from ..base import LinkState, Side, neighbour_of
+from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, ask_facts, counted, matched, picked
+from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
-from ..shell_output import counter_value, parser
-from .losses import FREE_BUFFERS, parse_buffers, vpp_causes
+from .losses import FREE_BUFFERS, vpp_causes
 from .output import (
     ThreadRuntime,
-    has_route,
-    parse_clock,
+    extended_counters,
+    parse_card,
     parse_errors,
-    parse_interface_rows,
+    parse_hardware,
     parse_interfaces,
-    parse_link_states,
-    parse_neighbours,
+    parse_placement,
+    parse_pools,
     parse_runtime,
-    parse_version,
+    queue_counters,
     refusal_by_vpp,
-    strip_banner,
 )
+
+_RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
+_CLOCK, _INTERFACES, _ERRORS = "vppctl show clock", "vppctl show interface", "vppctl show errors"
+_CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
+_VERSION, _THREADS, _CLEAR = "vppctl show version", "vppctl show threads", "vppctl clear runtime"
+_OF_CARD = ("rx ring", "tx ring", "NUMA node", "RSS", "offloads")
 
 
 class Vpp(Router):
@@ -44,29 +48,9 @@ class Vpp(Router):
 
     client, has_runtime = "vppctl", True
 
-    def identify(self) -> Mapping[str, str]:
-        """VPP's version, the operating system, the CPU and the queues that each thread polls."""
-        output = self._commands.run_all(
-            {
-                "version": ("vppctl", "show", "version"),
-                "kernel": ("uname", "-a"),
-                "os": ("cat", "/etc/os-release"),
-                "cpu": ("vppctl", "show", "cpu"),
-                "placement": ("vppctl", "show", "interface", "rx-placement"),
-            },
-            optional=("os", "cpu"),
-        )
-        facts = {"software": "VPP", "version": parse_version(output["version"]), "kernel": output["kernel"].strip()}
-        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
-            facts["operating system"] = found[1]
-        if found := re.search(r"Model name: *(.*\S)", strip_banner(output["cpu"])):
-            facts["cpu"] = found[1]
-        facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
-        return facts
-
     def refusal_in(self, command: str, output: str) -> str:
         """See :meth:`..base.Router.refusal_in`."""
-        refused = refusal_by_vpp(command, output)
+        refused = refusal_by_vpp(command, self._commands.plain(output))
         return f"VPP refused '{command}': {refused}" if refused else ""
 
     def boot_id(self) -> str:
@@ -76,54 +60,38 @@ class Vpp(Router):
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`. The main thread is a worker where there is no other."""
         answers = Answers(self._commands)
-        commands = {name: ("vppctl", "show", *name.split()) for name in _SHOW}
-        output = answers.ask(*commands.values())
-
-        def shown(name: str) -> str:
-            try:
-                text = strip_banner(output[" ".join(commands[name])])
-            except TestbedError as error:
-                answers.unread[" ".join(commands[name])] = str(error)
-                return ""
-            if refused := refusal_by_vpp(" ".join(commands[name]), text):
-                answers.unread[" ".join(commands[name])] = refused
-                return ""
-            return text
-
+        shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = read_machine(answers)
-        hardware = parse_hardware(shown("hardware-interfaces"))
-        blocks = {name: hardware.get(name, "") for name in self.interfaces}
-        placement = parse_placement(shown("interface rx-placement"))
-        threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
-        workers = sum(name.startswith("vpp_wk") for name in threads)
-        addresses = {name: address for name, block in blocks.items() if (address := pci_address(block))}
-        links = {name: link_facts(f"/sys/bus/pci/devices/{address}") for name, address in addresses.items()}
-        files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()]) if links else {}
+        hardware = parse_hardware(shown[_HARDWARE])
+        cards = {name: parse_card(hardware.get(name, "")) for name in self.interfaces}
+        links = {
+            name: link_facts(f"/sys/bus/pci/devices/{address}")
+            for name, card in cards.items()
+            if (address := card.get("address"))
+        }
+        files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()])
+        placement = parse_placement(shown[_PLACEMENT])
         queues = Counter(row.interface for row in placement)
+        nics = (
+            _nic(name, card, picked(files, links.get(name, {})), machine.get("cards", ""), queues[name])
+            for name, card in cards.items()
+        )
+        threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
         facts = machine_facts(
             machine,
-            version=matched(r"\bvpp (v?\S+)", shown("version")),
-            nics=tuple(
-                replace(
-                    parse_card(name, block, picked(files, links.get(name, {}))),
-                    pci_address=addresses.get(name),
-                    model=pci_model(machine.get("cards", ""), addresses.get(name)) or _hardware_name(block),
-                    rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", block),
-                )
-                for name, block in blocks.items()
-            ),
-            workers=(workers or 1) if threads else None,
+            version=matched(r"\bvpp (v?\S+)", shown[_VERSION]),
+            nics=tuple(nics),
+            workers=(sum(name.startswith("vpp_wk") for name in threads) or 1) if threads else None,
             placement=tuple(row for row in placement if row.interface in self.interfaces),
             unread=answers.unread,
         )
-        pools = "; ".join(f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers")))
-        cpu = matched(r"^Model name: +(.+)", shown("cpu"))
-        return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
+        pools = "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in parse_pools(shown[_BUFFERS]))
+        cpu = facts.cpu or matched(r"^Model name: +(.+)", shown[_CPU])
+        return replace(facts, cpu=cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: frames, of which VPP's counters are exact without a reset."""
-        blocks = parse_runtime(self._commands.run("vppctl", "show", "runtime"))
-        taken = {block.thread: sum(node.vectors for node in block.nodes if is_input(node)) for block in blocks}
+        taken = {block.thread: block.taken for block in parse_runtime(self._commands.show(_RUNTIME))}
         return {f"{FRAMES_TAKEN}{name}": frames for name, frames in taken.items() if frames or name != "vpp_main"}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
@@ -134,55 +102,61 @@ class Vpp(Router):
         most loads.
         """
         answers = Answers(self._commands)
-        first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
-        cleared = True
-        try:
-            self.clear()
-        except TestbedError as error:
-            answers.unread["vppctl clear runtime"], cleared = str(error), False
+        first = _attempt(answers, "counters before", self.read, Telemetry(None, {}))
+        _attempt(answers, _CLEAR, self.clear, None)
         wait()
-        last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
-
-        def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
-            command = f"vppctl show {name}"
-            try:
-                return parse(output[command]) if output[command] else None
-            except TestbedError as error:
-                answers.unread[command] = str(error)
-                return None
-
-        clocks = [of(output, "clock", parse_clock) for output in (first, last)]
-        seconds = clocks[1] - clocks[0] if clocks[0] is not None and clocks[1] is not None else None
-        if seconds is not None and seconds <= 0:  # VPP was started again
-            seconds = None
-        errors = [of(output, "errors", parse_errors) or {} for output in (first, last)]
-        # a reason that did not occur before is not shown
-        counters = per_second(
-            {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
-        )
-        rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
-        if rows[0] is not None and rows[1] is not None:
-            for name in self.interfaces:
-                old, new = rows[0].get(name, {}), rows[1].get(name, {})
-                rates = per_second({**dict.fromkeys(new, 0), **old}, new, seconds)
-                counters |= {f"{key} at {name}": rate for key, rate in rates.items()}
-        hertz = clock_hz(of(last, "cpu", strip_banner) or "")
-        blocks = (of(last, "runtime", parse_runtime) or ()) if cleared else ()
-        workers = tuple(found for block in blocks if (found := worker_load(block, hertz)) is not None)
-        placement = of(last, "interface rx-placement", parse_placement) or ()
-        cards = [of(output, "hardware-interfaces", parse_hardware) or {} for output in (first, last)]
+        shown = _shown(answers, _RUNTIME, _BUFFERS, _PLACEMENT, _CPU)
+        last = _attempt(answers, "counters after", self.read, Telemetry(None, {}))
+        seconds = (last.uptime or 0.0) - (first.uptime or 0.0)
+        if not first.uptime or seconds <= 0:  # not read, or VPP was started again
+            seconds = 0.0
+        blocks = tuple[ThreadRuntime, ...]()
+        if shown[_RUNTIME] and _CLEAR not in answers.unread:
+            blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
+        hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
+        workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
+        counters = _rises(first.drops, last.drops, seconds)
+        old, new = (parse_interfaces(each.raw[_INTERFACES]) if each.raw else {} for each in (first, last))
+        for name in self.interfaces:
+            rises = _rises(old.get(name, {}), new.get(name, {}), seconds)
+            counters |= {f"{key} at {name}": rate for key, rate in rises.items()}
         return UnderLoad(
             workers=workers,
-            queues=queue_loads(placement, self.interfaces, workers, cards[0], cards[1], seconds),
-            raw={command: text for command, text in last.items() if text},
-            seconds=seconds,
+            queues=tuple(self._queue_loads(parse_placement(shown[_PLACEMENT]), workers, first, last, seconds)),
+            raw={command: text for command, text in {**last.raw, **shown}.items() if text},
+            seconds=seconds or None,
             counters=counters,
             condition={
-                f"{FREE_BUFFERS}{pool.name}": f"{pool.available} of {pool.total}, {pool.cached} more in threads' caches"
-                for pool in of(last, "buffers", parse_buffers) or ()
+                FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
+                for pool in parse_pools(shown[_BUFFERS])
             },
             unread=answers.unread,
         )
+
+    def _queue_loads(
+        self,
+        placement: Sequence[Placement],
+        workers: Sequence[WorkerLoad],
+        first: Telemetry,
+        last: Telemetry,
+        seconds: float,
+    ) -> Iterator[QueueLoad]:
+        """Yield the frames of each queue as its card counts them (DPDK).
+
+        Of another card: those of its worker, if that serves no other queue; none, if the worker received none.
+        """
+        of_worker = {worker.thread: worker.packets_per_s for worker in workers}
+        served = Counter(row.worker for row in placement)
+        old, new = (parse_hardware(each.raw.get(_HARDWARE, "")) for each in (first, last))
+        for row in placement:
+            if row.interface in self.interfaces:
+                before, after = (queue_counters(blocks.get(row.interface, "")) for blocks in (old, new))
+                rates = _rises(before, after, seconds) if row.interface in old else {}
+                alone = of_worker.get(row.worker)
+                if alone and served[row.worker] > 1:
+                    alone = None
+                packets = rates.get(f"{row.queue} packets", alone)
+                yield QueueLoad(row.interface, row.queue, row.worker, packets, rates.get(f"{row.queue} errors"))
 
     def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
         inner = [tag for stack in frames.tags for tag, _ in stack[1:]]
@@ -191,249 +165,135 @@ class Vpp(Router):
         return super()._why_not(kind, frames)
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
-        """Yield also a stack's tags as VPP matches them, and what has no route yet. Raises TestbedError for another."""
-        of, _, what = scope.rpartition(" ")
-        if what != "route":
-            for words in super().contexts(scope, sides, frames, given):
-                outer, _, inner = words.get("tags", "").partition(".")
-                kind = "dot1ad" if outer.startswith("s") else "dot1q"
-                yield {**words, "match": f"{kind} {outer.lstrip('s')}" + (f" inner-dot1q {inner}" if inner else "")}
-            return
-        commands = []
-        contexts = list(super().contexts(of, sides, frames, given))
-        for words in contexts:
-            family = "ip6" if "network6" in words else "ip"
-            network = words.get("network6", words["network"])
-            commands.append(" ".join(f"vppctl show {family} fib {words['within']} {network}".split()))
-        shown = self._commands.show_all(commands)
-        for words, command in zip(contexts, commands, strict=True):
-            network, peer = words.get("network6", words["network"]), words.get("peer6", words["peer"])
-            if not has_route(shown[command] or "", network, peer, int(words.get("table", "0"))):
-                yield {**words, "out": words["interface"] if words["within"] else ""}
+        """Yield also a stack's tags as VPP matches them, and where its routes are."""
+        for words in super().contexts(scope, sides, frames, given):
+            outer, _, inner = words.get("tags", "").partition(".")
+            kind = "dot1ad" if outer.startswith("s") else "dot1q"
+            match = f"{kind} {outer.lstrip('s')}" + (f" inner-dot1q {inner}" if inner else "")
+            yield {"table": "0", **words, "match": match, "out": words["interface"] if words.get("within") else ""}
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
-        self._commands.change("vppctl clear runtime")
+        self._commands.change(_CLEAR)
 
-    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """See :meth:`..base.Router.neighbours`."""
-        entries = sorted(parse_neighbours(self._commands.run("vppctl", "show", "ip", "neighbors")))
-        return tuple(
-            neighbour_of(
-                side,
-                [(name, mac, static) for name, address, mac, static in entries if address == side.peer],
-                f"vppctl set ip neighbor {side.interface} {side.peer} MAC static".split(),
-            )
-            for side in sides
-        )
-
-    def link_states(self) -> tuple[LinkState, ...]:
-        """See :meth:`..base.Router.link_states`."""
-        return parse_link_states(self._commands.run("vppctl", "show", "hardware-interfaces"), self.interfaces)
+    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
+        # words: the interface may be another one, as a bridge's
+        return tuple(" ".join(super()._neighbour_fix(side)).split())
 
     def read(self) -> Telemetry:
-        """Read counters, errors and runtime now. ``uptime`` is VPP's: its restart resets the counters."""
-        output = self._commands.run_all(
-            {
-                "vppctl show clock": ("vppctl", "show", "clock"),
-                "vppctl show runtime": ("vppctl", "show", "runtime"),
-                # updates rx-miss, which VPP otherwise does every 10 s
-                "vppctl show hardware-interfaces": ("vppctl", "show", "hardware-interfaces"),
-                "vppctl show interface": ("vppctl", "show", "interface"),
-                "vppctl show errors": ("vppctl", "show", "errors"),
-            },
-            optional=("vppctl show hardware-interfaces",),
-        )
-        interfaces = parse_interfaces(output["vppctl show interface"])
+        """Read counters and errors now. ``uptime`` is VPP's: its restart resets the counters."""
+        clock = super().read()
+        # the first updates rx-miss, which VPP otherwise does every 10 s
+        commands = {line: tuple(line.split()) for line in (_HARDWARE, _INTERFACES, _ERRORS)}
+        output = self._commands.run_all(commands, optional=(_HARDWARE,))
+        interfaces, errors = parse_interfaces(output[_INTERFACES]), parse_errors(output[_ERRORS])
         self._require_interfaces(interfaces, "VPP")
-        blocks = parse_runtime(output["vppctl show runtime"])
-        errors = parse_errors(output["vppctl show errors"])
-        causes = vpp_causes(parse_interface_rows(output["vppctl show interface"]), errors)
-        causes = (*causes, *parse_hardware_errors(output["vppctl show hardware-interfaces"]))
-        return Telemetry(
-            uptime=parse_clock(output["vppctl show clock"]),
-            interfaces={
-                name: replace(counts, tx_packets=max(0, counts.tx_packets - unsent_by_interface(causes, name)))
-                for name, counts in interfaces.items()
-            },
+        cards = {name: extended_counters(block) for name, block in parse_hardware(output[_HARDWARE]).items()}
+        causes = vpp_causes(interfaces, errors, cards)
+        return replace(
+            clock,
+            interfaces={name: _counters(name, rows, causes) for name, rows in interfaces.items()},
             drops=errors,
-            runtime=tuple(node for block in blocks for node in block.nodes),
-            raw=output,
-            since_clear=max(blocks, key=lambda block: block.rate_in).seconds,
+            raw={**clock.raw, **output},
             causes=causes,
-            pauses=parse_hardware_pauses(output["vppctl show hardware-interfaces"]),
+            pauses={name: pauses_of(counts) for name, counts in cards.items()},
         )
+
+    def read_runtime(self) -> Telemetry:
+        """Read calls and cycles of each graph node since :meth:`clear`."""
+        text = self._commands.show(_RUNTIME)
+        blocks = parse_runtime(text)
+        since_clear = max(blocks, key=lambda block: block.rate_in).seconds
+        nodes = tuple(node for block in blocks for node in block.nodes)
+        return Telemetry(None, {}, runtime=nodes, raw={_RUNTIME: text}, since_clear=since_clear)
 
 
 T = TypeVar("T")
 
-_TWICE = ("clock", "errors", "interface", "hardware-interfaces")
-_ONCE = ("cpu", "interface rx-placement", "buffers", "runtime")
-_XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$", re.MULTILINE)
+
+def _attempt(answers: Answers, what: str, read: Callable[[], T], otherwise: T) -> T:
+    """Return what *read* gives; *otherwise* where it fails, and why is among the *answers*."""
+    try:
+        return read()
+    except TestbedError as error:
+        answers.unread[what] = str(error)
+        return otherwise
 
 
-def clock_hz(text: str) -> float | None:
-    """``show cpu``: the frequency of the clock that VPP counts cycles by."""
-    found = matched(r"^Base frequency: +(\d+\.\d+) GHz", text)
-    return float(found) * 1e9 or None if found else None
+def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
+    """Return what each of *commands* shows; "" where VPP refuses it, which is noted."""
+    shown = answers.ask(*(tuple(command.split()) for command in commands))
+    for command, text in shown.items():
+        if refused := refusal_by_vpp(command, text):
+            answers.unread[command], shown[command] = refused, ""
+    return shown
 
 
-def worker_load(block: ThreadRuntime, hertz: float | None) -> WorkerLoad | None:
-    """A thread's block of ``show runtime``; None for a main thread that handled no frames."""
-    seconds = block.seconds
-    handled = [node for node in block.nodes if node.vectors > 0]
+def _counters(name: str, rows: Mapping[str, int], causes: Sequence[Cause]) -> InterfaceCounters:
+    """Return the counters of the interface *name* from its *rows* of ``show interface``."""
+    counts = Counter(rows)
+    return InterfaceCounters(
+        rx_packets=counts["rx packets"],
+        rx_bytes=counts["rx bytes"],
+        tx_packets=max(0, counts["tx packets"] - unsent_by_interface(causes, name)),
+        tx_bytes=counts["tx bytes"],
+        # 'drops': dropped by the graph, counted at the receiving interface
+        rx_drops=counts["drops"] + counts["rx-miss"] + counts["rx-no-buf"],
+        rx_errors=counts["rx-error"],
+        tx_errors=counts["tx-error"],
+    )
+
+
+def _rises(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
+    """Return the rises per second of counters that VPP and its cards do not show while they are 0."""
+    return per_second({**dict.fromkeys(after, 0), **before}, after, seconds)
+
+
+def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:
+    """Return the load of a thread by its clock of *hertz* (0: not known); None: a main thread that took no frames."""
+    handled, seconds = [node for node in block.nodes if node.vectors > 0], block.seconds
     if not block.thread.startswith("vpp_wk") and not handled:
         return None
     if seconds <= 0:
         return WorkerLoad(block.thread)
-    inputs = [node for node in block.nodes if is_input(node)]
-    costs = packet_costs(Telemetry(None, {}, runtime=block.nodes))
-    cost = costs[0] if costs else None
-    busy = None
-    if hertz:
-        graph_calls = max((node.calls for node in handled if not is_input(node)), default=0)
-        cycles = sum(node.clocks * node.vectors for node in handled if not is_input(node))
-        for node in inputs:
-            if node.vectors and node.calls:
-                cycles += node.clocks * node.vectors * min(1.0, graph_calls / node.calls)
-        busy = min(1.0, cycles / (hertz * seconds))
+    most = max((node.calls for node in handled if not is_input(node)), default=0)
+    cycles = sum(
+        node.clocks * node.vectors * (min(1.0, most / node.calls) if is_input(node) else 1.0) for node in handled
+    )
+    cost = next(iter(packet_costs(Telemetry(None, {}, runtime=block.nodes))), None)
+    nodes = [
+        NodeLoad(
+            node.name,
+            node.vectors / seconds,
+            node.clocks,
+            node.vectors_per_call,
+            min(1.0, node.clocks * node.vectors / (hertz * seconds)) if hertz else None,
+        )
+        for node in handled
+    ]
     return WorkerLoad(
         block.thread,
-        busy,
-        sum(node.vectors for node in inputs) / seconds,
+        min(1.0, cycles / (hertz * seconds)) if hertz else None,
+        block.taken / seconds,
         cost.vectors_per_call if cost else None,
         cost.total if cost else None,
-        tuple(sorted((_node(node, seconds, hertz) for node in handled), key=lambda node: -(node.share or 0.0))),
+        tuple(sorted(nodes, key=lambda node: -(node.share or 0.0))),
     )
 
 
-def _node(node: NodeRuntime, seconds: float, hertz: float | None) -> NodeLoad:
-    share = min(1.0, node.clocks * node.vectors / (hertz * seconds)) if hertz else None
-    return NodeLoad(node.name, node.vectors / seconds, node.clocks, node.vectors_per_call, share)
-
-
-def queue_loads(
-    placement: Sequence[Placement],
-    interfaces: Sequence[str],
-    workers: Sequence[WorkerLoad],
-    before: Mapping[str, str],
-    after: Mapping[str, str],
-    seconds: float | None,
-) -> tuple[QueueLoad, ...]:
-    """Frames of each queue as its card counts them (DPDK).
-
-    Of another card: those of its worker, if that serves no other queue; none, if the worker received none.
-    """
-    of_worker = {worker.thread: worker.packets_per_s for worker in workers}
-    served = [row.worker for row in placement]
-    found = []
-    for row in placement:
-        if row.interface not in interfaces:
-            continue
-        rates = _card_rates(before.get(row.interface, ""), after.get(row.interface, ""), seconds)
-        alone = of_worker.get(row.worker)
-        if alone and served.count(row.worker) > 1:
-            alone = None
-        packets = rates.get(f"{row.queue} packets", alone)
-        found.append(QueueLoad(row.interface, row.queue, row.worker, packets, rates.get(f"{row.queue} errors")))
-    return tuple(found)
-
-
-def _card_rates(before: str, after: str, seconds: float | None) -> dict[str, float]:
-    # the card's zeros are not shown
-    old, new = ({f"{row[1]} {row[2]}": int(row[3]) for row in _XSTAT.finditer(text)} for text in (before, after))
-    return per_second({**dict.fromkeys(new, 0), **old}, new, seconds) if before else {}
-
-
-_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "buffers")
-_THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
-_QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
-_DAMAGED = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
-_EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
-_BLOCK = re.compile(r"^(?P<name>\S.*?)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*$")
-
-
-def parse_placement(text: str) -> tuple[Placement, ...]:
-    """``show interface rx-placement``: each queue and the thread that serves it."""
-    found: list[Placement] = []
-    thread = ""
-    for line in strip_banner(text).splitlines():
-        if head := _THREAD.match(line):
-            thread = head[2]
-        elif (row := _QUEUE.match(line)) and thread:
-            found.append(Placement(row[1], int(row[2]), thread))
-    return tuple(found)
-
-
-def parse_hardware(text: str) -> Mapping[str, str]:
-    """``show hardware-interfaces``: the block of text of each interface, by its name."""
-    found: dict[str, str] = {}
-    name = ""
-    for line in strip_banner(text).splitlines():
-        if head := _BLOCK.match(line):
-            # a long name is cut in the first column, and whole in the last
-            name = head["hardware"]
-            found.setdefault(name, "")
-        elif name and (not line or line[0].isspace()):
-            found[name] += f"{line}\n"
-        else:
-            name = ""
-    return found
-
-
-@parser("'vppctl show hardware-interfaces'")
-def parse_hardware_pauses(text: str) -> Mapping[str, Pauses]:
-    """``show hardware-interfaces``: by interface the pause frames in its extended counters, of which 0 is not shown."""
-    return {
-        name: pauses_of({row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)})
-        for name, block in parse_hardware(text).items()
-    }
-
-
-@parser("'vppctl show hardware-interfaces'")
-def parse_hardware_errors(text: str) -> tuple[Cause, ...]:
-    """``show hardware-interfaces``: receive errors among its extended counters, which ``rx-error`` counts together."""
-    meaning = "its card took them for damaged: look at cable and transceivers"
-    return tuple(
-        Cause(Stage.ARRIVING, row[1], name, counter_value(row[2]), Role.REASON, meaning)
-        for name, block in parse_hardware(text).items()
-        for row in _EXTENDED.finditer(block)
-        if _DAMAGED.fullmatch(row[1])
-    )
-
-
-def pci_address(block: str) -> str | None:
-    """The address of a card of DPDK, as ``/sys`` writes it: VPP prints ``0000:03:00.00``."""
-    found = re.search(r"^\s+pci: .*\baddress ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.0?([0-7])\b", block, re.MULTILINE)
-    return f"{found[1]}.{found[2]}" if found else None
-
-
-def parse_card(interface: str, block: str, link: Mapping[str, str]) -> NicFacts:
-    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link*'s facts.
+def _nic(interface: str, card: Mapping[str, str], link: Mapping[str, str], pci: str, queues: int) -> NicFacts:
+    """Return the facts of a *card* with those of its PCIe *link*, its name in the list *pci*, and its *queues* in use.
 
     ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
     """
-    other = {
-        "rx ring": matched(r"^\s+rx: queues \d+ \(max \d+\), desc (\d+)", block),
-        "tx ring": matched(r"^\s+tx: queues \d+ \(max \d+\), desc (\d+)", block),
-        "NUMA node": link.get("NUMA node") if link else matched(r"^\s+pci: .*\bnuma (\d+)", block),
-        "RSS": _words(block, "rss active"),
-        "offloads": _words(block, "rx offload active"),
-    }
-    driver = matched(r"^  \S.*\((\w+)\)\s*$", block)
-    found = NicFacts(interface, driver=driver, other={name: value for name, value in other.items() if value})
-    return with_pcie(found, link)
-
-
-def _words(block: str, title: str) -> str:
-    """The words after *title* and a colon; they go on in lines that are indented further."""
-    found = re.search(
-        rf"^(?P<indent> +){title}: *(?P<words>[^\n]*(?:\n(?P=indent) {{4,}}\S[^:\n]*$)*)", block, re.MULTILINE
+    address, counted = card.get("address"), card.get("rx queues")
+    other = {**card, "NUMA node": (link or card).get("NUMA node")}
+    nic = NicFacts(
+        interface,
+        model=pci_model(pci, address) or card.get("model"),
+        driver=card.get("driver"),
+        pci_address=address,
+        rx_queues=queues or (int(counted) if counted else None),
+        other={name: value for name in _OF_CARD if (value := other.get(name))},
     )
-    return " ".join(found["words"].split()) if found else ""
-
-
-def _hardware_name(block: str) -> str | None:
-    """The line below the MAC address, as ``Intel X553``."""
-    name = matched(r"^  Ethernet address [^\n]*\n  (\S[^\n]*)$", block)
-    return re.sub(r" *\(\w+\)$", "", name) if name else None
+    return with_pcie(nic, link)

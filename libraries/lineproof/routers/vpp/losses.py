@@ -18,39 +18,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from ...core.causes import Cause, Role, Stage
 from ..base import CARD_QUEUE_FULL
-from .output import strip_banner
 
+_DAMAGED = "its card took them for damaged: look at cable and transceivers"
 _NO_BUFFERS = "failed allocations: no buffers; see 'buffers' in startup.conf"
-_ARRIVING = {
-    "rx-miss": (Role.LOSS, CARD_QUEUE_FULL),
-    "rx-error": (Role.LOSS, "its card took them for damaged: look at cable and transceivers"),
-    "rx-no-buf": (Role.REASON, _NO_BUFFERS),
+_FULL = "its sending queue was full"
+_COUNTERS = {
+    "rx-miss": (Stage.ARRIVING, Role.LOSS, CARD_QUEUE_FULL),
+    "rx-error": (Stage.ARRIVING, Role.LOSS, _DAMAGED),
+    "rx-no-buf": (Stage.ARRIVING, Role.REASON, _NO_BUFFERS),
+    "drops": (Stage.PASSING, Role.LOSS, ""),
+    "punts": (Stage.PASSING, Role.LOSS, "given to the router's own stack"),
+    "tx-error": (Stage.LEAVING, Role.LOSS, _FULL),
 }
 FREE_BUFFERS = "free buffers of "
 """How a pool's reading begins in :attr:`UnderLoad.condition`, before its name."""
 
-_PASSING = {"drops": "", "punts": "given to the router's own stack"}
-_FULL = "its sending queue was full"
 _ANSWERED = re.compile(r"ip[46]-icmp-error: .* sent")
 _NO_BUFFER = re.compile(r"rx-no-buf|\S*input: (?=.*buffer).*\b(?:no|alloc\w*|out of|exhausted)\b.*", re.IGNORECASE)
-_POOL = re.compile(r"^(\S+) +\d+ +\d+ +\d+ +(\d+) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9})", re.MULTILINE)
 _EVENTS = re.compile(r"sendto|completion", re.IGNORECASE)
+_DAMAGED_COUNT = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
 
 
-def vpp_causes(counts: Mapping[str, Mapping[str, int]], errors: Mapping[str, int]) -> tuple[Cause, ...]:
-    """*counts*: rows of ``show interface`` by interface; *errors*: rows of ``show errors`` as ``node: reason``."""
-    found = []
-    for interface, rows in counts.items():
-        for name, (role, meaning) in _ARRIVING.items():
-            found.append(Cause(Stage.ARRIVING, name, interface, rows.get(name, 0), role, meaning))
-        for name, meaning in _PASSING.items():
-            found.append(Cause(Stage.PASSING, name, interface, rows.get(name, 0), Role.LOSS, meaning))
-        found.append(Cause(Stage.LEAVING, "tx-error", interface, rows.get("tx-error", 0), Role.LOSS, _FULL))
-    return (*found, *(_error_cause(name, count, counts) for name, count in errors.items()))
+def vpp_causes(
+    counts: Mapping[str, Mapping[str, int]],
+    errors: Mapping[str, int],
+    cards: Mapping[str, Mapping[str, int]],
+) -> tuple[Cause, ...]:
+    """*counts*: ``show interface`` by interface; *errors*: ``show errors``; *cards*: extended counters by interface."""
+    found = [
+        Cause(stage, name, interface, rows.get(name, 0), role, meaning)
+        for interface, rows in counts.items()
+        for name, (stage, role, meaning) in _COUNTERS.items()
+    ]
+    found += (_error_cause(name, count, counts) for name, count in errors.items())
+    # what 'rx-error' counts together
+    found += (
+        Cause(Stage.ARRIVING, name, interface, count, Role.REASON, _DAMAGED)
+        for interface, rows in cards.items()
+        for name, count in rows.items()
+        if _DAMAGED_COUNT.fullmatch(name)
+    )
+    return tuple(found)
 
 
 def _error_cause(name: str, count: int, interfaces: Collection[str]) -> Cause:
@@ -70,19 +81,3 @@ def _error_cause(name: str, count: int, interfaces: Collection[str]) -> Cause:
 def is_failed_allocation(name: str) -> bool:
     """Return whether the counter *name* is of reads that found no free buffer: events, not frames."""
     return _NO_BUFFER.fullmatch(name) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class BufferPool:
-    """A pool of ``show buffers``: all its buffers, and those that are free (in caches of threads, too)."""
-
-    name: str
-    size: int
-    total: int
-    available: int
-    cached: int
-
-
-def parse_buffers(text: str) -> tuple[BufferPool, ...]:
-    """``show buffers``: the pools, one for each NUMA node."""
-    return tuple(BufferPool(row[1], *map(int, row.groups()[1:5])) for row in _POOL.finditer(strip_banner(text)))
