@@ -200,7 +200,7 @@ THIEF = "somebody"
 class ServerAction:
     """Publish a ``link`` event, ``steal`` or ``free`` a port, ``end``, or end and be started again (``restart``).
 
-    ``after``: s of wall time until the restart, with the ``faults`` that have not begun yet.
+    ``after``: s of the bench's clock until the restart, with the ``faults`` that have not begun yet.
     """
 
     what: Literal["link", "steal", "free", "end", "restart"]

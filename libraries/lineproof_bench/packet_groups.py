@@ -80,6 +80,10 @@ class PacketGroups:
                 group.delays[delay] += arrived
                 group.last = delay, traffic.pps
 
+    def arrived(self) -> dict[int, int]:
+        """Return how many frames of each group came back, at any port."""
+        return {number: sum(frames for frames, _ in group.received.values()) for number, group in self._groups.items()}
+
     def flow_counters(self, group: int) -> FlowCounters:
         """Return the frames and bytes of *group*."""
         counted = self._groups.get(group, _Group())

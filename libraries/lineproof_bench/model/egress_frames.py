@@ -52,20 +52,20 @@ class KeptFrames:
     """The last *limit* frames that come to a port."""
 
     def __init__(self, limit: int = 0) -> None:
-        self._limit = limit
+        self.limit = limit
         self._rows: list[LeavingFrames] = []
 
     def add(self, new: LeavingFrames) -> None:
         """Keep what is needed of *new*: which of the frames of one moment came first is known when all are there."""
         self._rows.append(new)
-        while self._rows and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self._limit:
+        while self._rows and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self.limit:
             del self._rows[0]
 
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
-        rows = [pair for row in self._rows for pair in row.data(self._limit)]
+        rows = [pair for row in self._rows for pair in row.data(self.limit)]
         rows.sort(key=lambda pair: pair[0])
-        found = rows[-self._limit :]
+        found = rows[-self.limit :]
         self._rows.clear()
         return tuple(CapturedFrame(port, data, moment) for moment, data in found)
 
