@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,15 +183,6 @@ class LatencyCounters:
     duplicates: int = 0
 
 
-@runtime_checkable
-class Neighbour(Protocol):
-    """A backend without real frames: it says who would answer ARP and neighbour discovery."""
-
-    def answers(self, port: int, address: str) -> bool | None:
-        """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
-        ...
-
-
 THIEF = "somebody"
 """The user that takes the ports in the fault ``ports stolen``."""
 
@@ -210,37 +201,15 @@ class ServerAction:
     faults: tuple[InjectedFault, ...] = ()
 
 
-@runtime_checkable
-class SimulatedBackend(Protocol):
-    """A backend without real frames: its clock may run fast, its cards be choosy, and faults happen on request."""
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
-        ...
-
-    def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """From now on *port* takes every frame, or only its own."""
-        ...
-
-    def reported_groups(self, groups: list[int]) -> list[int]:
-        """Return those of *groups* that an answer reports."""
-        ...
-
-    def server_actions(self) -> tuple[ServerAction, ...]:
-        """Return what the server has to do since the last call."""
-        ...
-
-    def reply_delay(self) -> float | None:
-        """Seconds of wall time to delay the present reply; None: do not delay it."""
-        ...
-
-    def drops_reply(self) -> bool:
-        """Return whether the present reply is not sent at all."""
-        ...
-
-
 class Backend(Protocol):
-    """The carrier of frames. Calls come from one thread; none may block longer than 100 ms."""
+    """The carrier of frames. Calls come from one thread; none may block longer than 100 ms.
+
+    What only a backend without real frames does has a body, for all others: its clock may run fast, its cards be
+    choosy, and faults happen on request.
+    """
+
+    is_simulated: bool = False
+    """True: no real device answers ARP and neighbour discovery; :meth:`answers` says who would."""
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
@@ -301,3 +270,31 @@ class Backend(Protocol):
     def close(self) -> None:
         """Stop everything and release all resources."""
         ...
+
+    def answers(self, port: int, address: str) -> bool | None:
+        """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
+        return None
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
+        return nullcontext()
+
+    def set_promiscuous(self, port: int, enabled: bool) -> None:
+        """From now on *port* takes every frame, or only its own."""
+        return
+
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Return those of *groups* that an answer reports."""
+        return groups
+
+    def server_actions(self) -> tuple[ServerAction, ...]:
+        """Return what the server has to do since the last call."""
+        return ()
+
+    def reply_delay(self) -> float | None:
+        """Seconds of wall time to delay the present reply; None: do not delay it."""
+        return None
+
+    def drops_reply(self) -> bool:
+        """Return whether the present reply is not sent at all."""
+        return False

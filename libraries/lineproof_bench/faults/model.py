@@ -82,6 +82,7 @@ class FaultyModel(ModelBackend):
             if fault.port is not None and fault.port not in known:
                 raise ValueError(f"fault '{fault.kind}': there is no port {fault.port}; known: {known}")
         self._schedule.arm(wanted, self._advance())
+        self._change = None
         self._advance()
 
     def take_over(self, router: RouterState) -> None:
@@ -131,7 +132,9 @@ class FaultyModel(ModelBackend):
     # -- faults begin and end
 
     def _next_event(self) -> float:
-        return min(super()._next_event(), self._schedule.next_change)
+        if self._change is None:
+            self._change = min(super()._next_event(), self._schedule.next_change)
+        return self._change
 
     def _happen(self, moment: float) -> None:
         if self._links.next_change <= moment:
@@ -228,6 +231,7 @@ class FaultyModel(ModelBackend):
         """Begin to send, and begin the faults that wait for this start."""
         super().start(traffic, duration)
         self._schedule.started(self._last)
+        self._change = None
         self._advance()
 
     def _shares(self, port: int) -> tuple[float, float]:

@@ -18,7 +18,15 @@ from lineproof.platforms import Platform, RouterSetup
 from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise, RouterHabits
 from lineproof.units import OVERHEAD, l1_bits
 
-from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import (
+    Backend,
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    StreamTraffic,
+)
 from ..backend import Utilisation as GeneratorLoad
 from ..clock import ClockReader
 from ..packet_groups import Delay, PacketGroups
@@ -62,11 +70,13 @@ DEFAULTS = ModelSettings()
 """A bench without noise and habits, whose router has nothing set up."""
 
 
-class ModelBackend:
+class ModelBackend(Backend):
     """A :class:`.backend.Backend` and, for the shells, a modelled router. *clock* in s.
 
     Raises ConfigError for what cannot be modelled.
     """
+
+    is_simulated = True
 
     def __init__(
         self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
@@ -180,7 +190,7 @@ class ModelBackend:
     def utilisation(self) -> GeneratorLoad:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
         now = self._advance()
-        sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
+        sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in (port.sent for port in self._ports)]
         (before, then), self._used = self._used, (now, sent)
         above, self._was_above = self._was_above, self._above_ceiling
         if now <= before:
@@ -302,12 +312,15 @@ class ModelBackend:
             self._enforce(moment)
 
     def _next_event(self) -> float:
-        begin = self._later[0][0] if self._later else math.inf
-        end = min((sending.over for sending in self._sending), default=math.inf)
         if self._change is None:
             # once after each change: a reading meanwhile moves no moment
-            self._change = self._last + min(self._noise.next_change(self._offered), self._rings.next_change())
-        return min(end, begin, self._change, self._links.next_change)
+            self._change = min(
+                self._last + min(self._noise.next_change(self._offered), self._rings.next_change()),
+                self._links.next_change,
+                *(begin for begin, _ in self._later),
+                *(sending.over for sending in self._sending),
+            )
+        return self._change
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])

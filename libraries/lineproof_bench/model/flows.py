@@ -98,11 +98,10 @@ def fix_checksum(frame: bytearray, offset: int) -> None:
 
 def internet_checksum(data: bytes | bytearray) -> bytes:
     """The checksum of RFC 1071."""
-    data = bytes(data) + b"\0" * (len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)
+    number = int.from_bytes(data, "big") << 8 * (len(data) % 2)
+    # 2^16 is 1 modulo 65535, so that this is the sum of the words with its carries; only nothing has the sum 0
+    total = number % 0xFFFF or (0xFFFF if number else 0)
+    return (total ^ 0xFFFF).to_bytes(2, "big")
 
 
 def flow_of(frame: bytes) -> Flow | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import zmq
 
-from ..backend import THIEF, Backend, ServerAction, SimulatedBackend
+from ..backend import THIEF, Backend, ServerAction
 from .nic import ServerCard
 from .places import Places, ServerHabits
 from .publisher import Event, Publisher
@@ -47,7 +47,7 @@ class TrexServer:
         nic: ServerCard | None = None,
         habits: ServerHabits | None = None,
     ) -> None:
-        self._backend, self._faults = backend, backend if isinstance(backend, SimulatedBackend) else None
+        self._backend = backend
         self._context = zmq.Context()
         self._pub = self._context.socket(zmq.XPUB)
         self._stopping = False
@@ -63,7 +63,7 @@ class TrexServer:
             raise
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, places=places, nic=nic, habits=habits)
-        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, self.service.statistics.one_moment)
+        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, backend.frozen)
 
     def stop(self) -> None:
         """Let :meth:`serve` return soon."""
@@ -94,7 +94,7 @@ class TrexServer:
             self._release()
 
     async def _serve(self) -> ServerAction | None:
-        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._faults
+        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
         delayed: deque[tuple[float, Request, bytes]] = deque(maxlen=MOST_DELAYED)
         while True:
             due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
@@ -106,17 +106,15 @@ class TrexServer:
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
             if self._pub in readable:
                 self._publisher.subscribed()
-            if faults and (end := carry_out(faults, self.service, self._publisher)):
+            if end := carry_out(faults, self.service, self._publisher):
                 return end
             while delayed and time.monotonic() >= delayed[0][0]:
                 self._rpc.answer(*delayed.popleft()[1:])
             if self._rpc.socket in readable and (request := self._rpc.next_request()) is not None:
                 reply = self._dispatcher.handle(*request.frames)
-                if faults and faults.drops_reply():
-                    pass
-                elif faults and (delay := faults.reply_delay()):
+                if delay := faults.reply_delay():
                     delayed.append((time.monotonic() + delay, request, reply))
-                else:
+                elif not faults.drops_reply():
                     self._rpc.answer(request, reply)
             transmission.tick()
             statistics.sample_cpu()
@@ -152,7 +150,7 @@ THIEF_SESSION = 2**32
 """The thief's session: no client has it, since clients' sessions fit into 32 bits."""
 
 
-def carry_out(faults: SimulatedBackend, service: ServerMethods, publisher: Publisher) -> ServerAction | None:
+def carry_out(faults: Backend, service: ServerMethods, publisher: Publisher) -> ServerAction | None:
     """Carry out the actions that are due. Returns the one that ends the server."""
     for action in faults.server_actions():
         if action.what in ("end", "restart"):

@@ -11,7 +11,7 @@ from typing import Any
 from lineproof import __version__
 from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
-from ..backend import Backend, SimulatedBackend
+from ..backend import Backend
 from .captures import Captures
 from .flow_stats import FlowStats
 from .load import factor_of, load_of
@@ -237,8 +237,7 @@ class ServerMethods:
 
     def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
         port.promiscuous = enabled
-        if isinstance(self._backend, SimulatedBackend):
-            self._backend.set_promiscuous(port.index, enabled)
+        self._backend.set_promiscuous(port.index, enabled)
 
     def _set_l2(self, params: Params) -> dict[str, Any]:
         self._owned_port(params).set_l2(params.text("dst_mac"))

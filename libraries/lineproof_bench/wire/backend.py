@@ -18,6 +18,7 @@ from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
 from ..backend import (
+    Backend,
     CapturedFrame,
     FlowCounters,
     LatencyCounters,
@@ -61,7 +62,7 @@ class WirePort:
     speed_bps: float = 10e9
 
 
-class WireBackend:
+class WireBackend(Backend):
     """Sends real frames from *ports* and counts with the kernel. Linux, root."""
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
