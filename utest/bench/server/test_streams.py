@@ -188,13 +188,12 @@ def test_bursts_of_a_stream() -> None:
 
 def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> None:
     even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and again 10 ms later
-    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 200.0)
+    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 250.0)
     assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
     assert len(segments_of([even], 1.0, 20.0)) == 182
-    with pytest.raises(RpcError, match=r"comes 1818 times in this time, in 1818 bursts.*a real TRex"):
-        segments_of([even], 1.0, 200.0)
-    with pytest.raises(RpcError, match="comes 2001 times in this time"):
-        segments_of([parsed(**bursts(0))], 1.0, 2000.0)
+    for uneven, seconds in ((even, 250.0), (parsed(**bursts(0)), 2001.0)):
+        with pytest.raises(RpcError, match=r"comes more than 2000 times in this time.*a real TRex"):
+            segments_of([uneven], 1.0, seconds)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
