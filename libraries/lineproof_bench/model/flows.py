@@ -7,18 +7,13 @@ import struct
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.errors import TestbedError
 
 from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
 
 IPV4 = 14
 """Offset of the IPv4 header in an untagged frame."""
-
-VLAN = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
-"""EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used for stacked tags before that."""
-
-MPLS = (b"\x88\x47", b"\x88\x48")
-"""EtherTypes of labelled frames (RFC 3032)."""
 
 MOST_SAMPLED = 4096
 """The most frames that are examined for a stream's flows; longer periods are sampled evenly."""
@@ -93,15 +88,8 @@ def period_of(stream: StreamTraffic) -> int:
 def fix_checksum(frame: bytearray, offset: int) -> None:
     """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
-    frame[offset + 10 : offset + 12] = internet_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
-
-
-def internet_checksum(data: bytes | bytearray) -> bytes:
-    """The checksum of RFC 1071."""
-    number = int.from_bytes(data, "big") << 8 * (len(data) % 2)
-    # 2^16 is 1 modulo 65535, so that this is the sum of the words with its carries; only nothing has the sum 0
-    total = number % 0xFFFF or (0xFFFF if number else 0)
-    return (total ^ 0xFFFF).to_bytes(2, "big")
+    found = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+    frame[offset + 10 : offset + 12] = found.to_bytes(2, "big")
 
 
 def flow_of(frame: bytes) -> Flow | None:
@@ -109,29 +97,18 @@ def flow_of(frame: bytes) -> Flow | None:
 
     Ports count where they are: UDP and TCP, first fragment.
     """
-    at, tags, labels = 12, [], []
-    while frame[at : at + 2] in VLAN and at + 4 <= len(frame):
-        tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
-        at += 4
-    kind, ip = frame[at : at + 2], at + 2
-    if kind in MPLS:
-        last = False
-        while not last and ip + 4 <= len(frame):
-            entry = int.from_bytes(frame[ip : ip + 4], "big")
-            labels.append(entry >> 12)
-            last, ip = bool(entry & 0x100), ip + 4
-        # the first four bits behind the last label are the IP version (RFC 4928)
-        kind = {4: b"\x08\x00", 6: b"\x86\xdd"}.get(frame[ip] >> 4 if last and ip < len(frame) else 0, b"")
-    if kind == b"\x08\x00" and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
-        addresses, ports = frame[ip + 12 : ip + 20], ip + 4 * (frame[ip] & 0x0F)
-        whole, protocol, version = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF, frame[ip + 9], 4
-    elif kind == b"\x86\xdd" and len(frame) >= ip + 40 and frame[ip] >> 4 == 6:
-        addresses, ports, whole, protocol, version = frame[ip + 8 : ip + 40], ip + 40, True, frame[ip + 6], 6
-    else:
+    if (header := ip_header(frame)) is None:
         return None
+    ip, version = header.offset, header.version
+    source, destination = header.addresses()
+    addresses = frame[source.start : destination.stop]
+    if version == 4:
+        ports, protocol = ip + 4 * (frame[ip] & 0x0F), frame[ip + 9]
+        whole = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF
+    else:
+        ports, protocol, whole = ip + 40, frame[ip + 6], True
     l4 = frame[ports : ports + 4] if protocol in (6, 17) and whole else b""
-    destination = int.from_bytes(addresses[len(addresses) // 2 :], "big")
-    return Flow(addresses + l4, destination, version, tuple(tags), tuple(labels), ip)
+    return Flow(addresses + l4, int.from_bytes(frame[destination], "big"), version, header.tags, header.labels, ip)
 
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.trex.next_hops import link_local
 
 from ..backend import Backend, StreamTraffic
-from ..model.flows import internet_checksum
 from .captures import Captures
 from .filters import TYPES, headers_of
 from .params import Params, refused
@@ -107,5 +107,6 @@ def _neighbour(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]
     addresses = wanted + asking
     # an advertisement: of a router, solicited, overriding; its option is the target's MAC address
     message = bytearray(b"\x88\0\0\0\xe0\0\0\0" + wanted + b"\x02\x01" + own)
-    message[2:4] = internet_checksum(addresses + struct.pack("!II", len(message), 58) + message)
+    checksum = ipv4_checksum(addresses + struct.pack("!II", len(message), 58) + message)
+    message[2:4] = checksum.to_bytes(2, "big")
     return link + struct.pack("!IHBB", 6 << 28, len(message), 58, 255) + addresses + bytes(message)

@@ -17,7 +17,7 @@ from ..backend import LatencyCounters
 from ..packet_groups import WINDOW
 from . import packet_sockets as packets
 from .filters import packed, program
-from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, IpHeader, ip_header_of, packet_end
+from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, header_of, packet_end
 
 _ATTACH_FILTER = 26
 _BUFFER = 32 << 20
@@ -97,7 +97,7 @@ class LatencyReader:
 
 
 def _header(frame: bytes) -> tuple[int, int, int, int, int] | None:
-    header: IpHeader | None = ip_header_of(frame)
+    header = header_of(frame)
     if header is None:
         return None
     at = packet_end(frame, header) - LATENCY_HEADER.size

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import TestbedError
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.model.flows import internet_checksum
 from lineproof_bench.wire.frames import WireStream, values
 from lineproof_bench.wire.interleaving import locate, phases, weights
 from lineproof_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
@@ -184,7 +184,7 @@ def test_addresses_count_up_and_the_checksum_follows() -> None:
     for number, row in enumerate(rows):
         data = row.tobytes()
         assert int.from_bytes(data[SOURCE : SOURCE + 4], "big") == 0x10000001 + number % 251
-        assert internet_checksum(data[14:34]) == b"\0\0"
+        assert ipv4_checksum(data[14:34]) == 0
         assert data[:CHECKSUM] + data[30:] == FRAME[:CHECKSUM] + FRAME[30:]
 
 
