@@ -28,7 +28,7 @@ from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
 from .server.loop import TrexServer
-from .server.nic import ServerCard, read_nic_file
+from .server.nic import read_nic_file
 from .server.places import Places, ServerHabits
 
 
@@ -40,7 +40,8 @@ class EmbeddedBench:
     """
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
-        self._specification, self._nic = with_nic(specification)
+        self._specification, card = specification, specification.get("nic")
+        self._nic = read_nic_file(str(card))[1] if card else None
         self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
         self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
         self._model: FaultyModel | None = None
@@ -147,18 +148,6 @@ def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: C
             RouterHabits.model_validate(specification.get("router_habits") or {}),
         ),
     )
-
-
-def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], ServerCard | None]:
-    """Return the specification with what the file of its ``nic`` adds to it, and that card.
-
-    Raises ConfigError for a file that is wrong.
-    """
-    if not specification.get("nic"):
-        return specification, None
-    file, nic = read_nic_file(str(specification["nic"]))
-    given = {key: value for key, value in specification.items() if value is not None and value not in ([], {})}
-    return {**file.server, **given}, nic
 
 
 class DirectCableModel(FaultyModel):

@@ -17,17 +17,11 @@ from .nic import ServerCard
 from .places import Places, ServerHabits
 from .publisher import Event, Publisher
 from .request_socket import Request, RequestSocket, bind
-from .rpc import LARGEST_REQUEST, Dispatcher
+from .rpc import Dispatcher
 from .service import ServerMethods
 
 READABLE = int(zmq.POLLIN)
 """A plain number: pyzmq's flags are slow to combine."""
-
-MOST_DELAYED = 1000
-"""Answers that a fault delays at once."""
-
-LARGEST_FRAME = 4 * LARGEST_REQUEST
-"""Bytes of a frame to the request socket."""
 
 
 class TrexServer:
@@ -54,8 +48,7 @@ class TrexServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         try:
-            # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
-            self._rpc = RequestSocket(self._context, host, rpc_port, LARGEST_FRAME)
+            self._rpc = RequestSocket(self._context, host, rpc_port)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
             self.rpc_port, self.pub_port = self._rpc.port, bind(self._pub, host, pub_port)
         except BaseException:
@@ -95,7 +88,7 @@ class TrexServer:
 
     async def _serve(self) -> ServerAction | None:
         transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
-        delayed: deque[tuple[float, Request, bytes]] = deque(maxlen=MOST_DELAYED)
+        delayed: deque[tuple[float, Request, bytes]] = deque()
         while True:
             due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
             if (wait := transmission.wait()) is not None:

@@ -38,12 +38,10 @@ class Request:
 
 
 class RequestSocket:
-    """Listens at tcp://host:port (0: any free one). *largest*: bytes of a request's frame. Raises PortTaken."""
+    """Listens at tcp://host:port (0: any free one). Raises PortTaken."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], host: str, port: int, largest: int) -> None:
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], host: str, port: int) -> None:
         self.socket = context.socket(zmq.ROUTER)
-        # whoever sends a larger frame loses its connection
-        self.socket.setsockopt(zmq.MAXMSGSIZE, largest)
         self.port = bind(self.socket, host, port)
 
     def next_request(self) -> Request | None:

@@ -159,12 +159,6 @@ def test_tags_labels_and_the_packet_behind_them_are_found(
     assert (sent[ip:] == frame[ip:]) == bool(labels)
 
 
-@given(st.binary(max_size=80))
-def test_any_bytes_are_accepted_as_a_frame(frame: bytes) -> None:
-    flow = flow_of(frame)
-    assert flow is None or flow.version in (4, 6)
-
-
 def sent_and_back(words: str, *features: RouterFeature) -> tuple[int, int, int]:
     """Frames sent, come back, and without a way."""
     clock = HandClock()
