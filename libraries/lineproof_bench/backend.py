@@ -9,12 +9,9 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lineproof.simulation.faults import InjectedFault
 
 
@@ -24,12 +21,8 @@ SPLITMIX_STEP = 0x9E3779B97F4A7C15
 _64_BITS = (1 << 64) - 1
 
 
-@overload
-def splitmix(state: int) -> int: ...
-@overload
-def splitmix(state: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
-def splitmix(state: Any) -> Any:
-    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*, or for each state of an array."""
+def splitmix(state: int) -> int:
+    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*."""
     state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
     state = (state ^ state >> 27) * 0x94D049BB133111EB & _64_BITS
     return state ^ state >> 31
@@ -87,8 +80,17 @@ class FieldVariable:
         found = steps * self.every
         return self.limit if self.limit and self.limit % found else found
 
-    def bits(self, value: int, before: int) -> int:
-        """The bytes in the frame, as a number, after *value* was written over *before*."""
+    def value(self, number: int) -> int:
+        """The number that it has in frame *number* of the stream."""
+        span, number = self.maximum - self.minimum + 1, self.steps_before(number)
+        if self.operation == "random":
+            return self.minimum + splitmix((number + (self.offset << 40) + SPLITMIX_STEP) & _64_BITS) % span
+        step = -self.step if self.operation == "dec" else self.step
+        return self.minimum + (self.initial - self.minimum + number * step) % span
+
+    def written(self, number: int, before: int) -> int:
+        """The bytes in frame *number*, as a number, after it was written over *before*."""
+        value = self.value(number)
         if self.values:
             value = self.values[value]
         value = value << self.shift if self.shift >= 0 else value >> -self.shift

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.errors import TestbedError
 
-from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
+from ..backend import StreamTraffic
 
 IPV4 = 14
 """Offset of the IPv4 header in an untagged frame."""
@@ -38,15 +38,6 @@ class Flow:
     ip: int = IPV4
 
 
-def value_of(variable: FieldVariable, number: int) -> int:
-    """The number that *variable* has in frame *number* of the stream."""
-    span, number = variable.maximum - variable.minimum + 1, variable.steps_before(number)
-    if variable.operation == "random":
-        return variable.minimum + splitmix((number + (variable.offset << 40) + SPLITMIX_STEP) % (1 << 64)) % span
-    step = -variable.step if variable.operation == "dec" else variable.step
-    return variable.minimum + (variable.initial - variable.minimum + number * step) % span
-
-
 def check_variables(stream: StreamTraffic) -> None:
     """Raises TestbedError for a variable that is not inside the frame."""
     for variable in stream.variables:
@@ -62,8 +53,7 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
     frame = bytearray(stream.frame)
     for variable in stream.variables:
         place = slice(variable.offset, variable.offset + variable.size)
-        value = variable.bits(value_of(variable, number), int.from_bytes(frame[place], "big"))
-        frame[place] = value.to_bytes(variable.size, "big")
+        frame[place] = variable.written(number, int.from_bytes(frame[place], "big")).to_bytes(variable.size, "big")
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
     if is_latency(stream):

@@ -15,7 +15,7 @@ import numpy as np
 
 from lineproof.errors import TestbedError
 
-from .frames import streams as frames_of
+from .frames import WireStream
 from .group_marks import LATENCY_HEADER, MAGIC, header_of, packet_end
 from .interleaving import StreamTally, locate, phases
 from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET, open_packet_socket
@@ -59,7 +59,7 @@ class LatencySender:
         traffic, self._send_delays = load.streams, send_delays
         self._socket, self._groups, self._start = opened, load.groups, load.start
         self._plan = phases(traffic)
-        self._streams = frames_of(traffic)
+        self._streams = [WireStream(stream) for stream in traffic]
         self._headers = [header_of(stream.frame) for stream in traffic]
         self._schedule = SendSchedule(self._plan, duration)
         self.pace = Pace(self._schedule)

@@ -27,7 +27,7 @@ from lineproof.errors import LineproofError, TestbedError
 from lineproof.system.network_namespace import enter_namespace
 
 from .. import process
-from .frames import streams as frames_of
+from .frames import WireStream
 from .interleaving import StreamTally, locate, phases
 from .latency_sender import LatencySender, open_socket
 from .linux import wake_punctually
@@ -53,7 +53,7 @@ class SenderShare:
 
     def __init__(self, rings: RingStore, load: SenderLoad, duration: float | None, share: int, shares: int) -> None:
         self._plan = phases(load.streams)
-        self._streams = frames_of(load.streams)
+        self._streams = [WireStream(stream) for stream in load.streams]
         self._tally = StreamTally(self._plan, len(self._streams), share, shares)
         self._share, self._shares = share, shares
         self.pace = Pace(SendSchedule(self._plan, duration), share, shares)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lineproof.units import l1_bits, l2_bits
 from lineproof_bench.backend import FieldVariable, PortDescription
-from lineproof_bench.model.flows import frame_of, value_of
+from lineproof_bench.model.flows import frame_of
 from lineproof_bench.server.load import factor_of, load_of
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
@@ -309,4 +309,4 @@ def test_model_and_wire_write_the_same(
     sent = WireStream(traffic).rows(numbers)
     assert [bytes(frame) for frame in sent] == [frame_of(traffic, int(number)) for number in numbers]
     period = row.period(4096)
-    assert value_of(row, 3) == value_of(row, 3 + period)
+    assert row.value(3) == row.value(3 + period)
