@@ -218,10 +218,6 @@ class WireBackend(Backend):
             queue_full=now.tx_dropped - first.tx_dropped,
         )
 
-    def taken(self, port: int) -> int:
-        """Frames that the senders handed to the kernel, by their own count; for comparison."""
-        return sum(process.status[1] for process in self._own(port))
-
     def _counted(self, port: int, slot: int) -> int:
         return sum(process.counted(slot) for process in self._own(port))
 
@@ -272,7 +268,7 @@ class WireBackend(Backend):
         return Utilisation(tx_percent=min(100.0, 100 * busiest / (now - before)))
 
     def _seconds(self) -> list[float]:
-        return [process.status[3] for process in self._processes or ()]
+        return [process.status[1] for process in self._processes or ()]
 
     def close(self) -> None:
         """Stop everything and release all resources. Harmless when repeated."""

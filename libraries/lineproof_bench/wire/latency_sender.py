@@ -64,7 +64,6 @@ class LatencySender:
         self._schedule = SendSchedule(self._plan, duration)
         self.pace = Pace(self._schedule)
         self._tally = StreamTally(self._plan, len(traffic))
-        self.stalls = 0
         self._numbers: defaultdict[int, int] = defaultdict(int)
         self._built = 0
         self._ready: deque[tuple[bytearray, int, int]] = deque()
@@ -101,7 +100,6 @@ class LatencySender:
                 # EAGAIN, ENOBUFS: the peer's queue refused the frame, which is offered again
                 if error.errno not in (11, 105):
                     raise TestbedError(f"the kernel refuses to send: {error}") from error
-                self.stalls += 1
                 break
             delay = self._transmitted(stamp) - stamp
             if 0 <= delay < _LATEST_STAMP:

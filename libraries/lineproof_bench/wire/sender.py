@@ -63,7 +63,6 @@ class SenderShare:
         self._static = slots is not None
         self._rings = rings
         self.ring = rings.take(longest, slots or USUAL_SLOTS)
-        self.stalls = 0
         if self._static:
             self._fill(0, self.ring.slots)
 
@@ -96,11 +95,9 @@ class SenderShare:
             return 0
         if not self._static:
             if not self.ring.free(frames):
-                self.stalls += 1
                 return 0
             self._fill(self.pace.sent, frames)
         taken = self.ring.send(frames)
-        self.stalls += taken < frames
         self.pace.took(taken)
         return taken
 
@@ -128,16 +125,6 @@ class RunningTrial:
         self._begin = 0.0
         self._thread: threading.Thread | None = None
         self.failure = ""
-
-    @property
-    def sent(self) -> int:
-        """Frames that the kernel took."""
-        return self._share.pace.sent
-
-    @property
-    def stalls(self) -> int:
-        """How often the kernel took fewer than offered."""
-        return self._share.stalls
 
     @property
     def counts(self) -> dict[int, int]:
@@ -209,7 +196,6 @@ class Sender:
         self._trial: RunningTrial | None = None
         self._number = 0
         self._ended = 0
-        self._frames = self._stalls = 0
         self._lock = threading.Lock()
         self._awake = threading.Event()
 
@@ -233,11 +219,7 @@ class Sender:
             self._slots[slot] = self._counted[slot] + frames
 
     def _write(self) -> None:
-        trial = self._trial
-        frames, stalls = (trial.sent, trial.stalls) if trial else (0, 0)
-        STATUS.pack_into(
-            self._status, 0, self._ended, self._frames + frames, self._stalls + stalls, time.process_time()
-        )
+        STATUS.pack_into(self._status, 0, self._ended, time.process_time())
 
     def _close(self) -> None:
         trial = self._trial
@@ -246,8 +228,6 @@ class Sender:
         trial.stop()
         if trial.failure:
             sys.stderr.write(trial.failure + "\n")
-        self._frames += trial.sent
-        self._stalls += trial.stalls
         self._count(trial)
         for slot in trial.counts:
             self._counted[slot] = self._slots[slot]

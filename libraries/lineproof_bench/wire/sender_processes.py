@@ -41,16 +41,15 @@ class SenderProcess:
         """Number of the trial begun last; :attr:`status` has the one that ended last."""
 
     @property
-    def far(self) -> tuple[int, int, int]:
+    def far(self) -> dict[str, int]:
         """The descriptors that the process inherits."""
-        return self._far_commands.fileno(), self._far_answers.fileno(), self._far_status
+        commands, answers = self._far_commands.fileno(), self._far_answers.fileno()
+        return {"commands": commands, "answers": answers, "status": self._far_status}
 
     @property
     def specification(self) -> dict[str, Any]:
         """Return what the process gets as its specification."""
-        commands, answers, status = self.far
-        place = {"netns": self._netns, "interface": self._interface, "timed": self.timed}
-        return {**place, "commands": commands, "answers": answers, "status": status}
+        return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **self.far}
 
     def started(self) -> None:
         """The process has its descriptors: close them here, so that its death ends the pipes."""
@@ -87,10 +86,10 @@ class SenderProcess:
         return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
 
     @property
-    def status(self) -> tuple[int, int, int, float]:
-        """Number of the last trial that ended, frames taken by the kernel, stalls, CPU seconds."""
-        ended, frames, stalls, seconds = STATUS.unpack_from(self._status, 0)
-        return ended, frames, stalls, seconds
+    def status(self) -> tuple[int, float]:
+        """Number of the last trial that ended, CPU seconds."""
+        ended, seconds = STATUS.unpack_from(self._status, 0)
+        return ended, seconds
 
     def counted(self, slot: int) -> int:
         """Frames of the streams with this slot that the kernel took, since the process began."""
@@ -133,7 +132,7 @@ class SenderProcesses:
             stdin=children.PIPE,
             stdout=children.DEVNULL,
             stderr=self._log,
-            pass_fds=[handle for process in self._all for handle in process.far],
+            pass_fds=[handle for process in self._all for handle in process.far.values()],
             # no linear algebra is done there: idle threads of that library would only take CPU time
             env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
             start_new_session=True,
