@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from lineproof.errors import LineproofError, TestbedError
+from lineproof.errors import LineproofError
 from lineproof.system.network_namespace import enter_namespace
 
 from .. import process
@@ -244,37 +244,29 @@ class Sender:
     def command(self, order: Mapping[str, Any]) -> None:
         """Do one command. Raises TestbedError."""
         with self._lock:
-            self._command(order)
+            match order["op"]:
+                case "load":
+                    self._close()
+                    self._number = order["number"]
+                    self._trial = self._load(order, order["duration"])
+                case "stop":
+                    self._close()
+                case "go" if self._trial:
+                    self._trial.go(order["at"])
+                    self._awake.set()
+                case "update" if self._trial:
+                    left, number = self._trial.left, self._number
+                    self._number = self._ended
+                    self._close()
+                    self._number = number
+                    self._trial = self._load(order, left)
+                    self._trial.go(order["at"])
             self._write()
-
-    def _command(self, order: Mapping[str, Any]) -> None:
-        name = order["op"]
-        if name == "load":
-            self._close()
-            self._number = order["number"]
-            self._trial = self._load(order, order["duration"])
-        elif name == "stop":
-            self._close()
-        elif self._trial is None:
-            return
-        elif name == "go":
-            self._trial.go(order["at"])
-            self._awake.set()
-        elif name == "update":
-            left, number = self._trial.left, self._number
-            self._number = self._ended
-            self._close()
-            self._number = number
-            self._trial = self._load(order, left)
-            self._trial.go(order["at"])
-        else:
-            raise TestbedError(f"the sender knows no command '{name}'")
 
 
 def serve(member: Mapping[str, Any]) -> None:
     """Be one member until its pipe ends."""
-    commands, answers = Connection(member["commands"], writable=False), Connection(member["answers"], readable=False)
-    with commands, answers:
+    with Connection(member["pipe"]) as parent:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         try:
@@ -285,17 +277,17 @@ def serve(member: Mapping[str, Any]) -> None:
                 TxRing(member["interface"], 60).close()
             sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
         except LineproofError as error:
-            answers.send(str(error))
+            parent.send(str(error))
             return
         threading.Thread(target=sender.watch, daemon=True).start()
-        answers.send("")
-        with contextlib.suppress(EOFError):
-            while order := commands.recv():
+        parent.send("")
+        with contextlib.suppress(EOFError, ConnectionError):
+            while order := parent.recv():
                 try:
                     sender.command(order)
-                    answers.send("")
+                    parent.send("")
                 except LineproofError as error:
-                    answers.send(str(error))
+                    parent.send(str(error))
         sender.command({"op": "stop"})
 
 
@@ -308,8 +300,7 @@ def main() -> int:
             for other in members:
                 if other is not member:
                     # else the death of a member would not end its pipe
-                    os.close(other["answers"])
-                    os.close(other["commands"])
+                    os.close(other["pipe"])
             status = 1
             try:
                 serve(member)
@@ -319,8 +310,7 @@ def main() -> int:
             finally:
                 os._exit(status)
     for member in members:
-        os.close(member["answers"])
-        os.close(member["commands"])
+        os.close(member["pipe"])
     for _ in members:
         os.wait()
     return 0
