@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,12 +17,27 @@ from ..backend import THIEF, Backend, ServerAction
 from .nic import ServerCard
 from .places import Places, ServerHabits
 from .publisher import Event, Publisher
-from .request_socket import Request, RequestSocket, bind
 from .rpc import Dispatcher
 from .service import ServerMethods
 
 READABLE = int(zmq.POLLIN)
 """A plain number: pyzmq's flags are slow to combine."""
+
+
+class PortTaken(Exception):
+    """A fixed TCP port is already in use."""
+
+
+def bind(socket: zmq.Socket[bytes], host: str, port: int) -> int:
+    """Bind *socket* to tcp://host:port (0: any free one); returns the port. Raises PortTaken with a sentence."""
+    try:
+        socket.bind(f"tcp://{host}:{port or '*'}")
+    except zmq.ZMQError as error:
+        if error.errno == errno.EADDRINUSE:
+            text = f"port {port} on {host} is already taken; end what listens there, or choose another (0: a free one)"
+            raise PortTaken(text) from None
+        raise PortTaken(f"cannot listen on port {port} of {host}: {error.strerror}") from None
+    return int(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
 
 class TrexServer:
@@ -43,14 +59,14 @@ class TrexServer:
     ) -> None:
         self._backend = backend
         self._context = zmq.Context()
-        self._pub = self._context.socket(zmq.XPUB)
+        # a ROUTER, not a REP: an answer may come late, or never
+        self._rpc, self._pub = self._context.socket(zmq.ROUTER), self._context.socket(zmq.XPUB)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         try:
-            self._rpc = RequestSocket(self._context, host, rpc_port)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self.rpc_port, self.pub_port = self._rpc.port, bind(self._pub, host, pub_port)
+            self.rpc_port, self.pub_port = bind(self._rpc, host, rpc_port), bind(self._pub, host, pub_port)
         except BaseException:
             self._release()
             raise
@@ -71,7 +87,7 @@ class TrexServer:
         Then stop traffic and release everything but the backend.
         """
         self._loop = asyncio.get_running_loop()
-        sockets = (self._rpc.socket, self._pub)
+        sockets = (self._rpc, self._pub)
         descriptors = [int(socket.getsockopt(zmq.FD)) for socket in sockets]
         for descriptor in descriptors:
             self._loop.add_reader(descriptor, self._wake.set)
@@ -88,9 +104,9 @@ class TrexServer:
 
     async def _serve(self) -> ServerAction | None:
         transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
-        delayed: deque[tuple[float, Request, bytes]] = deque()
+        delayed: deque[tuple[float, list[bytes]]] = deque()
         while True:
-            due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
+            due = [self._publisher.due, *(moment for moment, _ in islice(delayed, 1))]
             if (wait := transmission.wait()) is not None:
                 due.append(time.monotonic() + wait)
             readable = await self._wait(min(due))
@@ -102,13 +118,14 @@ class TrexServer:
             if end := carry_out(faults, self.service, self._publisher):
                 return end
             while delayed and time.monotonic() >= delayed[0][0]:
-                self._rpc.answer(*delayed.popleft()[1:])
-            if self._rpc.socket in readable and (request := self._rpc.next_request()) is not None:
-                reply = self._dispatcher.handle(*request.frames)
+                self._rpc.send_multipart(delayed.popleft()[1])
+            if self._rpc in readable:
+                *envelope, request = self._rpc.recv_multipart()
+                reply = [*envelope, self._dispatcher.handle(request)]
                 if delay := faults.reply_delay():
-                    delayed.append((time.monotonic() + delay, request, reply))
+                    delayed.append((time.monotonic() + delay, reply))
                 elif not faults.drops_reply():
-                    self._rpc.answer(request, reply)
+                    self._rpc.send_multipart(reply)
             transmission.tick()
             statistics.sample_cpu()
             if time.monotonic() >= self._publisher.due:
@@ -118,7 +135,7 @@ class TrexServer:
         """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
         turns = 0
         # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
-        while not (readable := list(filter(is_readable, (self._rpc.socket, self._pub)))):
+        while not (readable := list(filter(is_readable, (self._rpc, self._pub)))):
             if self._stopping or (left := until - time.monotonic()) <= 0:
                 break
             timer = asyncio.get_running_loop().call_later(left, self._wake.set)
