@@ -189,7 +189,7 @@ def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
 
     The rates fall as contention grows, so the fixed point is unique and found by bisection.
     """
-    entering = _entering(model, loads)
+    entering = admitted(model.nic, arrivals_of(loads))
     low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
     served = _served(model, loads, entering, high)
     if high > 0:
@@ -208,11 +208,11 @@ Entering = Mapping[tuple[int, int], float]
 """Per (port, queue) the share of its frames that the card lets in."""
 
 
-def _entering(model: RouterModel, loads: Sequence[StreamLoad]) -> Entering:
-    arrivals = [
+def arrivals_of(loads: Sequence[StreamLoad]) -> list[QueueArrival]:
+    """The frames for each receive queue, in the order of *loads* and their parts."""
+    return [
         QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
     ]
-    return admitted(model.nic, arrivals)
 
 
 def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:

@@ -27,13 +27,12 @@ from lineproof.errors import LineproofError
 from lineproof.system.network_namespace import enter_namespace
 
 from .. import process
-from .frames import WireStream
-from .interleaving import StreamTally, locate, phases
+from .interleaving import locate
 from .latency_sender import LatencySender, open_socket
 from .linux import wake_punctually
 from .protocol import SLOTS, STATUS, STATUS_BYTES, SendDelays, SenderLoad, slots_of
 from .ring import USUAL_SLOTS, RingStore, TxRing, slots_for
-from .schedule import Pace, SendSchedule
+from .schedule import PlannedFrames
 
 TICK = 0.0005
 """Seconds between batches at moderate rates: keeps bursts short and leaves the CPU to the router."""
@@ -48,15 +47,12 @@ COUNT_EVERY = 10
 """Looks at a running trial between two counts of its frames by group."""
 
 
-class SenderShare:
+class SenderShare(PlannedFrames):
     """One process's part of a port's traffic: its ring, its frames and its pace."""
 
     def __init__(self, rings: RingStore, load: SenderLoad, duration: float | None, share: int, shares: int) -> None:
-        self._plan = phases(load.streams)
-        self._streams = [WireStream(stream) for stream in load.streams]
-        self._tally = StreamTally(self._plan, len(self._streams), share, shares)
+        super().__init__(load, duration, share, shares)
         self._share, self._shares = share, shares
-        self.pace = Pace(SendSchedule(self._plan, duration), share, shares)
         longest = max(stream.length for stream in self._streams)
         period = self._period()
         slots = slots_for(period, longest) if period else None
@@ -104,10 +100,6 @@ class SenderShare:
     def rest(self, elapsed: float) -> float:
         """Seconds until the next batch."""
         return self.pace.rest(elapsed, TICK)
-
-    def counts(self) -> list[int]:
-        """Frames of each stream that were taken."""
-        return self._tally.counts(self.pace.sent)
 
     def close(self) -> None:
         """Return the ring."""
