@@ -87,10 +87,9 @@ class TrexServer:
         Then stop traffic and release everything but the backend.
         """
         self._loop = asyncio.get_running_loop()
-        sockets = (self._rpc, self._pub)
-        descriptors = [int(socket.getsockopt(zmq.FD)) for socket in sockets]
+        descriptors = [int(socket.getsockopt(zmq.FD)) for socket in (self._rpc, self._pub)]
         for descriptor in descriptors:
-            self._loop.add_reader(descriptor, self._wake.set)
+            self._loop.add_reader(descriptor, self._look)
         end: ServerAction | None = None
         try:
             end = await self._serve()
@@ -133,27 +132,25 @@ class TrexServer:
 
     async def _wait(self, until: float) -> list[zmq.Socket[bytes]]:
         """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
-        turns = 0
-        # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
-        while not (readable := list(filter(is_readable, (self._rpc, self._pub)))):
-            if self._stopping or (left := until - time.monotonic()) <= 0:
-                break
-            timer = asyncio.get_running_loop().call_later(left, self._wake.set)
-            await self._wake.wait()
-            timer.cancel()
-            self._wake.clear()
-            turns += 1
-        if not turns:
+        if (readable := self._readable()) or self._stopping or (left := until - time.monotonic()) <= 0:
             await asyncio.sleep(0)
-        return readable
+            return readable
+        self._wake.clear()
+        timer = asyncio.get_running_loop().call_later(left, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+        return self._readable()
+
+    def _readable(self) -> list[zmq.Socket[bytes]]:
+        return [socket for socket in (self._rpc, self._pub) if int(socket.getsockopt(zmq.EVENTS)) & READABLE]
+
+    def _look(self) -> None:
+        # ZeroMQ's descriptors tell of changes only, most of them its own
+        if self._readable():
+            self._wake.set()
 
     def _release(self) -> None:
         self._context.destroy(linger=100)
-
-
-def is_readable(socket: zmq.Socket[bytes]) -> bool:
-    """Return whether a message can be read from *socket*."""
-    return bool(int(socket.getsockopt(zmq.EVENTS)) & READABLE)
 
 
 THIEF_SESSION = 2**32
