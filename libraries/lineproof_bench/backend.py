@@ -141,8 +141,7 @@ class PortCounters(NamedTuple):
     pauses_sent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedFrame:
+class CapturedFrame(NamedTuple):
     """A frame that a port received: ``data`` without FCS, ``timestamp`` in s of the bench's clock."""
 
     port: int
@@ -150,8 +149,7 @@ class CapturedFrame:
     timestamp: float
 
 
-@dataclass(frozen=True, slots=True)
-class Utilisation:
+class Utilisation(NamedTuple):
     """Generator CPU in per cent since it was last asked for, for ``get_utilization`` and ``m_cpu_util``."""
 
     tx_percent: float = 0.0

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .backend import FlowCounters, LatencyCounters, StreamTraffic
 
@@ -14,8 +15,7 @@ WINDOW = 0.5
 """Seconds of the bench's clock that ``last_max`` covers, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(NamedTuple):
     """Latency in µs: ``least`` for each frame, and a wait with an exponential distribution of mean ``wait``.
 
     ``most``: the latency behind a full queue, which no frame exceeds.

@@ -372,7 +372,7 @@ class ModelBackend(Backend):
             count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
             count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
             for row in taken:
-                later = replace(usual, least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
+                later = usual._replace(least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
                 count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.errors import TestbedError
@@ -22,8 +23,7 @@ HEADERS = 96
 """Bytes at a frame's beginning that decide its flow: Ethernet, tags, labels, IPv4 or IPv6, ports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """Frames with the same tags, labels, addresses and ports.
 
     ``hashed`` as RSS sees addresses and ports; ``destination`` address as a number; ``version`` 4 or 6; ``tags`` (VLAN

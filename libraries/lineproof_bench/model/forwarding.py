@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 from lineproof.units import FCS, l1_bits
 
@@ -19,8 +20,7 @@ Route = Callable[[Flow | None], int | None]
 """The port where a flow leaves; None: the router has no route for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPart:
+class StreamPart(NamedTuple):
     """The *share* of a stream's frames that has one receive queue and one exit port (None: not routed).
 
     ``cycles``: what their headers cost beyond those of untagged IPv4. ``ipv6``: whether they are IPv6, unlabelled.
@@ -33,8 +33,7 @@ class StreamPart:
     ipv6: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLoad:
+class StreamLoad(NamedTuple):
     """One stream: it enters by *port* at *pps* frames/s of *size* bytes, in *parts*."""
 
     port: int

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from lineproof.units import l1_bits
 
@@ -33,8 +34,7 @@ QueueExit = tuple[int, int | None]
 """Receive queue of a stream's port, and the port where its frames leave (None: not routed)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedFrames:
+class ReleasedFrames(NamedTuple):
     """*frames* of *sending* leave a ring towards *exit* (None: not routed) after *usec* µs on average."""
 
     sending: Sending

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from lineproof.units import l1_bits, l2_bits
 
@@ -36,8 +37,7 @@ class LoadRates:
         return LoadRates(self.pps * factor, self.l2_bps * factor, self.l1_bps * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedLoad:
+class RequestedLoad(NamedTuple):
     """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
 
     ``duration`` in µs, -1: without end.

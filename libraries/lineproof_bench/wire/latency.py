@@ -7,7 +7,7 @@ import math
 import socket
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import run_in_namespace
@@ -27,8 +27,7 @@ _EVERYTHING = 0x40000
 log = logging.getLogger("lineproof.server")
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyArrival:
+class LatencyArrival(NamedTuple):
     """A latency frame: group number, start and sequence number of its header; ``size`` in L2 bytes with FCS.
 
     ``sent`` and ``arrived`` in ns of real time.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TAGS, _LABELS = (0x8100, 0x88A8, 0x9100), (0x8847, 0x8848)
 _IPV4, _IPV6 = 0x0800, 0x86DD
 
 
-@dataclass(frozen=True, slots=True)
-class IpHeaderPosition:
+class IpHeaderPosition(NamedTuple):
     """An IP header: its ``version`` (4 or 6) and ``offset`` in the frame.
 
     ``tags`` (VLAN identifiers) and ``labels`` (MPLS) are before it, outermost first.
