@@ -26,7 +26,7 @@ with bulk_import():
 
     from . import process
     from .bench import EmbeddedBench
-    from .server.request_socket import PortTaken
+    from .server.loop import PortTaken
     from .ssh import listening
 
 

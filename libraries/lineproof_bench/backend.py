@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lineproof.simulation.faults import InjectedFault
 
 
@@ -24,12 +21,8 @@ SPLITMIX_STEP = 0x9E3779B97F4A7C15
 _64_BITS = (1 << 64) - 1
 
 
-@overload
-def splitmix(state: int) -> int: ...
-@overload
-def splitmix(state: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
-def splitmix(state: Any) -> Any:
-    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*, or for each state of an array."""
+def splitmix(state: int) -> int:
+    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*."""
     state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
     state = (state ^ state >> 27) * 0x94D049BB133111EB & _64_BITS
     return state ^ state >> 31
@@ -87,8 +80,17 @@ class FieldVariable:
         found = steps * self.every
         return self.limit if self.limit and self.limit % found else found
 
-    def bits(self, value: int, before: int) -> int:
-        """The bytes in the frame, as a number, after *value* was written over *before*."""
+    def value(self, number: int) -> int:
+        """The number that it has in frame *number* of the stream."""
+        span, number = self.maximum - self.minimum + 1, self.steps_before(number)
+        if self.operation == "random":
+            return self.minimum + splitmix((number + (self.offset << 40) + SPLITMIX_STEP) & _64_BITS) % span
+        step = -self.step if self.operation == "dec" else self.step
+        return self.minimum + (self.initial - self.minimum + number * step) % span
+
+    def written(self, number: int, before: int) -> int:
+        """The bytes in frame *number*, as a number, after it was written over *before*."""
+        value = self.value(number)
         if self.values:
             value = self.values[value]
         value = value << self.shift if self.shift >= 0 else value >> -self.shift
@@ -139,8 +141,7 @@ class PortCounters(NamedTuple):
     pauses_sent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedFrame:
+class CapturedFrame(NamedTuple):
     """A frame that a port received: ``data`` without FCS, ``timestamp`` in s of the bench's clock."""
 
     port: int
@@ -148,8 +149,7 @@ class CapturedFrame:
     timestamp: float
 
 
-@dataclass(frozen=True, slots=True)
-class Utilisation:
+class Utilisation(NamedTuple):
     """Generator CPU in per cent since it was last asked for, for ``get_utilization`` and ``m_cpu_util``."""
 
     tx_percent: float = 0.0
@@ -183,15 +183,6 @@ class LatencyCounters:
     duplicates: int = 0
 
 
-@runtime_checkable
-class Neighbour(Protocol):
-    """A backend without real frames: it says who would answer ARP and neighbour discovery."""
-
-    def answers(self, port: int, address: str) -> bool | None:
-        """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
-        ...
-
-
 THIEF = "somebody"
 """The user that takes the ports in the fault ``ports stolen``."""
 
@@ -200,7 +191,7 @@ THIEF = "somebody"
 class ServerAction:
     """Publish a ``link`` event, ``steal`` or ``free`` a port, ``end``, or end and be started again (``restart``).
 
-    ``after``: s of wall time until the restart, with the ``faults`` that have not begun yet.
+    ``after``: s of the bench's clock until the restart, with the ``faults`` that have not begun yet.
     """
 
     what: Literal["link", "steal", "free", "end", "restart"]
@@ -210,37 +201,15 @@ class ServerAction:
     faults: tuple[InjectedFault, ...] = ()
 
 
-@runtime_checkable
-class SimulatedBackend(Protocol):
-    """A backend without real frames: its clock may run fast, its cards be choosy, and faults happen on request."""
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
-        ...
-
-    def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """From now on *port* takes every frame, or only its own."""
-        ...
-
-    def reported_groups(self, groups: list[int]) -> list[int]:
-        """Return those of *groups* that an answer reports."""
-        ...
-
-    def server_actions(self) -> tuple[ServerAction, ...]:
-        """Return what the server has to do since the last call."""
-        ...
-
-    def reply_delay(self) -> float | None:
-        """Seconds of wall time to delay the present reply; None: do not delay it."""
-        ...
-
-    def drops_reply(self) -> bool:
-        """Return whether the present reply is not sent at all."""
-        ...
-
-
 class Backend(Protocol):
-    """The carrier of frames. Calls come from one thread; none may block longer than 100 ms."""
+    """The carrier of frames. Calls come from one thread; none may block longer than 100 ms.
+
+    What only a backend without real frames does has a body, for all others: its clock may run fast, its cards be
+    choosy, and faults happen on request.
+    """
+
+    is_simulated: bool = False
+    """True: no real device answers ARP and neighbour discovery; :meth:`answers` says who would."""
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
@@ -301,3 +270,31 @@ class Backend(Protocol):
     def close(self) -> None:
         """Stop everything and release all resources."""
         ...
+
+    def answers(self, port: int, address: str) -> bool | None:
+        """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
+        return None
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
+        return nullcontext()
+
+    def set_promiscuous(self, port: int, enabled: bool) -> None:
+        """From now on *port* takes every frame, or only its own."""
+        return
+
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Return those of *groups* that an answer reports."""
+        return groups
+
+    def server_actions(self) -> tuple[ServerAction, ...]:
+        """Return what the server has to do since the last call."""
+        return ()
+
+    def reply_delay(self) -> float | None:
+        """Seconds of wall time to delay the present reply; None: do not delay it."""
+        return None
+
+    def drops_reply(self) -> bool:
+        """Return whether the present reply is not sent at all."""
+        return False

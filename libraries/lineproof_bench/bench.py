@@ -17,18 +17,18 @@ from lineproof.units import l2_bits
 
 from .backend import Backend, ServerAction, StreamTraffic
 from .clock import Clock, ClockReader
-from .faults.backend import FaultyBackend
+from .faults.model import FaultyModel
+from .model.backend import ModelSettings
 from .model.counting import Sending
 from .model.flows import frame_of
 from .model.forwarding import Fate
-from .model.injected_loss import LossyModel
 from .model.latency import FIXED_LATENCY
 from .model.routing import Fib
 from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
 from .server.loop import TrexServer
-from .server.nic import ServerCard, read_nic_file
+from .server.nic import read_nic_file
 from .server.places import Places, ServerHabits
 
 
@@ -40,10 +40,11 @@ class EmbeddedBench:
     """
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
-        self._specification, self._nic = with_nic(specification)
+        self._specification, card = specification, specification.get("nic")
+        self._nic = read_nic_file(str(card))[1] if card else None
         self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
         self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
-        self._model: FaultyBackend | None = None
+        self._model: FaultyModel | None = None
         self._stopped = asyncio.Event()
         self._backend, self._now = self._open()
         self._rpc_port = int(self._specification.get("rpc_port", 0))
@@ -59,15 +60,11 @@ class EmbeddedBench:
         """The backend and its clock in s. *left*: by a server that this one replaces."""
         kind = self._specification.get("backend")
         if kind == "model":
+            former, self._model = self._model, modelled(self._specification, self._habits, self._clock)
+            if former:
+                self._model.take_over(former.state())
             faults = self._specification.get("faults") or ()
-            self._model = FaultyBackend(
-                lambda clock: modelled(self._specification, self._habits, clock),
-                self._clock.now,
-                [InjectedFault.model_validate(row) for row in faults] if left is None else left.faults,
-                self._clock.speed,
-                self._model.state() if self._model else None,
-                RouterHabits.model_validate(self._specification.get("router_habits") or {}),
-            )
+            self._model.cause([InjectedFault.model_validate(row) for row in faults] if left is None else left.faults)
             return self._model, self._clock.now
         if kind == "wire":
             from .wire import WireBackend, WirePort
@@ -107,7 +104,7 @@ class EmbeddedBench:
                 if not restarts:
                     return
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), action.after)
+                    await asyncio.wait_for(self._stopped.wait(), action.after / self._clock.speed)
                 if self._stopped.is_set():
                     return
                 self._backend, self._now = self._open(action)
@@ -126,43 +123,34 @@ class EmbeddedBench:
         self.router.cause((InjectedFault.model_validate(fault),))
 
     @property
-    def router(self) -> FaultyBackend:
+    def router(self) -> FaultyModel:
         """The router of the model, for its shells; another one after each restart. Raises ValueError without one."""
         if self._model is None:
             raise ValueError("this bench has no model of a router: its frames are real")
         return self._model
 
 
-def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: ClockReader) -> LossyModel:
+def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: ClockReader) -> FaultyModel:
     """Return the model of the ``platform_file`` in *specification*, or of the cable that bypasses it."""
     path = Path(specification["platform_file"])
-    return (DirectCableModel if specification.get("bypass") else LossyModel)(
+    return (DirectCableModel if specification.get("bypass") else FaultyModel)(
         load_platform(path).cabled(specification.get("cabled") or ()),
         str(specification["software"]),
         clock,
-        specification.get("rx_queues"),
-        Noise.model_validate(specification.get("noise") or {}),
-        int(specification.get("seed") or 0),
-        path,
-        frozenset(specification.get("set_up") or ()),
-        [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
-        habits,
+        ModelSettings(
+            specification.get("rx_queues"),
+            Noise.model_validate(specification.get("noise") or {}),
+            int(specification.get("seed") or 0),
+            path,
+            frozenset(specification.get("set_up") or ()),
+            [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
+            habits,
+            RouterHabits.model_validate(specification.get("router_habits") or {}),
+        ),
     )
 
 
-def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], ServerCard | None]:
-    """Return the specification with what the file of its ``nic`` adds to it, and that card.
-
-    Raises ConfigError for a file that is wrong.
-    """
-    if not specification.get("nic"):
-        return specification, None
-    file, nic = read_nic_file(str(specification["nic"]))
-    given = {key: value for key, value in specification.items() if value is not None and value not in ([], {})}
-    return {**file.server, **given}, nic
-
-
-class DirectCableModel(LossyModel):
+class DirectCableModel(FaultyModel):
     """Every frame comes back unchanged at the other port of the pair.
 
     Only the generator is modelled: its ceiling, and its half of the time that two cards take.

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .backend import FlowCounters, LatencyCounters, StreamTraffic
 
@@ -14,8 +15,7 @@ WINDOW = 0.5
 """Seconds of the bench's clock that ``last_max`` covers, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(NamedTuple):
     """Latency in µs: ``least`` for each frame, and a wait with an exponential distribution of mean ``wait``.
 
     ``most``: the latency behind a full queue, which no frame exceeds.
@@ -79,6 +79,10 @@ class PacketGroups:
                 group.lost, group.missing = group.lost + group.missing, 0
                 group.delays[delay] += arrived
                 group.last = delay, traffic.pps
+
+    def arrived(self) -> dict[int, int]:
+        """Return how many frames of each group came back, at any port."""
+        return {number: sum(frames for frames, _ in group.received.values()) for number, group in self._groups.items()}
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Return the frames and bytes of *group*."""

@@ -18,10 +18,8 @@ from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.generator import RESTART_LIMIT
-from lineproof.simulation.habits import RouterHabits
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
@@ -54,18 +52,14 @@ def _serve(arguments: argparse.Namespace) -> None:
     if not isinstance(testbed, SimulatedSettings) and testbed.generator != "embedded":
         raise ConfigError(f"testbed '{testbed.testbed}' has no embedded server; expected a simulated one")
     if isinstance(testbed, SimulatedSettings):
-        habits = RouterHabits(link_delay=arguments.link_delay, link_poll=arguments.link_poll)
-        testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed, "router_habits": habits})
+        testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed})
     file = project.platforms / f"{arguments.platform}.yaml"
     ports = arguments.rpc_port, arguments.pub_port
     with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, ports=ports) as bench:
-        if arguments.cable:
-            print(describe_cable(bench.facts), flush=True)
-        else:
-            if not arguments.bare:
-                configure(bench.facts, platform.software[software].shell, arguments.learned_neighbours)
-            nic = testbed.nic if isinstance(testbed, SimulatedSettings) else None
-            print(describe(bench.facts, not arguments.bare, nic or ""), flush=True)
+        if not (arguments.cable or arguments.bare):
+            configure(bench.facts, platform.software[software].shell)
+        nic = testbed.nic if isinstance(testbed, SimulatedSettings) else None
+        print(describe(bench.facts, arguments.cable, not arguments.bare, nic or ""), flush=True)
         problem = _watch(bench)
     for failure in bench.failures:
         print(failure, file=sys.stderr)
@@ -86,40 +80,24 @@ def _watch(bench: OpenTestbed) -> str:
         return ""
 
 
-def configure(facts: TestbedFacts, system: RouterKind, learned: bool = False) -> None:
-    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError.
-
-    *learned*: its neighbours look as if it had learned them by ARP.
-    """
+def configure(facts: TestbedFacts, system: RouterKind) -> None:
+    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError."""
     interfaces = tuple(side.interface for side in facts.sides)
     with closing(SshShell(facts.router)) as shell:
         make_router(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
-        commands = ShellCommands(shell, sudo=facts.router.sudo)
-        for side in facts.sides if learned else ():
-            name, peer, mac = side.interface, side.peer, side.peer_mac
-            known = {
-                "vpp": ("vppctl", "set", "ip", "neighbor", name, peer, mac),
-                "linux": ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "stale", "dev", name),
-                "freebsd": ("arp", "-S", peer, mac, "temp"),
-            }
-            commands.run(*known[system])
 
 
-def describe_cable(facts: TestbedFacts) -> str:
-    """How to reach a generator whose ports are connected to each other, for a person."""
-    return "\n".join(
-        [
-            f"{facts.label}: a cable in the router's place",
-            _server_line(facts),
-            "what one port sends the other receives",
-            *_last_lines(facts),
-        ]
-    )
-
-
-def describe(facts: TestbedFacts, configured: bool, nic: str) -> str:
-    """How to reach the bench, for a person. *nic*: the card that its server plays; "": none."""
+def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> str:
+    """How to reach the bench, for a person. *cable*: in the router's place; *nic*: that its server plays; "": none."""
     generator, router = facts.generator, facts.router
+    trex = cast(TrexSettings, generator.trex)
+    server = f"TRex server: {trex.server}, sync port {trex.sync_port}, async port {trex.async_port}"
+    last = [f"Ctrl-C ends it (process {os.getpid()})."]
+    if facts.simulated:
+        last.insert(0, f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}")
+    if cable:
+        first = f"{facts.label}: a cable in the router's place"
+        return "\n".join([first, server, "what one port sends the other receives", *last])
     ssh = [
         "ssh",
         *(["-i", str(router.key_path)] if router.key_path else []),
@@ -128,34 +106,19 @@ def describe(facts: TestbedFacts, configured: bool, nic: str) -> str:
     ]
     lines = [
         facts.label,
-        _server_line(facts),
+        server,
         *([f"card:        plays '{nic}'"] if nic else []),
         f"router:      {shlex.join(ssh)}",
         *(
             f"port {port}:      cabled to {side.interface} ({side.address}; {side.network} is behind {side.peer})"
             for port, side in zip(generator.ports, facts.sides, strict=False)
         ),
-    ]
-    lines.append(
         "The router is configured: frames to these networks are forwarded."
         if configured
-        else "The router is bare: it forwards nothing until its shell has configured addresses, neighbours and routes."
-    )
-    return "\n".join([*lines, *_last_lines(facts)])
-
-
-def _server_line(facts: TestbedFacts) -> str:
-    server = cast(TrexSettings, facts.generator.trex)
-    return f"TRex server: {server.server}, sync port {server.sync_port}, async port {server.async_port}"
-
-
-def _last_lines(facts: TestbedFacts) -> list[str]:
-    lines = [f"Ctrl-C ends it (process {os.getpid()})."]
-    if facts.simulated:
-        lines.insert(
-            0, f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}"
-        )
-    return lines
+        else "The router is bare: it forwards nothing until its shell has configured addresses, neighbours and routes.",
+        *last,
+    ]
+    return "\n".join(lines)
 
 
 def _within(least: float, most: float, kind: Callable[[str], N]) -> Callable[[str], N]:
@@ -174,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lineproof serve", description="Start the embedded bench and keep it running."
     )
-    late, delay, port = "seconds of the model's clock", _within(0, 600, float), _within(0, 65535, int)
+    port = _within(0, 65535, int)
     parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
     parser.add_argument("--software", help="one of the platform's; default its first")
     parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
@@ -183,11 +146,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     behind = parser.add_mutually_exclusive_group()
     behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
-    parser.add_argument(
-        "--learned-neighbours", action="store_true", help="the router has learned its neighbours; none is set for good"
-    )
-    parser.add_argument("--link-delay", type=delay, default=0.0, help=f"{late} until an interface has carrier")
-    parser.add_argument("--link-poll", type=delay, default=0.0, help=f"{late} between the router's looks at its links")
     behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
     parser.add_argument("--rpc-port", type=port, default=4501, help="TCP port of requests, 0 for a free one")
     parser.add_argument("--pub-port", type=port, default=4500, help="TCP port of events, 0 for a free one")

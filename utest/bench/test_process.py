@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from lineproof.evidence.run import read_run
-from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.request_socket import PortTaken
+from lineproof_bench.server.loop import PortTaken, TrexServer
 from support import robot_run
 from support.command_line import lineproof
 from support.embedded_server import bench_process

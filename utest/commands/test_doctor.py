@@ -157,8 +157,10 @@ def unprepared(home: Path) -> Path:
 
 
 def test_a_learned_neighbour_is_a_warning_with_the_command(tmp_path: Path) -> None:
-    with served(tmp_path, "--learned-neighbours") as bench:
+    with served(tmp_path) as bench:
         home = unprepared(bench.project(tmp_path))
+        with closing(SshShell(bench.router)) as shell:
+            assert shell(SET.removesuffix(" static"), 10).status == 0
         found = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", cwd=home)
     (line,) = [row for row in found.stdout.splitlines() if "router neighbour 100.65.1.2" in row]
     assert line.startswith("warning  ") and f"'{SET}' on the router sets it for good" in line, found.stdout

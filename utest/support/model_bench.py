@@ -13,9 +13,8 @@ from lineproof.project import Project
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Noise, RouterHabits
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.faults.backend import FaultyBackend
-from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.model.injected_loss import LossyModel
+from lineproof_bench.faults.model import FaultyModel
+from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.state import RouterConfiguration
 from support.catalogue import CATALOGUE
 from support.paths import ROOT
@@ -37,7 +36,7 @@ def platform() -> Platform:
     return read_platform(PROJECT.platforms, "netgate6100").cabled(["WAN3", "WAN4"])
 
 
-def configuration(backend: ModelBackend | FaultyBackend) -> RouterConfiguration:
+def configuration(backend: ModelBackend) -> RouterConfiguration:
     first, second = (interface.name for interface in backend.state().interfaces)
     return RouterConfiguration(
         up=(first, second),
@@ -51,14 +50,15 @@ def configured_model(
     software: str = "vpp", rx_queues: int | None = None, noise: Noise | None = None, seed: int = 0
 ) -> tuple[ModelBackend, HandClock]:
     clock = HandClock()
-    backend = ModelBackend(platform(), software, clock, rx_queues, noise, seed)
+    backend = ModelBackend(platform(), software, clock, ModelSettings(rx_queues, noise or Noise(), seed))
     backend.configure(configuration(backend))
     return backend, clock
 
 
-def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyBackend, HandClock]:
+def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyModel, HandClock]:
     clock = HandClock()
-    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults, habits=habits)
+    backend = FaultyModel(platform(), "vpp", clock, ModelSettings(links=habits or RouterHabits()))
+    backend.cause(faults)
     backend.configure(configuration(backend))
     return backend, clock
 

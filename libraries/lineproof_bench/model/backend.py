@@ -6,18 +6,27 @@ Nothing runs between calls: each call first brings the counts up to the clock's 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lineproof.errors import TestbedError
 from lineproof.platforms import Platform, RouterSetup
-from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise
+from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise, RouterHabits
 from lineproof.units import OVERHEAD, l1_bits
 
-from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import (
+    Backend,
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    StreamTraffic,
+)
 from ..backend import Utilisation as GeneratorLoad
 from ..clock import ClockReader
 from ..packet_groups import Delay, PacketGroups
@@ -27,6 +36,7 @@ from .egress_frames import KeptFrames, LeavingFrames, egress_frame
 from .flows import HEADERS, Flow, check_variables
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import delay_of, delay_of_released
+from .links import RouterLinks
 from .noise import ModelNoise
 from .ports import ModelPort, count_tx_drops, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
@@ -38,45 +48,65 @@ _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
 """Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
 
 
-class ModelBackend:
-    """A :class:`.backend.Backend` and, for the shells, a modelled router.
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """A modelled bench beside its platform. *noise* is drawn from *seed*; *path*: the platform's file, for messages.
 
-    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *features*: frames that it
-    forwards without configuration by its shell; *setups*: of a study; *habits*: what a card with ``own frames only``
-    drops, as most cards of hardware do, is counted nowhere. Raises ConfigError for what cannot be modelled.
+    *features*: frames that it forwards without configuration by its shell; *setups*: of a study; *habits*: what a card
+    with ``own frames only`` drops, as most cards of hardware do, is counted nowhere; *links*: of the router.
     """
 
+    rx_queues: int | None = None
+    noise: Noise = field(default_factory=Noise)
+    seed: int = 0
+    path: Path | None = None
+    features: Set[RouterFeature] = frozenset()
+    setups: Sequence[RouterSetup] = ()
+    habits: Sequence[Habit] = ()
+    links: RouterHabits = field(default_factory=RouterHabits)
+
+
+DEFAULTS = ModelSettings()
+"""A bench without noise and habits, whose router has nothing set up."""
+
+
+class ModelBackend(Backend):
+    """A :class:`.backend.Backend` and, for the shells, a modelled router. *clock* in s.
+
+    Raises ConfigError for what cannot be modelled.
+    """
+
+    is_simulated = True
+
     def __init__(
-        self,
-        platform: Platform,
-        software: str,
-        clock: ClockReader,
-        rx_queues: int | None = None,
-        noise: Noise | None = None,
-        seed: int = 0,
-        path: Path | None = None,
-        features: Set[RouterFeature] = frozenset(),
-        setups: Sequence[RouterSetup] = (),
-        habits: Sequence[Habit] = (),
+        self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
     ) -> None:
-        modelled = partial(router_model, platform, software, rx_queues, path)
+        modelled = partial(router_model, platform, software, settings.rx_queues, settings.path)
         self._noiseless = self._model = self._plain = modelled()
-        self._set_up = {frozenset(pair.given for pair in row.commands): modelled(row.configured) for row in setups}
+        self._set_up = {
+            frozenset(pair.given for pair in row.commands): modelled(row.configured) for row in settings.setups
+        }
         self._platform, self._software, self._clock = platform, software, clock
-        self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
-        self._ports = ports_of(platform, software, habits)
+        self._noise, self._offered = ModelNoise(settings.noise, settings.seed), 0.0
+        self._ports = ports_of(platform, software, settings.habits)
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
         self._later: list[tuple[float, Sending]] = []
-        self._groups, self._configuration = PacketGroups(), RouterConfiguration()
-        self._fib = Fib(self._configuration, features)
+        self._features, self._groups = settings.features, PacketGroups()
+        self._configuration = self._in_force = RouterConfiguration()
+        """As its shell has made it, and as frames see it: without the interfaces whose links are not there."""
+        self._fib = Fib(self._in_force, self._features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
         self._before = self._last = self._cleared = self._begin = clock.now()
+        self._held: float | None = None
+        """The moment at which the clock stands still, if it does."""
         self._change: float | None = None
         self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
+        self._links, self._unplugged = RouterLinks(settings.links, self._begin), list[int]()
+        """``_unplugged``: ports whose cable is out, one with two reasons for it twice."""
 
     @property
     def model(self) -> RouterModel:
@@ -140,8 +170,12 @@ class ModelBackend:
         return self._port(port).sent
 
     def link_up(self, port: int) -> bool:
-        """Return whether the port has carrier: always."""
-        return self._port(port).interface.link_up
+        """Return whether the port has carrier."""
+        self._advance()
+        return self._has_carrier(port)
+
+    def _has_carrier(self, port: int) -> bool:
+        return port not in self._unplugged and self._links.has_carrier(self._port(port).name, self._last)
 
     def capture(self, port: int, limit: int) -> None:
         """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
@@ -156,7 +190,7 @@ class ModelBackend:
     def utilisation(self) -> GeneratorLoad:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
         now = self._advance()
-        sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
+        sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in (port.sent for port in self._ports)]
         (before, then), self._used = self._used, (now, sent)
         above, self._was_above = self._was_above, self._above_ceiling
         if now <= before:
@@ -182,7 +216,8 @@ class ModelBackend:
 
     def answers(self, port: int, address: str) -> bool | None:
         """Return whether the router's interface at *port* is up and has this address; None: it has no address yet."""
-        return owns_address(self._configuration, self._port(port).name, address)
+        self._advance()
+        return owns_address(self._in_force, self._port(port).name, address)
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
         """From now on the card of *port* takes every frame, or only its own."""
@@ -200,6 +235,10 @@ class ModelBackend:
         """The router now."""
         now = self._advance()
         software = self._platform.software[self._software]
+        interfaces = tuple(
+            port.interface._replace(link_up=number not in self._unplugged and self._links.is_seen(port.name, now))
+            for number, port in enumerate(self._ports)
+        )
         return RouterState(
             software=software.shell,
             version=software.version,
@@ -207,7 +246,7 @@ class ModelBackend:
             uptime=now - self._begin,
             since_clear=now - self._cleared,
             clock_hz=self._noiseless.clock_hz,
-            interfaces=tuple(port.interface for port in self._ports),
+            interfaces=interfaces,
             threads=self._telemetry.threads(software.interfaces, software.shell),
             configuration=self._configuration,
         )
@@ -216,14 +255,22 @@ class ModelBackend:
         """Replace the whole configuration. Raises ValueError with a sentence."""
         now = self._advance()
         check_names(configuration, self._numbers)
-        self._fib, self._configuration = Fib(configuration, self._features), configuration
-        self._noiseless = self._set_up.get(frozenset(configuration.done), self._plain)
+        Fib(configuration)  # refuses addresses that are none
+        self._configuration = configuration
+        self._links.configured(configuration.up, now)
+        self._enforce(now)
+        self._settle(now)
+
+    def _enforce(self, now: float) -> None:
+        """Let frames see the configuration, as far as links are there; :meth:`_settle` must follow."""
+        found = self._in_force = self._links.in_force(self._configuration, bool(self._unplugged), now)
+        self._fib = Fib(found, self._features)
+        self._noiseless = self._set_up.get(frozenset(found.done), self._plain)
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
         for sending in self._all_sendings():
             sending.parts = self._parts_of(sending.traffic)
-        self._settle(now)
 
     def clear(self) -> None:
         """``clear runtime``: zeroes nodes and busy times, not the interfaces' counts."""
@@ -240,21 +287,40 @@ class ModelBackend:
 
     def _pass_events(self) -> float:
         """Let happen what is due by now; returns now."""
-        now = max(self._last, self._clock.now())
+        now = max(self._last, self._clock.now() if self._held is None else self._held)
         while (event := self._next_event()) <= now:
             self._count(max(event, self._last))
             self._sending = [sending for sending in self._sending if sending.over > event]
             self._begin_due(event)
+            self._happen(max(event, self._last))
             self._settle(max(event, self._last))
         return now
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the bench's clock while the context is open."""
+        outer, self._held = self._held, self._pass_events()
+        try:
+            yield
+        finally:
+            self._held = outer
+
+    def _happen(self, moment: float) -> None:
+        """Do what is due at *moment*, up to which frames are counted; :meth:`_settle` follows."""
+        if self._links.next_change <= moment:
+            self._links.settle(moment)
+            self._enforce(moment)
+
     def _next_event(self) -> float:
-        begin = self._later[0][0] if self._later else math.inf
-        end = min((sending.over for sending in self._sending), default=math.inf)
         if self._change is None:
             # once after each change: a reading meanwhile moves no moment
-            self._change = self._last + min(self._noise.next_change(self._offered), self._rings.next_change())
-        return min(end, begin, self._change)
+            self._change = min(
+                self._last + min(self._noise.next_change(self._offered), self._rings.next_change()),
+                self._links.next_change,
+                *(begin for begin, _ in self._later),
+                *(sending.over for sending in self._sending),
+            )
+        return self._change
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -306,7 +372,7 @@ class ModelBackend:
             count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
             count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
             for row in taken:
-                later = replace(usual, least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
+                later = usual._replace(least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
                 count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
@@ -335,15 +401,19 @@ class ModelBackend:
         """Compute what is sent and forwarded from *now* on."""
         self._change = None
         limits, asked = self._limits, [0.0] * len(self._ports)
+        shares = [self._shares(port) for port in range(len(self._ports))]
         for sending in self._sending:
-            asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
+            wanted, sent = shares[sending.port]
+            asked[sending.port] += sending.traffic.pps * wanted * sent * l1_bits(sending.size)
         self._above_ceiling = any(bps > limit * _ROUNDING for bps, limit in zip(asked, limits, strict=True))
         self._was_above |= self._above_ceiling
         for sending in self._sending:
             limit, bps = limits[sending.port], asked[sending.port]
             scale = limit / bps if bps > limit * _ROUNDING else 1.0
-            sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
-        up = {self._numbers[name] for name in self._configuration.up}
+            wanted, sent = shares[sending.port]
+            pps = sending.traffic.pps * wanted
+            sending.rate(now, pps, pps * sent * scale)
+        up = {self._numbers[name] for name in self._in_force.up}
         entering = [sending for sending in self._sending if sending.port in up]
         self._offered, self._model = sum(row.pps for row in entering), self._noise.apply(self._noiseless)
         if self._noise.in_burst:
@@ -356,6 +426,10 @@ class ModelBackend:
         for sending in self._sending:
             if sending not in self._entering:
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
+
+    def _shares(self, port: int) -> tuple[float, float]:
+        """The share of its streams' rates that *port* tries to send, and the share of that for which there is room."""
+        return 1.0, 1.0
 
     def _delay(self, sending: Sending) -> Delay:
         # none of its frames enters the router

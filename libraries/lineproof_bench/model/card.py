@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lineproof.units import FCS, l2_bits
 
 from .schema import Nic
 
 
-@dataclass(frozen=True, slots=True)
-class QueueArrival:
+class QueueArrival(NamedTuple):
     """Frames for one receive queue: ``port``, ``queue``, ``pps`` frames/s of ``size`` bytes with FCS."""
 
     port: int

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 
 from ..backend import CapturedFrame, StreamTraffic
 from .flows import flow_of, forwarded_frame, frame_of, ttl_offset
@@ -35,39 +37,39 @@ class LeavingFrames:
     is_multicast: bool = False
     hold: float = 0.0
 
-    def data(self, most: int) -> list[tuple[float, bytes]]:
-        """Return the last of them, *most* at most, each with its moment."""
-        found: list[tuple[float, bytes]] = []
-        most, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
+    def data(self, most: int) -> Iterator[tuple[float, bytes]]:
+        """Yield the last of them, *most* at most, the last one first, each with its moment."""
+        left, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
         apart = (self.end - self.begin) / max(1, len(self.numbers))
         for number in self.numbers[: -looked - 1 : -1]:
-            if len(found) >= most:
-                break
+            if left <= 0:
+                return
             moment = self.begin + (number - self.numbers.start + 0.5) * apart
-            found += [(moment, data) for data in self.sent(number)]
-        return found
+            for data in self.sent(number):
+                yield moment, data
+                left -= 1
 
 
 class KeptFrames:
     """The last *limit* frames that come to a port."""
 
     def __init__(self, limit: int = 0) -> None:
-        self._limit = limit
+        self.limit = limit
         self._rows: list[LeavingFrames] = []
 
     def add(self, new: LeavingFrames) -> None:
         """Keep what is needed of *new*: which of the frames of one moment came first is known when all are there."""
         self._rows.append(new)
-        while self._rows and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self._limit:
+        while self._rows and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self.limit:
             del self._rows[0]
 
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
-        rows = [pair for row in self._rows for pair in row.data(self._limit)]
-        rows.sort(key=lambda pair: pair[0])
-        found = rows[-self._limit :]
+        # from the last one on: frames that are not kept are not made either
+        last_first = merge(*(row.data(self.limit) for row in self._rows[::-1]), key=lambda pair: -pair[0])
+        found = list(islice(last_first, self.limit))
         self._rows.clear()
-        return tuple(CapturedFrame(port, data, moment) for moment, data in found)
+        return tuple(CapturedFrame(port, data, moment) for moment, data in reversed(found))
 
 
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
+from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.errors import TestbedError
 
-from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
+from ..backend import StreamTraffic
 
 IPV4 = 14
 """Offset of the IPv4 header in an untagged frame."""
-
-VLAN = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
-"""EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used for stacked tags before that."""
-
-MPLS = (b"\x88\x47", b"\x88\x48")
-"""EtherTypes of labelled frames (RFC 3032)."""
 
 MOST_SAMPLED = 4096
 """The most frames that are examined for a stream's flows; longer periods are sampled evenly."""
@@ -27,8 +23,7 @@ HEADERS = 96
 """Bytes at a frame's beginning that decide its flow: Ethernet, tags, labels, IPv4 or IPv6, ports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """Frames with the same tags, labels, addresses and ports.
 
     ``hashed`` as RSS sees addresses and ports; ``destination`` address as a number; ``version`` 4 or 6; ``tags`` (VLAN
@@ -41,15 +36,6 @@ class Flow:
     tags: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()
     ip: int = IPV4
-
-
-def value_of(variable: FieldVariable, number: int) -> int:
-    """The number that *variable* has in frame *number* of the stream."""
-    span, number = variable.maximum - variable.minimum + 1, variable.steps_before(number)
-    if variable.operation == "random":
-        return variable.minimum + splitmix((number + (variable.offset << 40) + SPLITMIX_STEP) % (1 << 64)) % span
-    step = -variable.step if variable.operation == "dec" else variable.step
-    return variable.minimum + (variable.initial - variable.minimum + number * step) % span
 
 
 def check_variables(stream: StreamTraffic) -> None:
@@ -67,8 +53,7 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
     frame = bytearray(stream.frame)
     for variable in stream.variables:
         place = slice(variable.offset, variable.offset + variable.size)
-        value = variable.bits(value_of(variable, number), int.from_bytes(frame[place], "big"))
-        frame[place] = value.to_bytes(variable.size, "big")
+        frame[place] = variable.written(number, int.from_bytes(frame[place], "big")).to_bytes(variable.size, "big")
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
     if is_latency(stream):
@@ -93,16 +78,8 @@ def period_of(stream: StreamTraffic) -> int:
 def fix_checksum(frame: bytearray, offset: int) -> None:
     """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
-    frame[offset + 10 : offset + 12] = internet_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
-
-
-def internet_checksum(data: bytes | bytearray) -> bytes:
-    """The checksum of RFC 1071."""
-    data = bytes(data) + b"\0" * (len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)
+    found = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+    frame[offset + 10 : offset + 12] = found.to_bytes(2, "big")
 
 
 def flow_of(frame: bytes) -> Flow | None:
@@ -110,29 +87,18 @@ def flow_of(frame: bytes) -> Flow | None:
 
     Ports count where they are: UDP and TCP, first fragment.
     """
-    at, tags, labels = 12, [], []
-    while frame[at : at + 2] in VLAN and at + 4 <= len(frame):
-        tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
-        at += 4
-    kind, ip = frame[at : at + 2], at + 2
-    if kind in MPLS:
-        last = False
-        while not last and ip + 4 <= len(frame):
-            entry = int.from_bytes(frame[ip : ip + 4], "big")
-            labels.append(entry >> 12)
-            last, ip = bool(entry & 0x100), ip + 4
-        # the first four bits behind the last label are the IP version (RFC 4928)
-        kind = {4: b"\x08\x00", 6: b"\x86\xdd"}.get(frame[ip] >> 4 if last and ip < len(frame) else 0, b"")
-    if kind == b"\x08\x00" and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
-        addresses, ports = frame[ip + 12 : ip + 20], ip + 4 * (frame[ip] & 0x0F)
-        whole, protocol, version = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF, frame[ip + 9], 4
-    elif kind == b"\x86\xdd" and len(frame) >= ip + 40 and frame[ip] >> 4 == 6:
-        addresses, ports, whole, protocol, version = frame[ip + 8 : ip + 40], ip + 40, True, frame[ip + 6], 6
-    else:
+    if (header := ip_header(frame)) is None:
         return None
+    ip, version = header.offset, header.version
+    source, destination = header.addresses()
+    addresses = frame[source.start : destination.stop]
+    if version == 4:
+        ports, protocol = ip + 4 * (frame[ip] & 0x0F), frame[ip + 9]
+        whole = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF
+    else:
+        ports, protocol, whole = ip + 40, frame[ip + 6], True
     l4 = frame[ports : ports + 4] if protocol in (6, 17) and whole else b""
-    destination = int.from_bytes(addresses[len(addresses) // 2 :], "big")
-    return Flow(addresses + l4, destination, version, tuple(tags), tuple(labels), ip)
+    return Flow(addresses + l4, int.from_bytes(frame[destination], "big"), version, header.tags, header.labels, ip)
 
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 from lineproof.units import FCS, l1_bits
 
@@ -19,8 +20,7 @@ Route = Callable[[Flow | None], int | None]
 """The port where a flow leaves; None: the router has no route for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPart:
+class StreamPart(NamedTuple):
     """The *share* of a stream's frames that has one receive queue and one exit port (None: not routed).
 
     ``cycles``: what their headers cost beyond those of untagged IPv4. ``ipv6``: whether they are IPv6, unlabelled.
@@ -33,8 +33,7 @@ class StreamPart:
     ipv6: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLoad:
+class StreamLoad(NamedTuple):
     """One stream: it enters by *port* at *pps* frames/s of *size* bytes, in *parts*."""
 
     port: int
@@ -189,7 +188,7 @@ def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
 
     The rates fall as contention grows, so the fixed point is unique and found by bisection.
     """
-    entering = _entering(model, loads)
+    entering = admitted(model.nic, arrivals_of(loads))
     low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
     served = _served(model, loads, entering, high)
     if high > 0:
@@ -208,11 +207,11 @@ Entering = Mapping[tuple[int, int], float]
 """Per (port, queue) the share of its frames that the card lets in."""
 
 
-def _entering(model: RouterModel, loads: Sequence[StreamLoad]) -> Entering:
-    arrivals = [
+def arrivals_of(loads: Sequence[StreamLoad]) -> list[QueueArrival]:
+    """The frames for each receive queue, in the order of *loads* and their parts."""
+    return [
         QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
     ]
-    return admitted(model.nic, arrivals)
 
 
 def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from lineproof.units import l2_bits
 
 from ..packet_groups import Delay
-from .card import QueueArrival, seconds_per_frame
-from .forwarding import Forwarding, StreamLoad, worker_of
+from .card import seconds_per_frame
+from .forwarding import Forwarding, StreamLoad, arrivals_of, worker_of
 from .receive_rings import ReleasedFrames
 from .schema import RouterModel
 
@@ -44,8 +44,7 @@ def delay_of(
     time has no such queue but a ring that fills or empties. *waiting*: the frames in each (port, queue)'s ring; if it
     is not full, frames find half of them there on average.
     """
-    load, rows = loads[number], [(row, part) for row in loads for part in row.parts]
-    arrivals = [QueueArrival(row.port, part.queue, row.pps * part.share, row.size) for row, part in rows]
+    load, arrivals = loads[number], arrivals_of(loads)
     own = seconds_per_frame(model.nic, arrivals)
     pps: defaultdict[tuple[int, int], float] = defaultdict(float)
     for item in arrivals:

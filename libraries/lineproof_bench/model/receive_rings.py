@@ -6,12 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from lineproof.units import l1_bits
 
-from .card import QueueArrival, seconds_per_frame
+from .card import seconds_per_frame
 from .counting import Sending, Splitter
-from .forwarding import CoreLoad, Fate, Forwarding, StreamLoad, cost_per_frame, worker_of
+from .forwarding import CoreLoad, Fate, Forwarding, StreamLoad, arrivals_of, cost_per_frame, worker_of
 from .schema import RouterModel
 
 _SPARE = 0.01
@@ -33,8 +34,7 @@ QueueExit = tuple[int, int | None]
 """Receive queue of a stream's port, and the port where its frames leave (None: not routed)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedFrames:
+class ReleasedFrames(NamedTuple):
     """*frames* of *sending* leave a ring towards *exit* (None: not routed) after *usec* µs on average."""
 
     sending: Sending
@@ -184,9 +184,7 @@ def _emptying_rate(
     """Frames/s that core, card and line can still handle of the frames in *ring*."""
     most = model.clock_hz / _cycles(model, ring, forwarding.contention)
     free = most * (1 - forwarding.workers[worker_of(model, *queue)].busy)
-    arrivals = [
-        QueueArrival(row.port, part.queue, row.pps * part.share, row.size) for row in loads for part in row.parts
-    ]
+    arrivals = arrivals_of(loads)
     if own := seconds_per_frame(model.nic, arrivals):
         free = min(free, 1 / own - sum(row.pps for row in arrivals if (row.port, row.queue) == queue))
     return max(min(free, model.speeds[queue[0]] / l1_bits(_size(ring))), _SPARE * most)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..state import RouterConfiguration
 from .flows import Flow
@@ -16,8 +15,7 @@ RouterFeature = Literal["ipv6", "vlan", "mpls"]
 _IPV4 = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(NamedTuple):
     """An interface and the MAC address of the neighbour behind it."""
 
     interface: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .params import refused
 
@@ -14,8 +14,7 @@ TAGS = (0x8100, 0x88A8, 0x9100)
 TYPES = {"arp": 0x0806, "ip": 0x0800, "ip6": 0x86DD}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderOffsets:
+class HeaderOffsets(NamedTuple):
     """Where a frame's headers are. ``l3``: offset behind the Ethernet header and its tags, whose type is ``kind``.
 
     ``tags``: the EtherTypes of the tags.

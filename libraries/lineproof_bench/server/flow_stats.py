@@ -20,7 +20,7 @@ from hdrh.histogram import HdrHistogram
 
 from lineproof.generators.trex.probe_counts import DIGITS, HIGHEST, LOWEST
 
-from ..backend import Backend, FlowCounters, LatencyCounters, SimulatedBackend
+from ..backend import Backend, FlowCounters, LatencyCounters
 from .nic import MOST_LATENCY_GROUPS, ServerCard
 from .params import bad_parameter, refused
 from .streams import ServerStream
@@ -112,12 +112,10 @@ class FlowStats:
         """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
         if len(numbers) > MOST_ASKED:
             raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
-        if isinstance(self._backend, SimulatedBackend):
-            numbers = self._backend.reported_groups(numbers)
         flows: dict[str, Any] = {}
         latency: dict[str, Any] = {}
         versions: dict[str, int] = {}
-        for number in numbers:
+        for number in self._backend.reported_groups(numbers):
             group = self._groups.get(number)
             if group is None:
                 continue

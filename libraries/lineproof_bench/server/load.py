@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 from lineproof.units import l1_bits, l2_bits
 
@@ -35,17 +37,7 @@ class LoadRates:
         return LoadRates(self.pps * factor, self.l2_bps * factor, self.l1_bps * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadChange:
-    """From ``at`` µs on a stream asks for *rate* more (or less)."""
-
-    at: float
-    stream_id: int
-    rate: LoadRates
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedLoad:
+class RequestedLoad(NamedTuple):
     """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
 
     ``duration`` in µs, -1: without end.
@@ -53,7 +45,6 @@ class RequestedLoad:
 
     variable: LoadRates
     fixed: LoadRates
-    changes: tuple[LoadChange, ...]
     duration: float
 
     def at(self, factor: float) -> LoadRates:
@@ -74,35 +65,30 @@ def rate_of(stream: ServerStream) -> LoadRates:
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     """Return the load of *streams*."""
     table = {stream.stream_id: stream for stream in streams}
-    changes: list[LoadChange] = []
+    changes: list[tuple[float, LoadRates]] = []
+    """From when on (µs) how much more is sent, or less."""
     fixed, endless = LoadRates(), False
     for root in table.values():
-        if not root.self_start:
-            continue
-        stream: ServerStream | None = root
-        seen: set[int] = set()
-        at = 0.0
+        stream, seen, at = root if root.self_start else None, set[int](), 0.0
         while stream is not None and stream.stream_id not in seen:
             seen.add(stream.stream_id)
-            rate = rate_of(stream)
+            rate, lasts = rate_of(stream), stream.lasts_usec
             if stream.fixed_rate:
                 fixed += rate
                 endless = endless or stream.burst is None
             else:
-                changes.append(LoadChange(at + stream.isg_usec, stream.stream_id, rate))
-                endless = endless or stream.lasts_usec is None
-                if stream.lasts_usec is not None:
-                    at += stream.isg_usec + stream.lasts_usec
-                    changes.append(LoadChange(at, stream.stream_id, rate.times(-1)))
+                at += stream.isg_usec
+                changes.append((at, rate))
+                at += lasts or 0.0
+                endless = endless or lasts is None
+                if lasts is not None:
+                    changes.append((at, rate.times(-1)))
             stream = table.get(stream.next_stream_id)
             endless = endless or (stream is not None and stream.stream_id in seen)
-    changes.sort(key=lambda change: change.at)
-    highest, now = LoadRates(), LoadRates()
-    for change in changes:
-        now += change.rate
-        highest = LoadRates(max(highest.pps, now.pps), max(highest.l2_bps, now.l2_bps), max(highest.l1_bps, now.l1_bps))
-    duration = -1.0 if endless else max((change.at for change in changes), default=0.0)
-    return RequestedLoad(highest, fixed, tuple(changes), duration)
+    changes.sort(key=lambda change: change[0])
+    sums = list(accumulate((rate for _, rate in changes), initial=LoadRates()))
+    highest = LoadRates(max(row.pps for row in sums), max(row.l2_bps for row in sums), max(row.l1_bps for row in sums))
+    return RequestedLoad(highest, fixed, -1.0 if endless else max((at for at, _ in changes), default=0.0))
 
 
 def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:

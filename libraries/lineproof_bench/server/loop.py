@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,22 +13,31 @@ from typing import Any
 
 import zmq
 
-from ..backend import THIEF, Backend, ServerAction, SimulatedBackend
+from ..backend import THIEF, Backend, ServerAction
 from .nic import ServerCard
 from .places import Places, ServerHabits
 from .publisher import Event, Publisher
-from .request_socket import Request, RequestSocket, bind
-from .rpc import LARGEST_REQUEST, Dispatcher
+from .rpc import Dispatcher
 from .service import ServerMethods
 
 READABLE = int(zmq.POLLIN)
 """A plain number: pyzmq's flags are slow to combine."""
 
-MOST_DELAYED = 1000
-"""Answers that a fault delays at once."""
 
-LARGEST_FRAME = 4 * LARGEST_REQUEST
-"""Bytes of a frame to the request socket."""
+class PortTaken(Exception):
+    """A fixed TCP port is already in use."""
+
+
+def bind(socket: zmq.Socket[bytes], host: str, port: int) -> int:
+    """Bind *socket* to tcp://host:port (0: any free one); returns the port. Raises PortTaken with a sentence."""
+    try:
+        socket.bind(f"tcp://{host}:{port or '*'}")
+    except zmq.ZMQError as error:
+        if error.errno == errno.EADDRINUSE:
+            text = f"port {port} on {host} is already taken; end what listens there, or choose another (0: a free one)"
+            raise PortTaken(text) from None
+        raise PortTaken(f"cannot listen on port {port} of {host}: {error.strerror}") from None
+    return int(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
 
 class TrexServer:
@@ -47,23 +57,22 @@ class TrexServer:
         nic: ServerCard | None = None,
         habits: ServerHabits | None = None,
     ) -> None:
-        self._backend, self._faults = backend, backend if isinstance(backend, SimulatedBackend) else None
+        self._backend = backend
         self._context = zmq.Context()
-        self._pub = self._context.socket(zmq.XPUB)
+        # a ROUTER, not a REP: an answer may come late, or never
+        self._rpc, self._pub = self._context.socket(zmq.ROUTER), self._context.socket(zmq.XPUB)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         try:
-            # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
-            self._rpc = RequestSocket(self._context, host, rpc_port, LARGEST_FRAME)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self.rpc_port, self.pub_port = self._rpc.port, bind(self._pub, host, pub_port)
+            self.rpc_port, self.pub_port = bind(self._rpc, host, rpc_port), bind(self._pub, host, pub_port)
         except BaseException:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, places=places, nic=nic, habits=habits)
-        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, self.service.statistics.one_moment)
+        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, backend.frozen)
 
     def stop(self) -> None:
         """Let :meth:`serve` return soon."""
@@ -78,10 +87,9 @@ class TrexServer:
         Then stop traffic and release everything but the backend.
         """
         self._loop = asyncio.get_running_loop()
-        sockets = (self._rpc.socket, self._pub)
-        descriptors = [int(socket.getsockopt(zmq.FD)) for socket in sockets]
+        descriptors = [int(socket.getsockopt(zmq.FD)) for socket in (self._rpc, self._pub)]
         for descriptor in descriptors:
-            self._loop.add_reader(descriptor, self._wake.set)
+            self._loop.add_reader(descriptor, self._look)
         end: ServerAction | None = None
         try:
             end = await self._serve()
@@ -94,10 +102,10 @@ class TrexServer:
             self._release()
 
     async def _serve(self) -> ServerAction | None:
-        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._faults
-        delayed: deque[tuple[float, Request, bytes]] = deque(maxlen=MOST_DELAYED)
+        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
+        delayed: deque[tuple[float, list[bytes]]] = deque()
         while True:
-            due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
+            due = [self._publisher.due, *(moment for moment, _ in islice(delayed, 1))]
             if (wait := transmission.wait()) is not None:
                 due.append(time.monotonic() + wait)
             readable = await self._wait(min(due))
@@ -106,18 +114,17 @@ class TrexServer:
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
             if self._pub in readable:
                 self._publisher.subscribed()
-            if faults and (end := carry_out(faults, self.service, self._publisher)):
+            if end := carry_out(faults, self.service, self._publisher):
                 return end
             while delayed and time.monotonic() >= delayed[0][0]:
-                self._rpc.answer(*delayed.popleft()[1:])
-            if self._rpc.socket in readable and (request := self._rpc.next_request()) is not None:
-                reply = self._dispatcher.handle(*request.frames)
-                if faults and faults.drops_reply():
-                    pass
-                elif faults and (delay := faults.reply_delay()):
-                    delayed.append((time.monotonic() + delay, request, reply))
-                else:
-                    self._rpc.answer(request, reply)
+                self._rpc.send_multipart(delayed.popleft()[1])
+            if self._rpc in readable:
+                *envelope, request = self._rpc.recv_multipart()
+                reply = [*envelope, self._dispatcher.handle(request)]
+                if delay := faults.reply_delay():
+                    delayed.append((time.monotonic() + delay, reply))
+                elif not faults.drops_reply():
+                    self._rpc.send_multipart(reply)
             transmission.tick()
             statistics.sample_cpu()
             if time.monotonic() >= self._publisher.due:
@@ -125,34 +132,32 @@ class TrexServer:
 
     async def _wait(self, until: float) -> list[zmq.Socket[bytes]]:
         """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
-        turns = 0
-        # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
-        while not (readable := list(filter(is_readable, (self._rpc.socket, self._pub)))):
-            if self._stopping or (left := until - time.monotonic()) <= 0:
-                break
-            timer = asyncio.get_running_loop().call_later(left, self._wake.set)
-            await self._wake.wait()
-            timer.cancel()
-            self._wake.clear()
-            turns += 1
-        if not turns:
+        if (readable := self._readable()) or self._stopping or (left := until - time.monotonic()) <= 0:
             await asyncio.sleep(0)
-        return readable
+            return readable
+        self._wake.clear()
+        timer = asyncio.get_running_loop().call_later(left, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+        return self._readable()
+
+    def _readable(self) -> list[zmq.Socket[bytes]]:
+        return [socket for socket in (self._rpc, self._pub) if int(socket.getsockopt(zmq.EVENTS)) & READABLE]
+
+    def _look(self) -> None:
+        # ZeroMQ's descriptors tell of changes only, most of them its own
+        if self._readable():
+            self._wake.set()
 
     def _release(self) -> None:
         self._context.destroy(linger=100)
-
-
-def is_readable(socket: zmq.Socket[bytes]) -> bool:
-    """Return whether a message can be read from *socket*."""
-    return bool(int(socket.getsockopt(zmq.EVENTS)) & READABLE)
 
 
 THIEF_SESSION = 2**32
 """The thief's session: no client has it, since clients' sessions fit into 32 bits."""
 
 
-def carry_out(faults: SimulatedBackend, service: ServerMethods, publisher: Publisher) -> ServerAction | None:
+def carry_out(faults: Backend, service: ServerMethods, publisher: Publisher) -> ServerAction | None:
     """Carry out the actions that are due. Returns the one that ends the server."""
     for action in faults.server_actions():
         if action.what in ("end", "restart"):

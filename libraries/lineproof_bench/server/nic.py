@@ -86,17 +86,13 @@ class TrexSources(Config):
 
 
 class ServerCardFile(Config):
-    """A file of ``nics/``: ``facts`` are fields of :class:`ServerCard`.
-
-    ``server``: keys of the server's specification that the card needs, where the testbed does not set them.
-    """
+    """A file of ``nics/``: ``facts`` are fields of :class:`ServerCard`."""
 
     nic: str
     name: str
     trex: TrexSources
     facts: Mapping[str, Fact]
     xstats: tuple[XstatsNames, ...]
-    server: Mapping[str, Any] = {}
 
 
 class ServerCard(Config):

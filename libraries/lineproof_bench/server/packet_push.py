@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.trex.next_hops import link_local
 
-from ..backend import Backend, Neighbour, StreamTraffic
-from ..model.flows import internet_checksum
+from ..backend import Backend, StreamTraffic
 from .captures import Captures
 from .filters import TYPES, headers_of
 from .params import Params, refused
@@ -24,7 +24,6 @@ class PacketPush:
 
     def __init__(self, backend: Backend, captures: Captures, now: Callable[[], float], habits: ServerHabits) -> None:
         self._backend, self._captures, self._now = backend, captures, now
-        self._neighbour = backend if isinstance(backend, Neighbour) else None
         self._habits = habits
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
@@ -35,7 +34,7 @@ class PacketPush:
             StreamTraffic(number, frame.ljust(PADDED_TO, b"\0"), 1e6 / gap, count=1, isg_usec=number * gap)
             for number, frame in enumerate(frames)
         )
-        if port.active and self._neighbour is None:
+        if port.active and not self._backend.is_simulated:
             raise refused(f"port {port.index} sends streams; expected to stop them before packets are pushed")
         if not port.active and pieces:
             try:
@@ -48,12 +47,11 @@ class PacketPush:
         return {"sent": len(frames), "ts": sent}
 
     def _answer(self, port: ServerPort, frame: bytes) -> None:
-        if self._neighbour is None or self._habits.has("silent gateway", port.index):
+        if not self._backend.is_simulated or self._habits.has("silent gateway", port.index):
             return
-        neighbour = self._neighbour
 
         def owns(address: str) -> bool:
-            known = neighbour.answers(port.index, address)
+            known = self._backend.answers(port.index, address)
             # a device without any address yet is assumed to have the one that the port was given
             return known if known is not None else port.ipv4 is not None and port.ipv4[1] == address
 
@@ -109,5 +107,6 @@ def _neighbour(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]
     addresses = wanted + asking
     # an advertisement: of a router, solicited, overriding; its option is the target's MAC address
     message = bytearray(b"\x88\0\0\0\xe0\0\0\0" + wanted + b"\x02\x01" + own)
-    message[2:4] = internet_checksum(addresses + struct.pack("!II", len(message), 58) + message)
+    checksum = ipv4_checksum(addresses + struct.pack("!II", len(message), 58) + message)
+    message[2:4] = checksum.to_bytes(2, "big")
     return link + struct.pack("!IHBB", 6 << 28, len(message), 58, 255) + addresses + bytes(message)

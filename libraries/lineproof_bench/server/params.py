@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -47,74 +48,65 @@ class Params:
     def __contains__(self, name: str) -> bool:
         return self.data.get(name) is not None
 
-    def _get(self, name: str, default: Any) -> Any:
+    def _read(self, name: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:
         found = self.data.get(name)
         if found is None:
             if default is _REQUIRED:
                 raise bad_parameter(f"field '{name}' value is null")
             return default
+        if not fits(found):
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected {expected}")
         return found
 
     def integer(self, name: str, default: int = _REQUIRED, least: int = 0, most: int = 2**64 - 1) -> int:
         """An integer within *least*…*most*."""
-        found = self._get(name, default)
-        if isinstance(found, float) and found.is_integer():
-            found = int(found)
-        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an integer from {least} to {most}")
-        return found
+
+        def fits(found: Any) -> bool:
+            return _is_number(found) and least <= found <= most and found == int(found)
+
+        return int(self._read(name, default, fits, f"an integer from {least} to {most}"))
 
     def number(self, name: str, default: float = _REQUIRED, least: float = -math.inf) -> float:
         """A finite number, at least *least*."""
-        found = self._get(name, default)
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a number")
-        try:
-            value = float(found)
-        except OverflowError:
-            value = math.inf
-        if not math.isfinite(value) or value < least:
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a number not below {least:g}")
-        return value
+        expected = "a number" if least == -math.inf else f"a number not below {least:g}"
+        return float(self._read(name, default, lambda found: _is_number(found) and found >= least, expected))
 
     def boolean(self, name: str, default: bool = _REQUIRED) -> bool:
         """True or false."""
-        found = self._get(name, default)
-        if not isinstance(found, bool):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected true or false")
-        return found
+        return bool(self._read(name, default, lambda found: isinstance(found, bool), "true or false"))
 
     def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
         """A string of at most *longest* characters."""
-        found = self._get(name, default)
-        if not isinstance(found, str) or len(found) > longest:
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a string of at most {longest} characters")
-        return found
+
+        def fits(found: Any) -> bool:
+            return isinstance(found, str) and len(found) <= longest
+
+        return str(self._read(name, default, fits, f"a string of at most {longest} characters"))
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
         """One of *choices*."""
-        found = self.text(name, default)
-        if found not in choices:
-            raise bad_parameter(f"field '{name}' is '{found:.40}'; expected one of: {', '.join(choices)}")
-        return found
+        return str(self._read(name, default, choices.__contains__, f"one of: {', '.join(choices)}"))
 
     def object(self, name: str) -> Params:
         """An object."""
-        found = self._get(name, _REQUIRED)
-        if not isinstance(found, dict):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an object")
-        return Params(found)
+        return Params(self._read(name, _REQUIRED, lambda found: isinstance(found, dict), "an object"))
 
     def objects(self, name: str) -> list[Params]:
         """An array of objects."""
-        found = self._get(name, _REQUIRED)
-        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an array of objects")
-        return [Params(item) for item in found]
+
+        def fits(found: Any) -> bool:
+            return isinstance(found, list) and all(isinstance(item, dict) for item in found)
+
+        return [Params(item) for item in self._read(name, _REQUIRED, fits, "an array of objects")]
 
     def integers(self, name: str) -> list[int]:
         """An array of integers; empty when it is missing."""
-        found = self._get(name, [])
-        if not isinstance(found, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in found):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an array of integers")
-        return list(found)
+
+        def fits(found: Any) -> bool:
+            return isinstance(found, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in found)
+
+        return list(self._read(name, [], fits, "an array of integers"))
+
+
+def _is_number(found: Any) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= sys.float_info.max

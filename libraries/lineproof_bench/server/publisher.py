@@ -6,20 +6,15 @@ Newer clients fetch the same events with ``get_async_events``, numbered for each
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections import deque
-from dataclasses import dataclass
 from enum import IntEnum
-from itertools import islice
 from typing import Any
 
 import zmq
 
 from .rpc import ZIP_ABOVE, encode, zip_message
 
-MOST_SESSIONS, MOST_KEPT = 32, 10_000
-MOST_READ = 100
-"""Subscriptions that are read at once: whoever sends more must not keep the server from its work."""
 ALL_TOPICS = b"\x01"
 """The subscription of a TRex client."""
 REPEAT_WITHIN = 1.0
@@ -62,23 +57,15 @@ PROFILE_EVENTS = {
 }
 
 
-@dataclass(slots=True)
-class _Session:
-    """A client of API 5 has got all events before ``following``; ``number`` is the next one's ``seq``."""
-
-    following: int
-    number: int = 0
-
-
 class Publisher:
     """Publishes on *socket*, an XPUB, so that it learns of new subscribers."""
 
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
         self._socket = socket
-        self._events: deque[dict[str, Any]] = deque(maxlen=MOST_KEPT)
-        self._count = 0
-        self._sessions: dict[int, _Session] = {}
-        self._arrivals: deque[int] = deque(maxlen=MOST_SESSIONS)
+        self._events: list[dict[str, Any]] = []
+        self._sessions: dict[int, tuple[int, int]] = {}
+        """Of a client of API 5, the place of its first event, and of the first that it has not got."""
+        self._arrivals: list[int] = []
         self._barrier: tuple[float, dict[str, Any]] | None = None
         self._api5_seen = -API5_WITHIN
         self._sent = self._counted = -LONGEST
@@ -94,12 +81,9 @@ class Publisher:
         Without this the 0.3 client repeats its first ``publish_now`` only after 100 ms.
         """
         new = False
-        for _ in range(MOST_READ):
-            try:
-                frames = self._socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                break
-            new = new or frames[0] == ALL_TOPICS
+        with contextlib.suppress(zmq.Again):
+            while frames := self._socket.recv_multipart(zmq.NOBLOCK):
+                new = new or frames[0] == ALL_TOPICS
         if new and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
             self._send(self._barrier[1])
 
@@ -112,7 +96,7 @@ class Publisher:
 
     def api5_arrival(self) -> None:
         """A new client of API 5 has connected: its first call will get all events from now on."""
-        self._arrivals.append(self._count)
+        self._arrivals.append(len(self._events))
         self._api5_seen = time.monotonic()
 
     @property
@@ -154,24 +138,14 @@ class Publisher:
         message = {"name": "trex-event", "type": int(kind), "data": data}
         self._send(message)
         self._events.append(message)
-        self._count += 1
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
         """Events since this session's last call, numbered; at its first call, since its client connected."""
         self._api5_seen = time.monotonic()
         if session not in self._sessions:
-            while len(self._sessions) >= MOST_SESSIONS:
-                self._sessions.pop(next(iter(self._sessions)))
-            first = self._arrivals.popleft() if self._arrivals else self._count
-            self._sessions[session] = _Session(first)
-        found = self._sessions[session]
-        new = self._count - found.following
-        if new > len(self._events):
-            # some are gone: with 0 a new sequence begins for the client
-            new, found.number = len(self._events), 0
-        events = [
-            {**message, "seq": found.number + place}
-            for place, message in enumerate(islice(self._events, len(self._events) - new, None))
-        ]
-        found.following, found.number = self._count, found.number + new
-        return events
+            begin = self._arrivals.pop(0) if self._arrivals else len(self._events)
+            self._sessions[session] = begin, begin
+        first, following = self._sessions[session]
+        self._sessions[session] = first, len(self._events)
+        new = enumerate(self._events[following:], following - first)
+        return [{**message, "seq": number} for number, message in new]

@@ -63,12 +63,10 @@ class Dispatcher:
         self._api_h = api_h
         self._one_moment = one_moment
 
-    def handle(self, *frames: bytes) -> bytes:
-        """The reply to a message of one frame. Never raises: every error becomes an error reply."""
-        request = plain = frames[0] if len(frames) == 1 else b""
+    def handle(self, request: bytes) -> bytes:
+        """The reply to *request*. Never raises: every error becomes an error reply."""
+        plain = request
         try:
-            if len(frames) != 1:
-                raise RpcError(-32600, "Bad Request", f"a request is one frame, and this message has {len(frames)}")
             if len(request) > LARGEST_REQUEST:
                 text = f"Request is too large ({len(request)} bytes). Maximum size is {LARGEST_REQUEST} bytes."
                 raise RpcError(-32600, text)

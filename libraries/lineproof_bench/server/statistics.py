@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lineproof.units import FCS
 
-from ..backend import Backend, PortCounters, SimulatedBackend, Utilisation
+from ..backend import Backend, PortCounters, Utilisation
 from .nic import Counted, ServerCard
 
 INTERVAL = 0.2
@@ -49,7 +48,6 @@ class Statistics:
 
     def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
         self._backend, self._now, self._nic = backend, now, nic or ServerCard()
-        self._simulated = backend if isinstance(backend, SimulatedBackend) else None
         self._read: dict[int, PortCounters] = {}
         """The card's counts when TRex read it last."""
         self._taken: dict[int, PortCounters] = {}
@@ -74,10 +72,6 @@ class Statistics:
                 8 * (counters.ibytes - before.ibytes) / past,
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
-
-    def one_moment(self) -> AbstractContextManager[None]:
-        """Return what is read while the context is open shows one moment of the bench's clock."""
-        return self._simulated.frozen() if self._simulated else nullcontext()
 
     def sample_cpu(self) -> None:
         """Take the CPU's load if a second is over. To be called often; it is cheap."""
@@ -139,7 +133,7 @@ class Statistics:
 
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
-        with self.one_moment():
+        with self._backend.frozen():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)

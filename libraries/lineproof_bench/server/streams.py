@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lineproof.units import FCS, l1_bits, l2_bits
 
@@ -28,8 +28,7 @@ RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 RULES = ("stats", "latency")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamGroup:
+class StreamGroup(NamedTuple):
     """The packet group that a stream is counted in; ``rule`` is one of RULES."""
 
     number: int

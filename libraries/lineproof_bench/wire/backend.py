@@ -18,6 +18,7 @@ from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
 from ..backend import (
+    Backend,
     CapturedFrame,
     FlowCounters,
     LatencyCounters,
@@ -61,7 +62,7 @@ class WirePort:
     speed_bps: float = 10e9
 
 
-class WireBackend:
+class WireBackend(Backend):
     """Sends real frames from *ports* and counts with the kernel. Linux, root."""
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
@@ -217,10 +218,6 @@ class WireBackend:
             queue_full=now.tx_dropped - first.tx_dropped,
         )
 
-    def taken(self, port: int) -> int:
-        """Frames that the senders handed to the kernel, by their own count; for comparison."""
-        return sum(process.status[1] for process in self._own(port))
-
     def _counted(self, port: int, slot: int) -> int:
         return sum(process.counted(slot) for process in self._own(port))
 
@@ -271,7 +268,7 @@ class WireBackend:
         return Utilisation(tx_percent=min(100.0, 100 * busiest / (now - before)))
 
     def _seconds(self) -> list[float]:
-        return [process.status[3] for process in self._processes or ()]
+        return [process.status[1] for process in self._processes or ()]
 
     def close(self) -> None:
         """Stop everything and release all resources. Harmless when repeated."""

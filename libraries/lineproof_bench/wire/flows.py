@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lineproof.core.traffic.ip_header import IpHeaderPosition
 from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
@@ -15,7 +16,7 @@ from ..backend import FlowCounters, LatencyCounters, StreamTraffic
 from . import group_marks
 from .counting import FrameCounter
 from .frames import WireStream
-from .group_marks import FrameKind, IpHeader
+from .group_marks import FrameKind
 from .latency import LatencyReader, LatencyTracker
 from .protocol import SLOTS, SenderLoad
 
@@ -153,7 +154,7 @@ class FlowGroups:
     def _marked(self, port: int, stream: StreamTraffic) -> StreamTraffic:
         if stream.flow_stats is None:
             return self._unmarked(stream)
-        group, header = self._group(stream), group_marks.ip_header_of(stream.frame)
+        group, header = self._group(stream), group_marks.header_of(stream.frame)
         if header is None:
             raise TestbedError(
                 f"stream {stream.stream_id} has flow statistics but neither an IPv4 nor an IPv6 header that could be"
@@ -295,15 +296,11 @@ def _added(first: GroupCounts, second: GroupCounts) -> GroupCounts:
     return first[0] + second[0], first[1] + second[1]
 
 
-def _kinds(stream: StreamTraffic, header: IpHeader) -> set[FrameKind]:
+def _kinds(stream: StreamTraffic, header: IpHeaderPosition) -> set[FrameKind]:
     """The kinds of a stream's frames: of the first SAMPLED_FRAMES if its field engine writes into the mark."""
-    written = (range(row.offset, row.offset + row.size) for row in stream.variables)
-    if not any(_shares_byte(row, header.fields) for row in written):
+    first, end = header.offset + 2, header.offset + 6  # identification and length
+    if not any(row.offset < end and first < row.offset + row.size for row in stream.variables):
         return {group_marks.kind_of(stream.frame, header)}
     frames = WireStream(stream)
     rows = frames.rows(np.arange(min(frames.period, SAMPLED_FRAMES), dtype=np.int64))
     return {group_marks.kind_of(row.tobytes(), header) for row in np.unique(rows, axis=0)}
-
-
-def _shares_byte(first: Iterable[int], second: Sequence[int]) -> bool:
-    return any(at in second for at in first)

@@ -8,8 +8,9 @@ keeps its length; the IPv4 checksum is updated (RFC 1624), so that a right one s
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from lineproof.core.traffic.ip_header import IpHeaderPosition, ip_header
 
 BASE = 0xFC00
 """The least identification that is reserved for groups."""
@@ -22,10 +23,9 @@ MAGIC = 0xAB
 LATENCY_HEADER = struct.Struct("<BBHIQ")
 """Magic, which start it belongs to, number of the group, sequence number, and when it was sent, in ns of real time."""
 
-VLAN, MPLS, IPV4, IPV6 = (0x8100, 0x88A8), (0x8847, 0x8848), 0x0800, 0x86DD
+VLAN, MPLS, IPV4, IPV6 = (0x8100, 0x88A8, 0x9100), (0x8847, 0x8848), 0x0800, 0x86DD
 MOST_TAGS, MOST_LABELS = 2, 4
 """The most VLAN tags and MPLS labels before an IP header that is found."""
-_BOTTOM = 0x01
 _TCP, _UDP = 6, 17
 
 
@@ -46,48 +46,19 @@ class FrameKind(NamedTuple):
         return length << 16 | self.identification if self.version == 4 else self.identification << 16 | length
 
 
-@dataclass(frozen=True, slots=True)
-class IpHeader:
-    """Offset and ``version`` of a frame's IP header."""
-
-    offset: int
-    version: int
-
-    @property
-    def fields(self) -> range:
-        """The bytes of the frame that hold identification and length."""
-        return range(self.offset + 2, self.offset + 6)
-
-
-def ip_header_of(frame: bytes) -> IpHeader | None:
+def header_of(frame: bytes) -> IpHeaderPosition | None:
     """The first IP header behind up to MOST_TAGS tags and MOST_LABELS labels; None if there is none."""
-    kind, at = int.from_bytes(frame[12:14], "big"), 14
-    for _ in range(MOST_TAGS):
-        if kind in VLAN:
-            kind, at = int.from_bytes(frame[at + 2 : at + 4], "big"), at + 4
-    if kind in MPLS:
-        for _ in range(MOST_LABELS):
-            last = frame[at + 2 : at + 3] and frame[at + 2] & _BOTTOM
-            at += 4
-            if last:
-                break
-        else:
-            return None
-        version = frame[at] >> 4 if at < len(frame) else 0
-    else:
-        version = {IPV4: 4, IPV6: 6}.get(kind, 0)
-    if version not in (4, 6) or at + (20 if version == 4 else 40) > len(frame) or frame[at] >> 4 != version:
-        return None
-    return IpHeader(at, version)
+    found = ip_header(frame)
+    return found if found and len(found.tags) <= MOST_TAGS and len(found.labels) <= MOST_LABELS else None
 
 
-def kind_of(frame: bytes, header: IpHeader) -> FrameKind:
+def kind_of(frame: bytes, header: IpHeaderPosition) -> FrameKind:
     """The kind of a frame as it is."""
     first, second = struct.unpack_from("!HH", frame, header.offset + 2)
     return FrameKind(4, second, first) if header.version == 4 else FrameKind(6, first, second)
 
 
-def with_mark(frame: bytes, header: IpHeader, identification: int) -> bytes:
+def with_mark(frame: bytes, header: IpHeaderPosition, identification: int) -> bytes:
     """*frame* with *identification* as its mark."""
     found, at = bytearray(frame), header.offset
     if header.version == 6:
@@ -105,23 +76,18 @@ def with_mark(frame: bytes, header: IpHeader, identification: int) -> bytes:
 
 def without_mark(frame: bytes) -> bytes:
     """*frame* for no group: an identification that is reserved for groups becomes the number before them."""
-    header = ip_header_of(frame)
+    header = header_of(frame)
     if header is None or kind_of(frame, header).identification < BASE:
         return frame
     return with_mark(frame, header, BASE - 1)
 
 
-def packet_end(frame: bytes | bytearray, header: IpHeader) -> int:
+def packet_end(frame: bytes | bytearray, header: IpHeaderPosition) -> int:
     """Offset of the IP packet's end. Behind it is padding, which a router does not keep."""
-    at = header.offset
-    if header.version == 4:
-        found = at + int.from_bytes(frame[at + 2 : at + 4], "big")
-    else:
-        found = at + 40 + int.from_bytes(frame[at + 4 : at + 6], "big")
-    return min(len(frame), found)
+    return min(len(frame), header.packet_end(frame))
 
 
-def payload_room(frame: bytes, header: IpHeader) -> int:
+def payload_room(frame: bytes, header: IpHeaderPosition) -> int:
     """Bytes behind the IP header, and the UDP or TCP header if there is one, that a HEADER can replace."""
     at = header.offset
     size, protocol = (4 * (frame[at] & 0x0F), frame[at + 9]) if header.version == 4 else (40, frame[at + 6])

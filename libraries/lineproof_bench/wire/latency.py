@@ -7,7 +7,7 @@ import math
 import socket
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import run_in_namespace
@@ -17,7 +17,7 @@ from ..backend import LatencyCounters
 from ..packet_groups import WINDOW
 from . import packet_sockets as packets
 from .filters import packed, program
-from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, IpHeader, ip_header_of, packet_end
+from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, header_of, packet_end
 
 _ATTACH_FILTER = 26
 _BUFFER = 32 << 20
@@ -27,8 +27,7 @@ _EVERYTHING = 0x40000
 log = logging.getLogger("lineproof.server")
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyArrival:
+class LatencyArrival(NamedTuple):
     """A latency frame: group number, start and sequence number of its header; ``size`` in L2 bytes with FCS.
 
     ``sent`` and ``arrived`` in ns of real time.
@@ -97,7 +96,7 @@ class LatencyReader:
 
 
 def _header(frame: bytes) -> tuple[int, int, int, int, int] | None:
-    header: IpHeader | None = ip_header_of(frame)
+    header = header_of(frame)
     if header is None:
         return None
     at = packet_end(frame, header) - LATENCY_HEADER.size

@@ -15,12 +15,11 @@ import numpy as np
 
 from lineproof.errors import TestbedError
 
-from .frames import streams as frames_of
-from .group_marks import LATENCY_HEADER, MAGIC, ip_header_of, packet_end
-from .interleaving import StreamTally, locate, phases
+from .group_marks import LATENCY_HEADER, MAGIC, header_of, packet_end
+from .interleaving import locate
 from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET, open_packet_socket
 from .protocol import SendDelays, SenderLoad
-from .schedule import Pace, SendSchedule
+from .schedule import PlannedFrames
 
 _QDISC_BYPASS = 20
 _SO_TIMESTAMPING = 37
@@ -50,21 +49,16 @@ def open_socket(interface: str) -> socket.socket:
         raise TestbedError(f"latency frames cannot be sent from interface '{interface}': {error}") from error
 
 
-class LatencySender:
+class LatencySender(PlannedFrames):
     """The latency streams of one port, sent through the socket *opened*."""
 
     def __init__(
         self, opened: socket.socket, load: SenderLoad, duration: float | None, send_delays: SendDelays
     ) -> None:
-        traffic, self._send_delays = load.streams, send_delays
+        super().__init__(load, duration)
+        self._send_delays = send_delays
         self._socket, self._groups, self._start = opened, load.groups, load.start
-        self._plan = phases(traffic)
-        self._streams = frames_of(traffic)
-        self._headers = [ip_header_of(stream.frame) for stream in traffic]
-        self._schedule = SendSchedule(self._plan, duration)
-        self.pace = Pace(self._schedule)
-        self._tally = StreamTally(self._plan, len(traffic))
-        self.stalls = 0
+        self._headers = [header_of(stream.frame) for stream in load.streams]
         self._numbers: defaultdict[int, int] = defaultdict(int)
         self._built = 0
         self._ready: deque[tuple[bytearray, int, int]] = deque()
@@ -101,7 +95,6 @@ class LatencySender:
                 # EAGAIN, ENOBUFS: the peer's queue refused the frame, which is offered again
                 if error.errno not in (11, 105):
                     raise TestbedError(f"the kernel refuses to send: {error}") from error
-                self.stalls += 1
                 break
             delay = self._transmitted(stamp) - stamp
             if 0 <= delay < _LATEST_STAMP:
@@ -133,10 +126,6 @@ class LatencySender:
             self._build()
             return 0.0
         return max(left, 0.0)
-
-    def counts(self) -> list[int]:
-        """Frames of each stream that were taken."""
-        return self._tally.counts(self.pace.sent)
 
     def close(self) -> None:
         """Nothing to close: the socket is the caller's."""

@@ -10,7 +10,7 @@ import ctypes
 import os
 import socket
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import run_in_namespace
@@ -30,8 +30,7 @@ def wake_punctually() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
-@dataclass(frozen=True, slots=True)
-class LinkReading:
+class LinkReading(NamedTuple):
     """One interface at one moment. Bytes are L2 without FCS, counted since the interface was made."""
 
     rx_packets: int

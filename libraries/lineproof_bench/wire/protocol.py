@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..backend import StreamTraffic
 
-STATUS = struct.Struct("=qqqd")
-"""The fields that a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
+STATUS = struct.Struct("=qd")
+"""The fields that a sender writes to shared memory: number of the last trial ended, CPU seconds."""
 
 _DELAYS_AT = 4 * mmap.PAGESIZE
 

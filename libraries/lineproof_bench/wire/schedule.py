@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .interleaving import RatioPhase
+from .frames import WireStream
+from .interleaving import RatioPhase, StreamTally, phases
+from .protocol import SenderLoad
 
 BURST = 512
 """The most frames sent at once: below the kernel's usual receive backlog of 1000 (net.core.netdev_max_backlog)."""
@@ -114,3 +116,18 @@ class Pace:
         budget = self._budget + CATCH_UP * rate * (elapsed - self._last)
         missing = min(behind, BURST // 2) - budget
         return min(tick, max(0.0, missing / (CATCH_UP * rate)))
+
+
+class PlannedFrames:
+    """The frames of *load* that one of *shares* senders sends within *duration* s (None: until stopped)."""
+
+    def __init__(self, load: SenderLoad, duration: float | None, share: int = 0, shares: int = 1) -> None:
+        self._plan = phases(load.streams)
+        self._streams = [WireStream(stream) for stream in load.streams]
+        self._schedule = SendSchedule(self._plan, duration)
+        self.pace = Pace(self._schedule, share, shares)
+        self._tally = StreamTally(self._plan, len(load.streams), share, shares)
+
+    def counts(self) -> list[int]:
+        """Frames of each stream that were taken."""
+        return self._tally.counts(self.pace.sent)

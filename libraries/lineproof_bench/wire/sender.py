@@ -23,17 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from lineproof.errors import LineproofError, TestbedError
+from lineproof.errors import LineproofError
 from lineproof.system.network_namespace import enter_namespace
 
 from .. import process
-from .frames import streams as frames_of
-from .interleaving import StreamTally, locate, phases
+from .interleaving import locate
 from .latency_sender import LatencySender, open_socket
 from .linux import wake_punctually
 from .protocol import SLOTS, STATUS, STATUS_BYTES, SendDelays, SenderLoad, slots_of
 from .ring import USUAL_SLOTS, RingStore, TxRing, slots_for
-from .schedule import Pace, SendSchedule
+from .schedule import PlannedFrames
 
 TICK = 0.0005
 """Seconds between batches at moderate rates: keeps bursts short and leaves the CPU to the router."""
@@ -48,22 +47,18 @@ COUNT_EVERY = 10
 """Looks at a running trial between two counts of its frames by group."""
 
 
-class SenderShare:
+class SenderShare(PlannedFrames):
     """One process's part of a port's traffic: its ring, its frames and its pace."""
 
     def __init__(self, rings: RingStore, load: SenderLoad, duration: float | None, share: int, shares: int) -> None:
-        self._plan = phases(load.streams)
-        self._streams = frames_of(load.streams)
-        self._tally = StreamTally(self._plan, len(self._streams), share, shares)
+        super().__init__(load, duration, share, shares)
         self._share, self._shares = share, shares
-        self.pace = Pace(SendSchedule(self._plan, duration), share, shares)
         longest = max(stream.length for stream in self._streams)
         period = self._period()
         slots = slots_for(period, longest) if period else None
         self._static = slots is not None
         self._rings = rings
         self.ring = rings.take(longest, slots or USUAL_SLOTS)
-        self.stalls = 0
         if self._static:
             self._fill(0, self.ring.slots)
 
@@ -96,21 +91,15 @@ class SenderShare:
             return 0
         if not self._static:
             if not self.ring.free(frames):
-                self.stalls += 1
                 return 0
             self._fill(self.pace.sent, frames)
         taken = self.ring.send(frames)
-        self.stalls += taken < frames
         self.pace.took(taken)
         return taken
 
     def rest(self, elapsed: float) -> float:
         """Seconds until the next batch."""
         return self.pace.rest(elapsed, TICK)
-
-    def counts(self) -> list[int]:
-        """Frames of each stream that were taken."""
-        return self._tally.counts(self.pace.sent)
 
     def close(self) -> None:
         """Return the ring."""
@@ -128,16 +117,6 @@ class RunningTrial:
         self._begin = 0.0
         self._thread: threading.Thread | None = None
         self.failure = ""
-
-    @property
-    def sent(self) -> int:
-        """Frames that the kernel took."""
-        return self._share.pace.sent
-
-    @property
-    def stalls(self) -> int:
-        """How often the kernel took fewer than offered."""
-        return self._share.stalls
 
     @property
     def counts(self) -> dict[int, int]:
@@ -209,7 +188,6 @@ class Sender:
         self._trial: RunningTrial | None = None
         self._number = 0
         self._ended = 0
-        self._frames = self._stalls = 0
         self._lock = threading.Lock()
         self._awake = threading.Event()
 
@@ -233,11 +211,7 @@ class Sender:
             self._slots[slot] = self._counted[slot] + frames
 
     def _write(self) -> None:
-        trial = self._trial
-        frames, stalls = (trial.sent, trial.stalls) if trial else (0, 0)
-        STATUS.pack_into(
-            self._status, 0, self._ended, self._frames + frames, self._stalls + stalls, time.process_time()
-        )
+        STATUS.pack_into(self._status, 0, self._ended, time.process_time())
 
     def _close(self) -> None:
         trial = self._trial
@@ -246,8 +220,6 @@ class Sender:
         trial.stop()
         if trial.failure:
             sys.stderr.write(trial.failure + "\n")
-        self._frames += trial.sent
-        self._stalls += trial.stalls
         self._count(trial)
         for slot in trial.counts:
             self._counted[slot] = self._slots[slot]
@@ -264,37 +236,29 @@ class Sender:
     def command(self, order: Mapping[str, Any]) -> None:
         """Do one command. Raises TestbedError."""
         with self._lock:
-            self._command(order)
+            match order["op"]:
+                case "load":
+                    self._close()
+                    self._number = order["number"]
+                    self._trial = self._load(order, order["duration"])
+                case "stop":
+                    self._close()
+                case "go" if self._trial:
+                    self._trial.go(order["at"])
+                    self._awake.set()
+                case "update" if self._trial:
+                    left, number = self._trial.left, self._number
+                    self._number = self._ended
+                    self._close()
+                    self._number = number
+                    self._trial = self._load(order, left)
+                    self._trial.go(order["at"])
             self._write()
-
-    def _command(self, order: Mapping[str, Any]) -> None:
-        name = order["op"]
-        if name == "load":
-            self._close()
-            self._number = order["number"]
-            self._trial = self._load(order, order["duration"])
-        elif name == "stop":
-            self._close()
-        elif self._trial is None:
-            return
-        elif name == "go":
-            self._trial.go(order["at"])
-            self._awake.set()
-        elif name == "update":
-            left, number = self._trial.left, self._number
-            self._number = self._ended
-            self._close()
-            self._number = number
-            self._trial = self._load(order, left)
-            self._trial.go(order["at"])
-        else:
-            raise TestbedError(f"the sender knows no command '{name}'")
 
 
 def serve(member: Mapping[str, Any]) -> None:
     """Be one member until its pipe ends."""
-    commands, answers = Connection(member["commands"], writable=False), Connection(member["answers"], readable=False)
-    with commands, answers:
+    with Connection(member["pipe"]) as parent:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         try:
@@ -305,17 +269,17 @@ def serve(member: Mapping[str, Any]) -> None:
                 TxRing(member["interface"], 60).close()
             sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
         except LineproofError as error:
-            answers.send(str(error))
+            parent.send(str(error))
             return
         threading.Thread(target=sender.watch, daemon=True).start()
-        answers.send("")
-        with contextlib.suppress(EOFError):
-            while order := commands.recv():
+        parent.send("")
+        with contextlib.suppress(EOFError, ConnectionError):
+            while order := parent.recv():
                 try:
                     sender.command(order)
-                    answers.send("")
+                    parent.send("")
                 except LineproofError as error:
-                    answers.send(str(error))
+                    parent.send(str(error))
         sender.command({"op": "stop"})
 
 
@@ -328,8 +292,7 @@ def main() -> int:
             for other in members:
                 if other is not member:
                     # else the death of a member would not end its pipe
-                    os.close(other["answers"])
-                    os.close(other["commands"])
+                    os.close(other["pipe"])
             status = 1
             try:
                 serve(member)
@@ -339,8 +302,7 @@ def main() -> int:
             finally:
                 os._exit(status)
     for member in members:
-        os.close(member["answers"])
-        os.close(member["commands"])
+        os.close(member["pipe"])
     for _ in members:
         os.wait()
     return 0

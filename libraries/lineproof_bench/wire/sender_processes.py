@@ -22,14 +22,13 @@ ANSWER_LIMIT = 5.0
 
 
 class SenderProcess:
-    """One sending process of port *port*: its pipes, and its status in shared memory. *timed*: for latency streams."""
+    """One sending process of port *port*: its pipe, and its status in shared memory. *timed*: for latency streams."""
 
     def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
         self.log: IO[bytes] | None = None
         """The output of the sending processes of its group; an error quotes the end."""
         self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
-        self._far_commands, self._commands = Pipe(duplex=False)
-        self._answers, self._far_answers = Pipe(duplex=False)
+        self._pipe, self._far_pipe = Pipe()
         self._far_status = os.memfd_create("lineproof-sender")
         os.ftruncate(self._far_status, STATUS_BYTES)
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
@@ -41,38 +40,35 @@ class SenderProcess:
         """Number of the trial begun last; :attr:`status` has the one that ended last."""
 
     @property
-    def far(self) -> tuple[int, int, int]:
+    def far(self) -> dict[str, int]:
         """The descriptors that the process inherits."""
-        return self._far_commands.fileno(), self._far_answers.fileno(), self._far_status
+        return {"pipe": self._far_pipe.fileno(), "status": self._far_status}
 
     @property
     def specification(self) -> dict[str, Any]:
         """Return what the process gets as its specification."""
-        commands, answers, status = self.far
-        place = {"netns": self._netns, "interface": self._interface, "timed": self.timed}
-        return {**place, "commands": commands, "answers": answers, "status": status}
+        return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **self.far}
 
     def started(self) -> None:
-        """The process has its descriptors: close them here, so that its death ends the pipes."""
-        self._far_commands.close()
-        self._far_answers.close()
+        """The process has its descriptors: close them here, so that its death ends the pipe."""
+        self._far_pipe.close()
         os.close(self._far_status)
 
     def send(self, order: Mapping[str, Any]) -> None:
         """Send one command; :meth:`answer` must follow."""
         try:
-            self._commands.send(order)
+            self._pipe.send(order)
         except OSError as error:
             self._alive = False
             raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
 
     def answer(self, limit: float = ANSWER_LIMIT) -> None:
         """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
-        if not self._answers.poll(limit):
+        if not self._pipe.poll(limit):
             self._alive = False
             raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
         try:
-            error = self._answers.recv()
+            error = self._pipe.recv()
         except (EOFError, OSError):
             self._alive = False
             raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}") from None
@@ -87,10 +83,10 @@ class SenderProcess:
         return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
 
     @property
-    def status(self) -> tuple[int, int, int, float]:
-        """Number of the last trial that ended, frames taken by the kernel, stalls, CPU seconds."""
-        ended, frames, stalls, seconds = STATUS.unpack_from(self._status, 0)
-        return ended, frames, stalls, seconds
+    def status(self) -> tuple[int, float]:
+        """Number of the last trial that ended, CPU seconds."""
+        ended, seconds = STATUS.unpack_from(self._status, 0)
+        return ended, seconds
 
     def counted(self, slot: int) -> int:
         """Frames of the streams with this slot that the kernel took, since the process began."""
@@ -103,16 +99,15 @@ class SenderProcess:
             return False
         try:
             # no answer is due: there is the end of the pipe, or one that a failed start left
-            if self._answers.poll():
-                self._answers.recv()
+            if self._pipe.poll():
+                self._pipe.recv()
         except (EOFError, OSError):
             self._alive = False
         return self._alive
 
     def close(self) -> None:
-        """Close the pipes, which ends the process."""
-        self._commands.close()
-        self._answers.close()
+        """Close the pipe, which ends the process."""
+        self._pipe.close()
 
 
 class SenderProcesses:
@@ -133,7 +128,7 @@ class SenderProcesses:
             stdin=children.PIPE,
             stdout=children.DEVNULL,
             stderr=self._log,
-            pass_fds=[handle for process in self._all for handle in process.far],
+            pass_fds=[handle for process in self._all for handle in process.far.values()],
             # no linear algebra is done there: idle threads of that library would only take CPU time
             env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
             start_new_session=True,

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import ConfigError
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof.simulation.habits import RouterHabits
 from lineproof_bench.backend import StreamTraffic
-from lineproof_bench.faults.backend import FaultyBackend
-from lineproof_bench.model.flows import internet_checksum
-from lineproof_bench.model.injected_loss import LossyModel
+from lineproof_bench.faults.model import FaultyModel
+from lineproof_bench.model.backend import ModelSettings
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
 
-def send(backend: FaultyBackend, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
+def send(backend: FaultyModel, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
     """One second of traffic from port 0 to 1: what was offered, what came back."""
     before = backend.counters(0).opackets, backend.counters(1).ipackets
     backend.start({0: traffic("64b", pps)}, 1.0)
@@ -37,9 +37,7 @@ def test_without_faults_it_is_the_model() -> None:
 
 def test_a_router_that_polls_its_links_sends_nothing_until_it_has_looked() -> None:
     clock = HandClock()
-    backend = FaultyBackend(
-        lambda held: LossyModel(platform(), "vpp", held), clock.now, habits=RouterHabits(link_poll=3)
-    )
+    backend = FaultyModel(platform(), "vpp", clock, ModelSettings(links=RouterHabits(link_poll=3)))
     clock.time += 1
     backend.configure(configuration(backend))
     assert all(map(backend.link_up, (0, 1)))  # the cable has carrier at both ends
@@ -175,7 +173,9 @@ def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
     assert [(fault.kind, fault.start) for fault in faults] == [("ssh cut", 2), ("link flap", 0)]
     assert faults[1].at == pytest.approx(60 - 3.5)
     before, again = backend.state(), HandClock()
-    heir = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), again.now, faults, router=before)
+    heir = FaultyModel(platform(), "vpp", again)
+    heir.take_over(before)
+    heir.cause(faults)
     after = heir.state()
     assert after.interfaces == before.interfaces and after.configuration == before.configuration
     assert after.uptime >= before.uptime - 1
@@ -203,7 +203,8 @@ class RunningClock(HandClock):
 def test_a_reading_at_the_edge_of_a_fault_does_not_move_it(early: float) -> None:
     def forwarded(*readings: float) -> int:
         clock, flap = RunningClock(), parse_fault("link flap", start=1, at=0.5, port=0, **{"for": 0.2})
-        backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, [flap])
+        backend = FaultyModel(platform(), "vpp", clock)
+        backend.cause([flap])
         backend.configure(configuration(backend))
         clock.time = 10.0
         backend.start({0: traffic("64b", 1e6)}, 2.0)
@@ -222,7 +223,7 @@ FRAMES, PROBES = 1200, 100
 """Frames/s; of the internet mix 700, 400 and 100."""
 
 
-def lying(what: str, **limits: Any) -> tuple[FaultyBackend, HandClock]:
+def lying(what: str, **limits: Any) -> tuple[FaultyModel, HandClock]:
     return faulty_model(parse_fault("changed frames", start=0, what=what, **limits))
 
 
@@ -233,7 +234,7 @@ def probed(words: str, pps: float = FRAMES, swapped: bool = False) -> tuple[Stre
     return (*rows, replace(rows[-1], stream_id=99, pps=float(PROBES), flow_stats=probe))
 
 
-def missing_probes(backend: FaultyBackend, clock: HandClock, words: str = "imix") -> int:
+def missing_probes(backend: FaultyModel, clock: HandClock, words: str = "imix") -> int:
     """How many probes of a second of traffic from port 0 are missing."""
     backend.forget(7)
     backend.start({0: probed(words)}, 1.0)
@@ -279,7 +280,7 @@ def test_captured_frames_differ_in_the_bytes_of_the_lie_only(what: str, differen
     for false, true in zip(*seen, strict=True):
         places = {at for at in range(60) if false[at] != true[at]}
         assert places <= different and bool(places) == bool(different)
-        assert what in ("checksum", "lldp") or internet_checksum(false[14:34]) == b"\0\0"
+        assert what in ("checksum", "lldp") or ipv4_checksum(false[14:34]) == 0
 
 
 def test_frames_that_go_back_come_elsewhere() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.model.flows import flow_of, forwarded_frame, spread
 from lineproof_bench.model.forwarding import (
     Forwarding,
@@ -159,16 +159,10 @@ def test_tags_labels_and_the_packet_behind_them_are_found(
     assert (sent[ip:] == frame[ip:]) == bool(labels)
 
 
-@given(st.binary(max_size=80))
-def test_any_bytes_are_accepted_as_a_frame(frame: bytes) -> None:
-    flow = flow_of(frame)
-    assert flow is None or flow.version in (4, 6)
-
-
 def sent_and_back(words: str, *features: RouterFeature) -> tuple[int, int, int]:
     """Frames sent, come back, and without a way."""
     clock = HandClock()
-    backend = ModelBackend(platform(), "vpp", clock, features=frozenset(features))
+    backend = ModelBackend(platform(), "vpp", clock, ModelSettings(features=frozenset(features)))
     backend.configure(configuration(backend))
     backend.capture(1, 1)
     backend.start({0: traffic(words, 1e5)}, 1.0)

@@ -14,8 +14,7 @@ from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof_bench.backend import PortDescription, StreamTraffic
 from lineproof_bench.packet_groups import Delay, PacketGroups
 from lineproof_bench.server.filters import filter_of
-from lineproof_bench.server.packet_push import reply_to
-from lineproof_bench.server.params import Params, RpcError
+from lineproof_bench.server.params import Params
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import traffic
@@ -83,13 +82,6 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     )
 
 
-@given(st.binary(max_size=80))
-def test_any_frame_may_be_pushed(frame: bytes) -> None:
-    for data in (frame, b"\xff" * 6 + OWN + frame, arp()[:22] + frame):
-        reply = reply_to(data, PEERS[0], lambda address: True)
-        assert reply is None or reply[:6] == OWN or reply[:6] == data[6:12]
-
-
 @pytest.mark.parametrize(
     ("text", "fits_arp", "fits_udp"),
     [
@@ -103,15 +95,6 @@ def test_any_frame_may_be_pushed(frame: bytes) -> None:
 def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
     fits = filter_of(text)
     assert (fits(arp()), fits(UDP)) == (fits_arp, fits_udp)
-
-
-@given(st.text(max_size=30), st.binary(max_size=60))
-def test_any_filter_is_refused_or_works(text: str, frame: bytes) -> None:
-    try:
-        fits = filter_of(text)
-    except RpcError:
-        return
-    assert fits(frame) in (True, False)
 
 
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lineproof.generators.trex.answer_limits import MAGIC, plain_bytes
 from lineproof_bench.server.params import Params
 from lineproof_bench.server.rpc import (
-    LARGEST_REQUEST,
     Dispatcher,
-    zip_message,
 )
 from support.paths import DATA
 from support.server_support import Client
@@ -39,40 +33,6 @@ def dispatcher() -> Dispatcher:
 
 def ask(request: Any) -> Any:
     return json.loads(dispatcher().handle(json.dumps(request).encode()))
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_get_a_json_answer(data: bytes) -> None:
-    for frame in (data, struct.pack(">II", MAGIC, len(data)) + data, struct.pack(">I", MAGIC) + data.ljust(4, b"\0")):
-        answer = dispatcher().handle(frame)
-        json.loads(plain_bytes(answer))
-        json.loads(dispatcher().handle(frame, data))
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        {"method": st.sampled_from(["ping", "echo", "broken"]), "params": json_values, "id": json_values}
-    )
-)
-def test_any_call_gets_an_answer_of_its_own(call: Any) -> None:
-    answer = json.loads(dispatcher().handle(json.dumps(call).encode()))
-    assert answer["jsonrpc"] == "2.0"
-    assert ("result" in answer) != ("error" in answer)
-
-
-def test_a_compressed_bomb_is_refused_without_unpacking() -> None:
-    bomb = zip_message(b"0" * 50_000_000)
-    assert b"are too many" in dispatcher().handle(bomb)
-    lying = struct.pack(">II", MAGIC, 100) + bomb[8:]
-    assert json.loads(dispatcher().handle(lying))["error"]["code"] == -32700
-    assert b"too large" in dispatcher().handle(b" " * (LARGEST_REQUEST + 1))
 
 
 def test_codes() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lineproof.units import l1_bits, l2_bits
 from lineproof_bench.backend import FieldVariable, PortDescription
-from lineproof_bench.model.flows import frame_of, value_of
+from lineproof_bench.model.flows import frame_of
 from lineproof_bench.server.load import factor_of, load_of
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
@@ -188,13 +188,12 @@ def test_bursts_of_a_stream() -> None:
 
 def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> None:
     even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and again 10 ms later
-    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 200.0)
+    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 250.0)
     assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
     assert len(segments_of([even], 1.0, 20.0)) == 182
-    with pytest.raises(RpcError, match=r"comes 1818 times in this time, in 1818 bursts.*a real TRex"):
-        segments_of([even], 1.0, 200.0)
-    with pytest.raises(RpcError, match="comes 2001 times in this time"):
-        segments_of([parsed(**bursts(0))], 1.0, 2000.0)
+    for uneven, seconds in ((even, 250.0), (parsed(**bursts(0)), 2001.0)):
+        with pytest.raises(RpcError, match=r"comes more than 2000 times in this time.*a real TRex"):
+            segments_of([uneven], 1.0, seconds)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
@@ -310,4 +309,4 @@ def test_model_and_wire_write_the_same(
     sent = WireStream(traffic).rows(numbers)
     assert [bytes(frame) for frame in sent] == [frame_of(traffic, int(number)) for number in numbers]
     period = row.period(4096)
-    assert value_of(row, 3) == value_of(row, 3 + period)
+    assert row.value(3) == row.value(3 + period)

@@ -7,7 +7,7 @@ from functools import partial
 from lineproof.platforms import RouterSetup, read_platform
 from lineproof.routers import make_router
 from lineproof.studies.study import Variant, load_study
-from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.model.schema import router_model
 from lineproof_bench.shells import freebsd
 from lineproof_bench.shells.machine import Machine, Memory
@@ -35,7 +35,7 @@ MASK = RouterSetup.model_validate(
 
 def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBackend]:
     box = read_platform(PROJECT.platforms, "freebsd_apu2")
-    backend = ModelBackend(box, "igb_tuned", HandClock(), setups=setups)
+    backend = ModelBackend(box, "igb_tuned", HandClock(), ModelSettings(setups=setups))
     software = freebsd.software()
     override = StudyCommands([setup.model_dump() for setup in setups], software).run
     return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
@@ -85,7 +85,7 @@ def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
     for (box, software, _), own in tried.items():
         assert software is not None and software in boxes[box].software
         router_model(boxes[box], software, own.rx_queues, configured=own.configured)
-        backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
+        backend = ModelBackend(boxes[box], software, HandClock(), ModelSettings(setups=(own.setup,)))
         override = StudyCommands([own.setup.model_dump()]).run
         shell = Machine(freebsd.software(), partial(lambda same: same, backend), Memory(), override=override)
         router = make_router("freebsd", shell_of(shell))

@@ -30,7 +30,7 @@ def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
         first = before[cable.index]
         counters, after = backend.counters(cable.index), kernel(topology.generator, cable.port)
         # the kernel may have had frames of its own refused
-        assert 2000 - counters.queue_full <= counters.opackets <= 2000 == backend.taken(cable.index)
+        assert 2000 - counters.queue_full <= counters.opackets <= 2000
         assert counters.opackets == after["tx"]["packets"] - first["tx"]["packets"]
         assert counters.ipackets == after["rx"]["packets"] - first["rx"]["packets"]
         assert (counters.obytes, counters.ibytes) == (counters.opackets * 64, counters.ipackets * 64)
@@ -72,7 +72,6 @@ def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
     finish(backend)
     elapsed, counters = time.monotonic() - begin, backend.counters(0)
     assert 0 < counters.opackets < 0.5 * 30e6
-    assert backend.taken(0) == counters.opackets
     assert elapsed < 20  # all 30 million frames would take a minute and more
     assert backend.utilisation().tx_percent > 0
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TAGS, _LABELS = (0x8100, 0x88A8, 0x9100), (0x8847, 0x8848)
 _IPV4, _IPV6 = 0x0800, 0x86DD
 
 
-@dataclass(frozen=True, slots=True)
-class IpHeaderPosition:
-    """An IP header: its ``version`` (4 or 6) and ``offset`` in the frame."""
+class IpHeaderPosition(NamedTuple):
+    """An IP header: its ``version`` (4 or 6) and ``offset`` in the frame.
+
+    ``tags`` (VLAN identifiers) and ``labels`` (MPLS) are before it, outermost first.
+    """
 
     version: int
     offset: int
+    tags: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
 
     def addresses(self) -> tuple[slice, slice]:
         """The bytes of source and destination address."""
         first, size = (self.offset + 12, 4) if self.version == 4 else (self.offset + 8, 16)
         return slice(first, first + size), slice(first + size, first + 2 * size)
 
-    def packet_end(self, frame: bytes) -> int:
+    def packet_end(self, frame: bytes | bytearray) -> int:
         """Return where the packet ends in *frame*, by the length in its header."""
         at = self.offset + (2 if self.version == 4 else 4)
         return self.offset + 40 * (self.version == 6) + int.from_bytes(frame[at : at + 2], "big")
@@ -29,18 +32,22 @@ class IpHeaderPosition:
 
 def ip_header(frame: bytes) -> IpHeaderPosition | None:
     """The first IP header of *frame*; None where it has none."""
-    at = 12
+    at, tags, labels = 12, list[int](), list[int]()
     while int.from_bytes(frame[at : at + 2], "big") in _TAGS:
+        tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
         at += 4
     kind, at = int.from_bytes(frame[at : at + 2], "big"), at + 2
     labelled = kind in _LABELS
     while labelled and at + 4 < len(frame):
+        labels.append(int.from_bytes(frame[at : at + 3], "big") >> 4)
         last, at = frame[at + 2] & 1, at + 4
         if last:
             # after the last label the first four bits give the IP version (RFC 4928)
             kind, labelled = {4: _IPV4, 6: _IPV6}.get(frame[at] >> 4, 0), False
     version, least = {_IPV4: (4, 20), _IPV6: (6, 40)}.get(kind, (0, 0))
-    return IpHeaderPosition(version, at) if version and len(frame) >= at + least and frame[at] >> 4 == version else None
+    if not version or len(frame) < at + least or frame[at] >> 4 != version:
+        return None
+    return IpHeaderPosition(version, at, tuple(tags), tuple(labels))
 
 
 def why_not_routed(frame: bytes) -> str:
@@ -62,9 +69,8 @@ def with_swapped_addresses(frame: bytes) -> bytes:
     return bytes(swapped)
 
 
-def ipv4_checksum(header: bytes) -> int:
+def ipv4_checksum(header: bytes | bytearray) -> int:
     """The checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
-    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    number = int.from_bytes(header, "big")
+    # 2^16 is 1 modulo 65535, so that this is the sum of the words with its carries; only nothing has the sum 0
+    return (number % 0xFFFF or (0xFFFF if number else 0)) ^ 0xFFFF

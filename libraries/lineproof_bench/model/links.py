@@ -11,36 +11,36 @@ from lineproof.simulation.habits import RouterHabits
 from ..state import RouterConfiguration
 
 
-class LinkHabits:
+class RouterLinks:
     """The links of a router with *habits*, which began to look at them at *begin* (s of the testbed's clock)."""
 
     def __init__(self, habits: RouterHabits, begin: float) -> None:
-        self._habits, self._begin = habits, begin
+        self._habits, self._begin, self._settled = habits, begin, begin
+        self._always = habits == RouterHabits()
+        """True: links are there at once, also of interfaces that are not up."""
         self._carrier: dict[str, float] = {}
-        self._settled = begin
-
-    @property
-    def none(self) -> bool:
-        """Return whether its links are always there."""
-        return self._habits == RouterHabits()
+        self.next_change = math.inf
+        """When a link comes up next, or is noticed; infinite: not by itself."""
 
     def configured(self, up: Iterable[str], now: float) -> None:
         """The interfaces *up* are up now, administratively, and no others."""
-        if not self.none:
+        if not self._always:
             self._carrier = {name: self._carrier.get(name, now + self._habits.link_delay) for name in up}
+            self.settle(self._settled)
 
-    def restored(self, names: Iterable[str], now: float) -> None:
-        """The cables at *names* are plugged in again."""
-        if not self.none:
-            self._carrier |= {name: now for name in names if name in self._carrier}
+    def restored(self, name: str, now: float) -> None:
+        """The cable at *name* is plugged in again."""
+        if name in self._carrier:
+            self._carrier[name] = now
+            self.settle(self._settled)
 
     def has_carrier(self, name: str, now: float) -> bool:
         """Return whether both ends of the cable at *name* have carrier."""
-        return self.none or self._carrier.get(name, math.inf) <= now
+        return self._always or self._carrier.get(name, math.inf) <= now
 
     def is_seen(self, name: str, now: float) -> bool:
         """Return whether the router knows that *name* has carrier: it sends nothing there before."""
-        return self.none or self._seen_at(self._carrier.get(name, math.inf)) <= now
+        return self._always or self._seen_at(self._carrier.get(name, math.inf)) <= now
 
     def _seen_at(self, carrier: float) -> float:
         every = self._habits.link_poll
@@ -48,20 +48,15 @@ class LinkHabits:
             return carrier
         return self._begin + every * math.ceil((carrier - self._begin) / every)
 
-    @property
-    def next_change(self) -> float:
-        """When a link comes up next, or is noticed; infinite: not by itself."""
-        if not self._carrier:
-            return math.inf
-        moments = [moment for carrier in self._carrier.values() for moment in (carrier, self._seen_at(carrier))]
-        return min((moment for moment in moments if moment > self._settled), default=math.inf)
-
     def settle(self, moment: float) -> None:
         """Take account of what happened up to *moment*."""
-        self._settled = moment
+        moments = [moment for carrier in self._carrier.values() for moment in (carrier, self._seen_at(carrier))]
+        self._settled, self.next_change = moment, min((row for row in moments if row > moment), default=math.inf)
 
-    def forwarding(self, found: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
+    def in_force(self, found: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
         """The configuration *found* as far as frames see it; *down*: a cable is out."""
+        if self._always and not down:
+            return found
         if down or not all(self.has_carrier(name, now) for name in found.up):
             return replace(found, up=())
         return replace(found, up=tuple(name for name in found.up if self.is_seen(name, now)))

@@ -1,0 +1,426 @@
+"""The modelled bench with faults on request: each begins and ends at its exact moment of the bench's clock.
+
+A link that is down is a router without interfaces, frames that are not sent are lower rates, counters are read through
+an offset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lineproof.platforms import Platform
+from lineproof.simulation.faults import InjectedFault
+
+from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, ServerAction, StreamTraffic
+from ..clock import ClockReader
+from ..model.backend import DEFAULTS, ModelBackend, ModelSettings
+from ..model.counting import Sending, StreamCounts
+from ..model.egress_frames import LeavingFrames
+from ..model.forwarding import Fate
+from ..state import InterfaceState, RouterConfiguration, RouterState
+from .added_frames import AddedFrames, Counts
+from .lies import Lie
+from .schedule import FaultSchedule
+
+UPTIME = 86_400.0
+"""Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
+
+HELLO_SECONDS = 2.0
+"""Seconds between foreign frames, as between spanning tree's hellos (IEEE 802.1D)."""
+
+HELLO = bytes.fromhex("0180c2000000 0200000000fe 0026 424203") + bytes(35 + 8)
+"""A configuration message of spanning tree, from a bridge with the address 02:00:00:00:00:fe."""
+
+PAUSE_SECONDS = 0.01
+"""Seconds between pause frames. Of 10 Gbit/s the longest pause that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
+
+HOW_LATE = 1_500_000
+"""µs: a late frame's latency, beyond TRex's coarse histogram and within the wait for frames in transit."""
+
+ROUTER_COUNTERS = (
+    *("rx_packets", "rx_bytes", "tx_packets", "tx_bytes"),
+    *("rx_missed", "rx_damaged", "no_route", "tx_dropped"),
+)
+WRAP = 2**32
+_FRAMES, _BYTES = ("opackets", "ipackets"), ("obytes", "ibytes")
+_OF_GROUPS = {"reordered frames": "overtaken", "late frames": "late", "duplicated frames": "twice"}
+"""The names under which frames are added to packet groups."""
+
+
+class FaultyModel(ModelBackend):
+    """The model, faultless until :meth:`cause` is called."""
+
+    def __init__(
+        self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
+    ) -> None:
+        super().__init__(platform, software, clock, settings)
+        self._schedule, self._added = FaultSchedule(), AddedFrames(self._countable)
+        self._actions: list[ServerAction] = []
+        self._ssh: list[dict[str, Any]] = []
+        self._reply_delay: float | None = None
+        self._drops = False
+        self._booted = self._begin - UPTIME
+        self._base: dict[str, InterfaceState] = {}
+        """The counts that the router's counters of an interface begin at."""
+        self._offsets: dict[int, PortCounters] = {}
+        self._wraps = False
+        self._hellos: dict[int, int] = {}
+        """By port the foreign frames that were captured, or came before."""
+        self._lies: dict[Sending, Lie] = {}
+        self._late: list[LeavingFrames] = []
+        """Frames that are counted already, and come later."""
+        self._cable_losses: dict[Sending, tuple[float, float]] = {}
+        """By stream: the share of its missed frames that the cable lost, and the fraction of a frame carried on."""
+
+    def cause(self, faults: Iterable[InjectedFault]) -> None:
+        """Let these happen too. Raises ValueError for a port that is not there."""
+        known, wanted = list(range(len(self._ports))), tuple(faults)
+        for fault in wanted:
+            if fault.port is not None and fault.port not in known:
+                raise ValueError(f"fault '{fault.kind}': there is no port {fault.port}; known: {known}")
+        self._schedule.arm(wanted, self._advance())
+        self._change = None
+        self._advance()
+
+    def take_over(self, router: RouterState) -> None:
+        """Go on with *router*, as an earlier server left it.
+
+        On real hardware it is another machine; its counts by thread and node begin at zero here, as after ``clear
+        runtime``.
+        """
+        self._booted = self._advance() - router.uptime
+        self._base = {
+            row.name: row._replace(**{name: -getattr(row, name) for name in ROUTER_COUNTERS})
+            for row in router.interfaces
+        }
+        self.configure(router.configuration)
+
+    # -- for the server and the shells
+
+    def server_actions(self) -> tuple[ServerAction, ...]:
+        """Return what the server has to do because of faults since the last call."""
+        self._pass_events()
+        found, self._actions = tuple(self._actions), []
+        return found
+
+    def reply_delay(self) -> float | None:
+        """Seconds of wall time to delay the present reply, once; None: do not delay it."""
+        self._pass_events()
+        found, self._reply_delay = self._reply_delay, None
+        return found
+
+    def drops_reply(self) -> bool:
+        """Return whether the present reply is not sent at all, once."""
+        found, self._drops = self._drops, False
+        return found
+
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Return those of the packet *groups* asked for that an answer reports."""
+        self._pass_events()
+        return {"nothing": [], "some": groups[::2]}.get(self._shows, groups)
+
+    def ssh_fault(self) -> dict[str, Any]:
+        """The fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+        self._pass_events()
+        if self._active("router reboot"):
+            return {"cut": True}
+        return self._ssh.pop(0) if self._ssh else {}
+
+    # -- faults begin and end
+
+    def _next_event(self) -> float:
+        if self._change is None:
+            self._change = min(super()._next_event(), self._schedule.next_change)
+        return self._change
+
+    def _happen(self, moment: float) -> None:
+        if self._links.next_change <= moment:
+            super()._happen(moment)
+            self._tell_links(range(len(self._ports)))
+        while due := self._schedule.pop(moment):
+            fault, begins = due
+            self._begin_fault(fault) if begins else self._end_fault(fault)
+
+    def _begin_fault(self, fault: InjectedFault) -> None:
+        every, share = range(len(self._ports)), fault.share or 0.0
+        if name := _OF_GROUPS.get(fault.kind):
+            self._added.begin(fault, name, share)
+        match fault.kind:
+            case "link flap":
+                self._set_cables(self._ports_of(fault), up=False)
+            case "router reboot":
+                # a router that boots loses its unsaved configuration and its logins
+                self._configuration = RouterConfiguration()
+                self._ssh.append({"cut": True})
+                self._set_cables(every, up=False)
+            case "ssh cut":
+                self._ssh.append({"cut": True})
+            case "ssh freeze":
+                self._ssh.append({"freeze": fault.hold})
+            case "ports stolen":
+                self._actions += [ServerAction("steal", index) for index in every]
+            case "server end":
+                self._actions.append(ServerAction("end"))
+            case "server restart":
+                left = self._schedule.left(self._last)
+                self._actions.append(ServerAction("restart", after=fault.lasts or 0.0, faults=left))
+            case "late reply":
+                self._reply_delay = fault.hold
+            case "lost reply":
+                self._drops = True
+            case "duplicated frames":
+                self._added.begin(fault, "ipackets", share)
+            case "foreign frames":
+                self._added.begin(fault, "hellos", times=fault.frames or 1)
+            case "pause frames":
+                self._added.begin(fault, f"pauses of the {fault.of}")
+            case "counter reset" if fault.of == "router":
+                self._base = {port.name: port.interface for port in self._ports}
+            case "counter reset" | "counter wrap":
+                self._wraps |= fault.kind == "counter wrap"
+                value = WRAP - (fault.frames or 1) if fault.kind == "counter wrap" else 0
+                # as many frames were received and sent as the counters show, of 64 bytes at least
+                shown = dict.fromkeys(_FRAMES, value) | dict.fromkeys(_BYTES, 64 * value)
+                for index in self._ports_of(fault):
+                    counted = self._counted(index)
+                    self._offsets[index] = PortCounters(
+                        **{name: begin - getattr(counted, name) for name, begin in shown.items()}
+                    )
+            case "neighbour lost":
+                for port in self._ports_of(fault):
+                    self._configuration = self._configuration.without_neighbours(self._ports[port].name)
+                self._enforce(self._last)
+
+    def _end_fault(self, fault: InjectedFault) -> None:
+        self._added.end(fault)
+        every = range(len(self._ports))
+        match fault.kind:
+            case "link flap":
+                self._set_cables(self._ports_of(fault), up=True)
+            case "router reboot":
+                self._booted = self._last
+                self._base = {port.name: port.interface for port in self._ports}
+                self._set_cables(every, up=True)
+            case "ports stolen":
+                self._actions += [ServerAction("free", index) for index in every]
+
+    def _active(self, kind: str, port: int | None = None) -> list[InjectedFault]:
+        """The faults of *kind* that last; *port*: those that concern it."""
+        return [row for row in self._schedule.active if row.kind == kind and (port is None or row.port in (None, port))]
+
+    def _ports_of(self, fault: InjectedFault) -> list[int]:
+        return [index for index in range(len(self._ports)) if fault.port in (None, index)]
+
+    def _set_cables(self, ports: Iterable[int], up: bool) -> None:
+        for port in ports:
+            self._unplugged.remove(port) if up else self._unplugged.append(port)
+            if up:
+                self._links.restored(self._ports[port].name, self._last)
+        self._tell_links(ports)
+        self._enforce(self._last)
+
+    def _tell_links(self, ports: Iterable[int]) -> None:
+        self._actions += [ServerAction("link", port, self._has_carrier(port)) for port in ports]
+
+    # -- what lasts changes what is sent and forwarded
+
+    def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        """Begin to send, and begin the faults that wait for this start."""
+        super().start(traffic, duration)
+        self._schedule.started(self._last)
+        self._change = None
+        self._advance()
+
+    def _shares(self, port: int) -> tuple[float, float]:
+        slow = [*self._active("unsent frames", port), *self._active("pause frames", port)]
+        return float(not self._active("stalled generator", port)), _left(row for row in slow if row.of != "generator")
+
+    def _settle(self, now: float) -> None:
+        super()._settle(now)
+        self._settle_losses()
+        self._settle_lies()
+
+    def _settle_losses(self) -> None:
+        before, self._cable_losses = self._cable_losses, {}
+        if not (losing := self._active("one-way loss")):
+            return
+        for port in range(len(self._ports)):
+            concerned = [row for row in losing if row.port in (None, port)]
+            kept = _left(row for row in concerned if row.of == "router")
+            cable = 1 - _left(row for row in concerned if row.of != "router")
+            self._rings.reduce(port, kept * (1 - cable))
+            for sending, number in self._entering.items():
+                if sending.port == port:
+                    fate = _with_loss(_with_loss(self._forwarding.fates[number], 1 - kept), cable)
+                    sending.fate(fate)
+                    if cable and fate.missed:
+                        self._cable_losses[sending] = (cable / fate.missed, before.get(sending, (0.0, 0.0))[1])
+
+    def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
+        super()._record(sending, new, unsent)
+        if sending in self._cable_losses:
+            # the router's interface counts its losses as missed; those of the cable nobody counts, unless damaged
+            share, carry = self._cable_losses[sending]
+            exact = share * new.missed + carry
+            unseen = min(new.missed, math.floor(exact + 1e-9))
+            self._cable_losses[sending] = (share, max(0.0, exact - unseen))
+            port = self._ports[sending.port]
+            damages = any(row.of == "damaged cable" for row in self._active("one-way loss", sending.port))
+            port.interface = port.interface._replace(
+                rx_missed=port.interface.rx_missed - unseen,
+                rx_damaged=port.interface.rx_damaged + unseen * damages,
+            )
+
+    def _settle_lies(self) -> None:
+        former, lies = self._lies, self._active("changed frames")
+        # what waits in a ring when its sending ends is told of, too
+        self._lies = {row: lie for row, lie in former.items() if lies and row not in self._sending}
+        for sending in self._sending if lies else ():
+            own = [row for row in self._sending if row.port == sending.port]
+            load = sum(row.pps for row in own)
+            if fault := next((row for row in lies[::-1] if Lie.concerns(row, sending, load)), None):
+                lie = former.get(sending)
+                if lie is None or lie.fault is not fault:
+                    lie = Lie(fault, self._ports[sending.port], sending, own[0].traffic)
+                self._lies[sending] = lie
+
+    def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
+        rows = super()._leaving(sending, exits, numbers)
+        if lie := self._lies.get(sending):
+            rows = [part for row in rows for part in lie.divided(row)]
+            self._late += [row for row in rows if row.hold]
+        return rows
+
+    # -- what is counted
+
+    def _countable(self, name: str) -> Counts:
+        """What frames are added to, up to the moment until which frames are counted."""
+        if name in _OF_GROUPS.values():
+            return self._groups.arrived()
+        if name == "ipackets":
+            return {index: port.sent.ipackets for index, port in enumerate(self._ports)}
+        return dict.fromkeys(
+            range(len(self._ports)), self._last / (HELLO_SECONDS if name == "hellos" else PAUSE_SECONDS)
+        )
+
+    def counters(self, port: int) -> PortCounters:
+        """The model's, changed by the faults."""
+        self._advance()
+        counted, offset = self._counted(port), self._offsets.get(port)
+        if offset is None and not self._wraps:
+            return counted
+        found = {name: getattr(counted, name) + getattr(offset or PortCounters(), name) for name in (*_FRAMES, *_BYTES)}
+        if self._wraps:
+            found |= {name: found[name] % WRAP for name in _FRAMES}
+        return counted._replace(**found)
+
+    def _counted(self, port: int) -> PortCounters:
+        found, now = self._port(port).sent, self._last
+        self._late = [row for row in self._late if now < row.end + row.hold]
+        for row in self._late:
+            if row.exit == port:
+                away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
+                found = found._replace(ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
+        if not self._added:
+            return found
+        twice, hellos = self._added.of("ipackets", port), self._added.of("hellos", port, port)
+        size = found.ibytes // found.ipackets if found.ipackets else 0
+        return found._replace(
+            ipackets=found.ipackets + twice + hellos,
+            ibytes=found.ibytes + twice * size + 64 * hellos,
+            multicasts=found.multicasts + hellos,
+            **self._pauses(port, "router", "generator"),
+        )
+
+    def _pauses(self, port: int, received: str, sent: str) -> dict[str, int]:
+        """Pause frames at *port* as an end of its cable counts them, by who sent them."""
+        of = {"pauses_received": received, "pauses_sent": sent}
+        return {name: self._added.of(f"pauses of the {who}", port, port) for name, who in of.items()}
+
+    def capture(self, port: int, limit: int) -> None:
+        """Capture as the model does, and what comes by itself."""
+        super().capture(port, limit)
+        self._hellos[port] = self._added.of("hellos", port, port)
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Since :meth:`capture`, or the last call."""
+        found, came = super().captured(port), self._added.of("hellos", port, port)
+        new = min(self._ports[port].kept.limit, came - self._hellos.get(port, 0))
+        self._hellos[port] = came
+        return (*found, *(CapturedFrame(port, HELLO, self._last),) * new)
+
+    @property
+    def _shows(self) -> str:
+        """What flow statistics report in place of everything; "" if they report that."""
+        return next((row.shows for row in reversed(self._active("flow stats dropped")) if row.shows), "")
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """With the duplicated frames, at the port where most arrived."""
+        found, twice = super().flow_counters(group), self._added.of("twice", group)
+        if self._shows == "zeros":
+            return FlowCounters()
+        if not twice or not found.received:
+            return found
+        port = max(found.received, key=lambda port: found.received[port][0])
+        frames, size = found.received[port]
+        more = frames + twice, size + twice * (size // frames if frames else 0)
+        return replace(found, received={**found.received, port: more})
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """With the late, the overtaken and the duplicated frames. A late frame is overtaken by others."""
+        found = super().latency_counters(group)
+        if self._shows == "zeros":
+            return LatencyCounters()
+        overtaken, late, twice = (self._added.of(name, group) for name in _OF_GROUPS.values())
+        if late:
+            found = _with_late_frames(found, late)
+        return replace(found, out_of_order=overtaken + late, duplicates=found.duplicates + twice)
+
+    def forget(self, group: int) -> None:
+        """Set the counts of *group* to zero."""
+        super().forget(group)
+        for name in _OF_GROUPS.values():
+            self._added.forget(name, group)
+
+    def state(self) -> RouterState:
+        """The model's router with counters and uptime as the faults changed them."""
+        found, rows = super().state(), []
+        for index, row in enumerate(found.interfaces):
+            base = self._base.get(row.name)
+            since = {name: getattr(row, name) - getattr(base, name) for name in ROUTER_COUNTERS} if base else {}
+            now = since | self._pauses(index, "generator", "router")
+            rows.append(row._replace(**now))
+        return replace(found, interfaces=tuple(rows), uptime=self._last - self._booted)
+
+
+def _left(faults: Iterable[InjectedFault]) -> float:
+    """The share of frames that is left by *faults*."""
+    return math.prod(1 - (fault.share or 0.0) for fault in faults)
+
+
+def _with_loss(fate: Fate, share: float) -> Fate:
+    """*fate* with *share* of all frames missed in addition."""
+    kept = 1 - share
+    exits = {direction: part * kept for direction, part in fate.exits.items()}
+    return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
+
+
+def _with_late_frames(found: LatencyCounters, late: int) -> LatencyCounters:
+    """*late* of the fastest frames of *found* took :data:`HOW_LATE`."""
+    histogram, left = dict(found.histogram), late
+    for key in sorted(histogram):
+        taken = min(left, histogram[key])
+        histogram[key] -= taken
+        left -= taken
+    frames = sum(found.histogram.values())
+    average = found.average + (HOW_LATE - found.average) * late / frames if frames else 0.0
+    return replace(
+        found,
+        average=average,
+        total_max=max(found.total_max, HOW_LATE),
+        last_max=max(found.last_max, HOW_LATE),
+        histogram={**histogram, HOW_LATE: histogram.get(HOW_LATE, 0) + late},
+    )
