@@ -52,7 +52,7 @@ from lineproof.evidence.document import (
     as_text,
     verdict_cell,
 )
-from lineproof.evidence.forms import ledgers_document, machine_document, trials_document
+from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
 from lineproof.evidence.gate import gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
@@ -64,7 +64,6 @@ from lineproof.evidence.signoff.page import sheet_document
 from lineproof.evidence.signoff.sheet import About, Sheet, Waiver
 from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
-from lineproof.evidence.under_load import under_load_document
 from lineproof.generators.base import GeneratorPort
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.methods.search import CapacityBounds, SearchResult

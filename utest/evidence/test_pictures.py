@@ -16,8 +16,7 @@ from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.chart import AREAS
-from lineproof.evidence.pictures import plot_name, sentence_plot
-from lineproof.evidence.worker_picture import workers_plot
+from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
 from support.evidence_builders import requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
 from support.pictures import words
