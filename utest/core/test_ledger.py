@@ -207,8 +207,8 @@ def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() 
 
     def message(fifth: int, sixth: int) -> str:
         trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))
-        goal = read_goal(PROJECT.goals, "quick")
-        return Verdict(requirement, goal, Ruling.FAIL, Reason("lost"), trials, 10e9, {}, ledgers=ledgers).message
+        promise = requirement.promise(read_goal(PROJECT.goals, "quick"), Load(5e6), 10e9)
+        return Verdict(requirement, promise, Ruling.FAIL, Reason("lost"), trials, ledgers=ledgers).message
 
     assert "\n  in trials 1 to 5 together, " in message(10, 9)
     assert "\n  in trial 6, " in message(10, 11)

@@ -21,8 +21,7 @@ from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled
-from lineproof.evidence.pictures import plot_name, sentence_plot
-from lineproof.evidence.worker_picture import workers_plot
+from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
 from lineproof.stacks.flame_graph import COLOURS
 from support.evidence_builders import requirement_record, trial, words
 from support.made_trials import SENTENCES, Made, Way

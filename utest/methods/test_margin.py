@@ -120,8 +120,7 @@ def test_forwarding_was_measured_by_the_verdict_itself(
     verdict = SimpleNamespace(
         figures={"forwarded_pps": 5.02e6, **figures},
         requirement=requirement,
-        link_bps=10e9,
-        goal=QUICK,
+        promise=SimpleNamespace(link_bps=10e9, goal=QUICK),
         trials=(SimpleNamespace(lost=lost, offered=1000),),
     )
     assert margin_of_forwarding(cast(Verdict, verdict)) == margin

@@ -194,9 +194,9 @@ def verdict(sentence: str, goal: str, **looked_at: float) -> Verdict:
     probes = () if "unprobed" in looked_at else (LatencyCount(0, 1, 10, 10),)
     outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings, latency=probes)
     trials = (read_trial(1, outcome, Tolerance()),)
-    found = Verdict(
-        parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, Reason(""), trials, 10e9, {}
-    )
+    requirement = parse(sentence, CATALOGUE)
+    promise = requirement.promise(read_goal(VARIABLES / "goals", goal), outcome.load, 10e9)
+    found = Verdict(requirement, promise, Ruling.PASS, Reason(""), trials)
     return replace(found, deviations=deviations_of_verdict(found))
 
 

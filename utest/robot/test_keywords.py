@@ -73,7 +73,8 @@ def bench() -> MagicMock:
 def verdict_of(ruling: Ruling, *details: str) -> Verdict:
     requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
     trial = read_trial(1, router()(Load(1000.0), 1.0), Tolerance())
-    return Verdict(requirement, goal, ruling, Reason("lost 2 % (of 7) at 1 kpps", details), (trial,), 10e9, {})
+    promise = requirement.promise(goal, Load(1000.0), 10e9)
+    return Verdict(requirement, promise, ruling, Reason("lost 2 % (of 7) at 1 kpps", details), (trial,))
 
 
 def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:

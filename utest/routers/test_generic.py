@@ -12,7 +12,7 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.document import as_text
-from lineproof.evidence.under_load import under_load_document
+from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.described import Router

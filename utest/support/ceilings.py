@@ -68,7 +68,8 @@ def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: fl
     frames = round(offered)
     count = DirectionCount(0, 1, frames, frames, round(frames * (1 - lost)))
     trial = read_trial(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
-    return Verdict(requirement, GOAL, ruling, Reason("lost 10 %"), (trial,), LINK, {})
+    promise = requirement.promise(GOAL, trial.outcome.load, LINK)
+    return Verdict(requirement, promise, ruling, Reason("lost 10 %"), (trial,))
 
 
 def promise(sentence: str, measured: MeasuredLimits | None = None, published: PublishedLimits | None = None) -> Promise:

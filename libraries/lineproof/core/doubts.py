@@ -153,15 +153,13 @@ def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that where more probe frames are missing than frames are, others came in the place of lost ones."""
     for row in trial.outcome.directions:
         probes = trial.probes(row)
-        if probes is not None and probes.sent > 0 and _lack_more(probes.lost, probes.sent, row):
+        if probes is None or probes.sent <= 0:
+            continue
+        lost = min(probes.lost, probes.sent)
+        # more of them than of all frames, beyond what a sample may show
+        if probes.lost > row.lost or 1 - highest_share(probes.sent - lost, probes.sent, SELDOM) > row.loss_ratio:
             detail = f"{name(row)}: {probes.lost} of {probes.sent} probe frames, {row.lost} frames in all"
-            hidden = highest_share(min(probes.lost, probes.sent), probes.sent) * row.offered
-            yield Problem(Fault.LOST_PROBES, detail, hidden, ports(row))
-
-
-def _lack_more(lost: int, sent: int, row: DirectionCount) -> bool:
-    """Return whether more of the probe frames are missing than of all frames, beyond what a sample may show."""
-    return lost > row.lost or 1 - highest_share(sent - min(lost, sent), sent, SELDOM) > row.loss_ratio
+            yield Problem(Fault.LOST_PROBES, detail, highest_share(lost, probes.sent) * row.offered, ports(row))
 
 
 def spared_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from .counter_names import group_frames
 from .telemetry import Telemetry
+from .traffic.ip_header import ip_header
 from .trial import DirectionCount, Outcome, Trial
 
 IDLE_SECONDS = 4.0
@@ -125,28 +126,25 @@ def origin(frame: bytes) -> str:
     at = 12
     while (kind := int.from_bytes(frame[at : at + 2], "big")) in _TAGS:
         at += 4
-    found = _MULTICAST.get(target) or _TYPES.get(kind) or _of_ip(kind, frame[at + 2 :])
+    found = _MULTICAST.get(target) or _TYPES.get(kind) or _of_ip(frame)
     return f"{found or f'type 0x{kind:04x}'} from {sender}"
 
 
-def _of_ip(kind: int, packet: bytes) -> str:
-    """Protocol and sender of an IP packet; "": it is none."""
-    if kind == 0x0800 and len(packet) >= 20:
-        protocol, head, address = packet[9], 4 * (packet[0] & 15), packet[12:16]
-    elif kind == 0x86DD and len(packet) >= 40:
-        protocol, head, address = packet[6], 40, packet[8:24]
-        if protocol == 0 and len(packet) > 48:  # hop-by-hop options, as of MLD
-            protocol, head = packet[40], 48
-    else:
+def _of_ip(frame: bytes) -> str:
+    """Protocol and sender of the IP packet in *frame*; "": there is none."""
+    if (header := ip_header(frame)) is None:
         return ""
-    inner = packet[head:]
+    protocol, at = header.payload(frame)
+    if header.version == 6 and protocol == 0 and len(frame) > at + 8:  # hop-by-hop options, as of MLD
+        protocol, at = frame[at], at + 8
+    inner = frame[at:]
     name = _IP.get(protocol, f"IP protocol {protocol}")
     if protocol == 17 and len(inner) >= 4:
         ports = (int.from_bytes(inner[2:4], "big"), int.from_bytes(inner[:2], "big"))
         name = next((_UDP[port] for port in ports if port in _UDP), f"UDP to port {ports[0]}")
     if protocol == 58 and inner:
         name = f"{name} ({_ICMPV6[inner[0]]})" if inner[0] in _ICMPV6 else name
-    return f"{name} of {ipaddress.ip_address(address)}"
+    return f"{name} of {ipaddress.ip_address(frame[header.addresses()[0]])}"
 
 
 def origins(frames: Sequence[bytes], seconds: float) -> str:

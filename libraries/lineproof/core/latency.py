@@ -134,15 +134,14 @@ class LatencySpread:
         low = low if math.isinf(low) else max(0.0, low - max(slowest, fastest[1]))
         return Bounds(low, max(low, high - max(0.0, fastest[0])))
 
-    def with_lost(self, most: float, certain: float) -> LatencySpread:
-        """Return it with frames more that may be lost: so many at most, and so many certainly."""
+    def with_lost(self, most: float, certain: float, hidden: float) -> LatencySpread:
+        """Return it with frames more that may be lost: so many at most, and so many certainly.
+
+        *hidden*: so many besides, which make the better end no better.
+        """
         more, gone = math.ceil(most - 1e-9), math.floor(certain + 1e-9)
         best = Counter(self.best) + Counter({0: more - gone, LOST: gone})
-        return LatencySpread(best, Counter(self.worst) + Counter({LOST: more}))
-
-    def with_hidden(self, lost: float) -> LatencySpread:
-        """Return it with so many lost frames that may be hidden: they make the better end no better."""
-        return LatencySpread(self.best, Counter(self.worst) + Counter({LOST: math.ceil(lost - 1e-9)}))
+        return LatencySpread(best, Counter(self.worst) + Counter({LOST: more + math.ceil(hidden - 1e-9)}))
 
     def with_later_frames(self) -> LatencySpread:
         """Return it where frames without a probe are later, nobody knows by how much: only the fastest has two ends."""

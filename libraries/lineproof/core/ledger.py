@@ -142,7 +142,10 @@ def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, in
             router_rx=_increase(before, after, direction.ingress, "rx_packets"),
             router_tx=_increase(before, after, direction.egress, "tx_packets"),
             drops=tuple(
-                drop for drop in drops if drop.interface and drop.interface == _interface_at(direction, drop.stage)
+                drop
+                for drop in drops
+                if drop.interface
+                and drop.interface == (direction.egress if drop.stage is Stage.LEAVING else direction.ingress)
             ),
         )
         for direction in directions
@@ -176,10 +179,6 @@ def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) ->
         DirectionAccount(tx, rx, interfaces.get(tx, ""), interfaces.get(rx, ""), *frames)
         for (tx, rx), frames in sums.items()
     )
-
-
-def _interface_at(direction: DirectionAccount, stage: Stage) -> str:
-    return direction.egress if stage is Stage.LEAVING else direction.ingress
 
 
 def _increase(before: Telemetry, after: Telemetry, interface: str, counter: str) -> int | None:

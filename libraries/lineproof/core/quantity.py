@@ -410,11 +410,9 @@ class Requirement(TrafficWords):
 
         That is a rate above line rate, or a forwarding rate above the load that the sentence names.
         """
-        line = self.profile.line_rate_pps(link_bps)
-        loads = []
+        line, named, loads = self.profile.line_rate_pps(link_bps), self.named_load(link_bps), []
         if self.threshold.unit in RATE_UNITS:
             loads.append((self.threshold_load(link_bps).pps, self.threshold, self.scope))
-        named = self.named_load(link_bps)
         if named is not None and self.load is not None:
             loads.append((named.pps, self.load, self.load_scope))
         for pps, value, scope in loads:
@@ -428,11 +426,9 @@ class Requirement(TrafficWords):
                     f" port carries {si(line, 'pps')} of {self.profile.name} in each direction; expected at most"
                     f" {most}{counted} ({si(line * directions, 'pps')})"
                 )
-        if self.threshold.unit in RATE_UNITS and named is not None and self.load is not None:
-            least = self.threshold_load(link_bps).pps
-            if named.pps < least * (1 - 1e-9):
-                raise SentenceError(
-                    f"'{self.sentence}': 'at' names a load of {si(named.pps, 'pps', 5)} into each port, less than the"
-                    f" {si(least, 'pps', 5)} to be forwarded; expected at least {self.threshold}"
-                    f"{' ' + self.scope.value if self.scope.value else ''}"
-                )
+        if len(loads) == 2 and loads[1][0] < loads[0][0] * (1 - 1e-9):
+            raise SentenceError(
+                f"'{self.sentence}': 'at' names a load of {si(loads[1][0], 'pps', 5)} into each port, less than the"
+                f" {si(loads[0][0], 'pps', 5)} to be forwarded; expected at least {self.threshold}"
+                f"{' ' + self.scope.value if self.scope.value else ''}"
+            )

@@ -12,7 +12,6 @@ from ..units import counted
 from .bounds import Bounds, Limit
 from .deciding import Decision
 from .explanation import Why
-from .goal import Goal
 from .ledger import Drop, Ledger, sum_if_known
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
@@ -48,15 +47,17 @@ class Try:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a requirement. ``figures``: measured values, each with its unit in the name."""
+    """The result of a requirement. ``promise``: it in numbers, as it was judged.
+
+    ``figures``: measured values, each with its unit in the name.
+    """
 
     requirement: Requirement
-    goal: Goal
+    promise: Promise
     ruling: Ruling
     reason: Reason
     trials: tuple[Trial, ...]
-    link_bps: float
-    figures: Mapping[str, float]
+    figures: Mapping[str, float] = field(default_factory=dict)
     evidence: tuple[float, float] | None = None
     """To 1, for a PASS or against the router for a FAIL, and as much as is needed; None: no trial was judged."""
 
@@ -74,9 +75,6 @@ class Verdict:
 
     deviations: tuple[str, ...] = ()
     """From the methods that it is named after, in words."""
-
-    promise: Promise | None = None
-    """The sentence in numbers, as it was judged: without it no record can be made."""
 
     tries: tuple[Try, ...] = ()
     """Earlier runs whose evidence is not in this one: it begins at 1."""
@@ -104,29 +102,25 @@ class Verdict:
         return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason.with_details(*self._details())}"
 
     def _details(self) -> list[str]:
-        lines, worst = [], self.worst_ledger
+        lines, worst, goal = [], self.worst_ledger, self.promise.goal.goal
         if self.ruling is Ruling.FAIL and worst is not None:
             alone = worst.first_trial == worst.last_trial and len(self.trials) == 1
             lines.append(("" if alone else f"{trials_text(worst)}, ") + where_lost(worst))
         if self.ruling is Ruling.FAIL and self.why.explanation:
             lines += self.why.explanation.lines
-        lines.append(self.requirement.clocks_text(self.link_bps))
-        odds = ""
+        lines.append(self.requirement.clocks_text(self.promise.link_bps))
+        odds, (reached, needed) = "", self.evidence or (0.0, math.inf)
         # where no further trials could make up for it, the evidence need not suffice
-        if (
-            self.evidence is not None
-            and self.ruling is not Ruling.INCONCLUSIVE
-            and self.evidence[0] >= self.evidence[1]
-        ):
-            odds = f", evidence {odds_text(self.evidence[0])}, needed {odds_text(self.evidence[1])}"
+        if self.ruling is not Ruling.INCONCLUSIVE and reached >= needed:
+            odds = f", evidence {odds_text(reached)}, needed {odds_text(needed)}"
         own = len(self.trials) - sum(self.runs.values())
         of = f" ({', '.join(f'{count} of run {run}' for run, count in self.runs.items())}, {own} of this one)"
-        lines.append(f"goal '{self.goal.goal}', {counted(len(self.trials), 'trial')}{of if self.runs else ''}{odds}")
+        lines.append(f"goal '{goal}', {counted(len(self.trials), 'trial')}{of if self.runs else ''}{odds}")
         lines.append(f"evidence begins at 1: {self.begins_at_1}" if self.begins_at_1 else "")
         lines.append(self._tries_text())
-        if self.goal.goal == RFC2544_GOAL and self.deviations:
+        if goal == RFC2544_GOAL and self.deviations:
             lines.append("deviations from RFC 2544 section 23 and RFC 9971 are declared in its record")
-        if self.goal.goal == RFC2544_GOAL and self.rests_on_host_counts:
+        if goal == RFC2544_GOAL and self.rests_on_host_counts:
             lines.append("no RFC 2544 throughput: the host that sends counted its frames itself, and no switch did")
         return list(filter(None, lines))
 
@@ -166,14 +160,14 @@ class Verdict:
         frames that came back must have been looked at (section 10). The router must have counted no dropped frame:
         frames of other origin may stand in for as many. The caller must know whether the testbed is real.
         """
-        requirement = self.requirement
-        if self.ruling is not Ruling.PASS or not self.goal.is_strict or not requirement.quantity.threshold_is_load:
+        requirement, promise = self.requirement, self.promise
+        if self.ruling is not Ruling.PASS or not promise.goal.is_strict or not promise.quantity.threshold_is_load:
             return False
         if self.rests_on_host_counts or any((self.router_drops or {}).values()) or len(requirement.profile.frames) > 1:
             return False
         if not (self.looked_at(EXAMINED) or self.looked_at(EXAMINED_SLOWLY)):
             return False
-        needed = requirement.threshold_load(self.link_bps).pps
+        needed = requirement.threshold_load(promise.link_bps).pps
         return all(
             trial.outcome.duration >= 60
             and not row.foreign
@@ -197,8 +191,7 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     reason = reason.with_details(*widened_by(promise, trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
     evidence = asking.odds, asking.needed_odds(ruling)
-    found = Verdict(requirement, promise.goal, ruling, reason, trials, promise.link_bps, figures, evidence)
-    return replace(found, promise=promise)
+    return Verdict(requirement, promise, ruling, reason, trials, figures, evidence)
 
 
 def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> list[str]:

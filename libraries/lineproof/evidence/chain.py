@@ -46,7 +46,7 @@ def breaks(lines: Sequence[bytes], run: str) -> list[tuple[int, str]]:
         own = _own_sum(line)
         if own is None:
             broken.append((number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
-        elif before is not None and not _follows(line, before):
+        elif before is not None and not line[:-_TAIL].endswith(f', "previous": "{before}"'.encode()):
             place = f"line {number - 1}" if number > 1 else "the beginning of this run"
             broken.append((number, f"does not follow {place}: lines were removed, added or moved here"))
         before = own
@@ -58,7 +58,3 @@ def _own_sum(line: bytes) -> str | None:
     """The sum of *line*; None if it says another one, or none."""
     own = hashlib.sha256(line[:-_TAIL]).hexdigest()
     return own if line[-_TAIL:] == _OWN + own.encode() + _END else None
-
-
-def _follows(line: bytes, before: str) -> bool:
-    return line[:-_TAIL].endswith(f', "previous": "{before}"'.encode())

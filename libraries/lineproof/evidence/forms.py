@@ -1,4 +1,4 @@
-"""The log's documents of one sentence and of its router: trials, ledgers, facts."""
+"""The log's documents of one sentence and of its router: trials, ledgers, facts, its load."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ..core.ledger import DirectionAccount, Ledger, sum_if_known
 from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
 from ..core.trial import DirectionCount, Fault, Trial
+from ..core.under_load import UnderLoad
 from ..core.verdict import where_lost
-from ..units import Rate, counted
+from ..units import Rate, counted, si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
 from .records import RequirementRecord
 
@@ -46,13 +47,12 @@ def trials_document(
     notes = {text: f"note {number}" for number, text in enumerate([text for text in texts if texts[text] > 1], 1)}
     shown: Mapping[Column, Callable[[_Direction], Cell | str]]
     shown = {**_TRIALS, Column("trial is", left=True): partial(_state, notes=notes)}
-    lines = [Row([cell(row) for cell in shown.values()], _trial_mark(row.trial)) for row in directions]
+    lines = []
+    for row in directions:
+        mark: Mark = "unsure" if not row.trial.is_clean else "" if row.trial.number else "faint"
+        lines.append(Row([cell(row) for cell in shown.values()], mark))
     below = [Note(f"{name}, in {counted(texts[text], 'trial')}: {text}") for text, name in notes.items()]
     return Document(title, [Section("", [Note(caption), Table(list(shown), lines), *below])], simulated)
-
-
-def _trial_mark(trial: Trial) -> Mark:
-    return "unsure" if not trial.is_clean else "" if trial.number else "faint"
 
 
 def _lost(row: _Direction, text: str) -> Cell:
@@ -220,3 +220,69 @@ def _card(nic: NicFacts) -> Mapping[str, str]:
 def pcie_text(width: int | None, speed: float | None) -> str:
     """Return ``x8 8 GT/s``; what is not known is left out."""
     return " ".join([*([f"x{width}"] if width else []), *([f"{speed:g} GT/s"] if speed else [])])
+
+
+# -- a router under load -----------------------------------------------------------------------------------------------
+
+_MOST_NODES, _MOST_THREADS = 6, 4
+
+
+def under_load_document(load: UnderLoad, title: str, simulated: bool = False) -> Document:
+    """Return the router's readings around some seconds of traffic."""
+    seconds = "" if load.seconds is None else f", read over {load.seconds:.2f} s"
+    rates = f"offered {si(load.offered_pps, 'pps')}, forwarded {si(load.forwarded_pps, 'pps')}{seconds}"
+    workers = [
+        {
+            Column("worker", left=True): worker.thread,
+            Column("busy"): _share(worker.busy),
+            Column("frames/s"): _read(worker.packets_per_s, ",.0f"),
+            Column("vectors/call"): _read(worker.vectors_per_call, ".4g"),
+            Column("cycles/packet"): _read(worker.cycles_per_packet, ".4g"),
+            Column("nodes by share of the core", left=True): ", ".join(
+                f"{node.name} {_share(node.share)} ({_read(node.clocks, '.4g')} clocks)"
+                for node in worker.nodes[:_MOST_NODES]
+            ),
+        }
+        for worker in load.workers
+    ]
+    cpus = [
+        {
+            Column("processor", left=True): f"CPU {cpu.cpu}",
+            Column("busy"): _share(cpu.busy),
+            Column("in interrupts"): _share(cpu.on_packets),
+            Column("steal"): _share(cpu.steal),
+            Column("frames/s"): _read(cpu.packets_per_s, ",.0f"),
+            Column("threads", left=True): ", ".join(
+                f"{name} {_share(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS]
+            ),
+        }
+        for cpu in load.cpus
+    ]
+    queues = [
+        {
+            Column("receive queue", left=True): f"{queue.interface} {queue.queue}",
+            Column("served by", left=True): _read(queue.worker_or_cpu),
+            Column("frames/s"): _read(queue.packets_per_s, ",.0f"),
+            Column("drops/s"): _read(queue.drops_per_s, ",.0f"),
+        }
+        for queue in load.queues
+    ]
+    # as nic-queue-usage of the FreeBSD studies: all queues of an interface together
+    for name in dict.fromkeys(queue.interface for queue in load.queues):
+        own = [queue.packets_per_s for queue in load.queues if queue.interface == name]
+        if len(own) > 1 and None not in own:
+            total = sum(rate or 0.0 for rate in own)
+            queues.append({Column("receive queue", left=True): f"{name} all", Column("frames/s"): _read(total, ",.0f")})
+    rising = {name: _read(rate, ",.0f") for name, rate in load.counters.items()}
+    more = {"Condition": load.condition, "Counters that rose, per second": rising, "Not read": load.unread}
+    sections = [Section("", [Note(rates), *(Table.of(busy) for busy in (workers, cpus, queues) if busy)])]
+    sections += [Section(name, [Facts(known)]) for name, known in more.items() if known]
+    return Document(title, sections, simulated)
+
+
+def _read(value: str | float | None, form: str = "") -> str:
+    return "not read" if value is None or value == "" else f"{value:{form}}"
+
+
+def _share(share: float | None) -> str:
+    return _read(share, ".1%").replace("%", " %")

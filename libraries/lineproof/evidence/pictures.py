@@ -1,4 +1,4 @@
-"""The picture of a sentence: its own quantity, trial by trial, beside the promise.
+"""The pictures of a sentence: its own quantity, trial by trial, beside the promise; the work of the router's workers.
 
 Trials that are set aside have no part in it. Red is what was lost of a promise; what was lost beyond it is an outline.
 """
@@ -15,10 +15,11 @@ from ..core.latency import LOST as LOST_PROBE
 from ..core.phrases import percent
 from ..core.quantity import Requirement
 from ..core.trial import DirectionCount, Trial
+from ..core.under_load import BUSY_SHARE, FRAMES_TAKEN
 from ..core.units import RATE_UNITS
 from ..units import line_rate_pps, si
 from . import chart
-from .chart import AREAS, SIGNS, Chart, Part, columns, scaled, valued
+from .chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
 from .records import RequirementRecord
 
 
@@ -175,4 +176,27 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
             plot.bar(place, [part], len(counts))
             plot.label(place, seen, f"{seen:,}", len(counts))
     plot.limit(edges.index(limit) + 0.5, promised, is_upright=True)
+    return plot.svg()
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+def workers_plot(trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
+    """Return the work of the busiest workers in each of *trials* as SVG; "": it was not read."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    judged = [trial for trial in trials if trial.number]
+    for column, trial in enumerate(judged):
+        for name, rate in trial.outcome.readings.items():
+            if name.startswith((BUSY_SHARE, FRAMES_TAKEN)):
+                lines.setdefault(name, []).append((float(column), rate))
+    if not lines:
+        return ""
+    busiest = sorted(lines, key=lambda name: -max(rate for _, rate in lines[name]))[: len(SIGNS)]
+    most = max(rate for name in busiest for _, rate in lines[name])
+    is_share = busiest[0].startswith(BUSY_SHARE)
+    up = linear("busy [%]", 1.0, size=0.01) if is_share else scaled("frames taken", "pps", 1.1 * most or 1.0)
+    plot = Chart(title, columns("trial", [str(trial.number) for trial in judged]), up, simulated)
+    for sign, name in zip(SIGNS, sorted(busiest), strict=False):
+        plot.curve(lines[name], name.removeprefix(BUSY_SHARE).removeprefix(FRAMES_TAKEN), sign)
     return plot.svg()

@@ -27,12 +27,6 @@ class _SentProfile(Profile):
         return self.recorded_size
 
 
-def sent_profile(name: str, mean_size: float) -> Profile:
-    """Return a profile of which its name and mean size are known: in bytes with FCS."""
-    address = AddressRange("16.0.0.1", "16.0.0.1")
-    return _SentProfile(name, (FrameClass(64),), Flows(address, address), recorded_size=mean_size)
-
-
 @dataclass(frozen=True)
 class _SentTraffic:
     """Knows the traffic that was sent, and takes each word for one of it that is no quantity's."""
@@ -76,7 +70,9 @@ def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: 
     if not is_installed(quantity):
         at_least = "≥" in sentence or ">=" in sentence
         otherwise = type("NotInstalled", (_NotInstalled,), {"name": quantity, "at_least": at_least})()
-    requirement = parse(sentence, _SentTraffic(sent_profile(profile, mean_size)), otherwise)
+    address = AddressRange("16.0.0.1", "16.0.0.1")
+    sent = _SentProfile(profile, (FrameClass(64),), Flows(address, address), recorded_size=mean_size)
+    requirement = parse(sentence, _SentTraffic(sent), otherwise)
     if (name := requirement.quantity.name) != quantity:
         raise SentenceError(f"'{sentence}' is of quantity '{name}'; its record says '{quantity}'")
     return requirement.on_cores(cores)

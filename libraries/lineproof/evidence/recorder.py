@@ -226,8 +226,6 @@ class Recorder:
         *tolerance*: of its trials; *reconnection*: what was done to the testbed before, in words.
         """
         requirement, promise = verdict.requirement, verdict.promise
-        if promise is None:
-            raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
         record = self._add(
             RequirementRecord,
@@ -236,12 +234,12 @@ class Recorder:
             sentence=requirement.sentence,
             verdict=verdict.ruling.value,
             message=verdict.message,
-            goal=verdict.goal.goal,
-            goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
+            goal=promise.goal.goal,
+            goal_terms=promise.goal.model_dump(exclude={"goal", "about"}),
             quantity=requirement.quantity.name,
             profile=requirement.profile.name,
             mean_size=requirement.profile.mean_size,
-            link_bps=verdict.link_bps,
+            link_bps=promise.link_bps,
             load_pps=promise.load_pps,
             cores=requirement.cores,
             trials=tuple(trial.number for trial in self._trials if trial.number),

@@ -251,7 +251,7 @@ def _rejudged(bench: RecordedBench) -> RejudgedSentence:
         message = verdict.message
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         return RejudgedSentence(record, None, UNKNOWN, (*problems, _why_not(error), *bench.differences))
-    terms = verdict.goal.model_dump(mode="json", exclude={"goal", "about"})
+    terms = verdict.promise.goal.model_dump(mode="json", exclude={"goal", "about"})
     if verdict.trials and terms != dict(record.goal_terms):
         problems.append(f"its record has other terms of goal '{record.goal}' than the kept files")
     state = DIFFERS if verdict.ruling.value != record.verdict else SUSPECT if problems else SAME

@@ -21,16 +21,14 @@ from ..files import write_whole
 from ..units import counted, si
 from ..visible import one_line, shortened
 from .document import Document, Figure, Folded, Items, Note, Part, Section, body, page
-from .forms import ledgers_document, trials_document
-from .pictures import sentence_plot
+from .forms import ledgers_document, trials_document, under_load_document
+from .pictures import sentence_plot, workers_plot
 from .records import RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
-from .under_load import under_load_document
-from .worker_picture import workers_plot
 
 WORKERS = "The router's workers in each trial"
 """Title of the picture of their work."""

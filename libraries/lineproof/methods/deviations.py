@@ -82,7 +82,7 @@ def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     found: list[Deviation] = []
     if verdict.requirement.quantity.judges_loss:
         found.append(LOSS_OF_OFFERED_FRAMES)
-    if verdict.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
+    if verdict.promise.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
         found += TRIALS_OF_SECTION_23
     is_pass = verdict.ruling is Ruling.PASS and verdict.requirement.quantity.counts_frames
     if is_pass and (done := list(_not_looked_at(verdict))):

@@ -120,11 +120,11 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
     offered came back, the rate is that of the generator, and the router may carry more.
     """
     requirement, figures = verdict.requirement, verdict.figures
-    threshold, mean = requirement.threshold_pps(verdict.link_bps), figures["forwarded_pps"]
+    threshold, mean = requirement.threshold_pps(verdict.promise.link_bps), figures["forwarded_pps"]
     low, high = figures.get("forwarded_pps_low", mean), figures.get("forwarded_pps_high", mean)
     trials = verdict.trials
-    if sum(trial.lost for trial in trials) <= verdict.goal.forgiven * sum(trial.offered for trial in trials):
-        limit = OWN_LIMIT if requirement.named_load(verdict.link_bps) is None else NAMED_LOAD
+    if sum(trial.lost for trial in trials) <= verdict.promise.goal.forgiven * sum(trial.offered for trial in trials):
+        limit = OWN_LIMIT if requirement.named_load(verdict.promise.link_bps) is None else NAMED_LOAD
         return Margin(low / threshold, None, limit=limit)
     return Margin(low / threshold, high / threshold)
 

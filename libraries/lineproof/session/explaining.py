@@ -34,7 +34,7 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
         return verdict
     trial, profile = trials[-1], verdict.requirement.profile
     pps = (frames / trial.seconds.high for frames in (trial.intended, trial.offered, trial.forwarded))
-    tried = TriedLoad(profile.mean_size, profile.flows.count or None, verdict.link_bps, *pps)
+    tried = TriedLoad(profile.mean_size, profile.flows.count or None, verdict.promise.link_bps, *pps)
     found = explanation(tried, verdict.worst_ledger, facts, load)
     if verdict.ruling is Ruling.INCONCLUSIVE:
         fits = found is not None and found.rule == GENERATOR

@@ -203,9 +203,7 @@ class _Sentence:
 
     def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
-        goal, link_bps = self.bench.plan.goal, self.promise.link_bps
-        found = Verdict(self.requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
-        return replace(found, promise=self.promise)
+        return Verdict(self.requirement, self.promise, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials))
 
 
 def _figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:

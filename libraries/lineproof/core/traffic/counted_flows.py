@@ -14,6 +14,7 @@ from typing import Any
 from .ip_header import ip_header
 
 _UDP_TCP = (6, 17)
+_UNCOUNTABLE = (KeyError, TypeError, ValueError, ArithmeticError)
 _ALL = (0, 0xFFFFFFFF)
 
 Frames = Sequence[tuple[bytes, Sequence[Mapping[str, Any]]]]
@@ -21,10 +22,6 @@ Frames = Sequence[tuple[bytes, Sequence[Mapping[str, Any]]]]
 
 _Key = tuple[tuple[int, int | None], ...]
 _Varied = tuple[frozenset[int], frozenset[tuple["_Variable", int, int]]]
-
-
-class UncountableFlows(Exception):
-    """The flows cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ def flow_count(frames: Frames) -> int:
     """Number of different flows in *frames*; 0: not known."""
     try:
         return _counted_flows(frames)
-    except (UncountableFlows, KeyError, TypeError, ValueError, ArithmeticError):
+    except _UNCOUNTABLE:
         return 0
 
 
@@ -71,7 +68,7 @@ def address_ranges(frames: Frames) -> tuple[tuple[int, int], tuple[int, int]]:
         for rows, field in zip(found, header.addresses(), strict=True):
             try:
                 rows.append(_address_bounds(frame, field, _writes(instructions)))
-            except (UncountableFlows, KeyError, TypeError, ValueError, ArithmeticError):
+            except _UNCOUNTABLE:
                 rows.append(_ALL)
     source, destination = (
         (min(low for low, _ in rows), max(high for _, high in rows)) if rows else (0, 0) for rows in found
@@ -101,7 +98,7 @@ def _counted_flows(frames: Frames) -> int:
         places = _flow_bytes(frame)
         writes = [item for item in _writes(instructions) if places & item.bytes]
         if any(item.masked for item in writes):
-            raise UncountableFlows
+            raise ValueError("these flows cannot be counted")
         varying = frozenset(at for item in writes for at in item.bytes) & places
         varied = varying, frozenset((item.variable, item.at, item.add) for item in writes)
         key = tuple((at, None if at in varying else frame[at]) for at in sorted(places))
@@ -112,7 +109,7 @@ def _counted_flows(frames: Frames) -> int:
         for key, varied in counted:
             constant_part = tuple((at, None if at in varying else value) for at, value in key)
             if by_constant_part.setdefault(constant_part, varied) != varied:
-                raise UncountableFlows
+                raise ValueError("these flows cannot be counted")
     return sum(counted.values())
 
 
@@ -121,28 +118,28 @@ def _flow_bytes(frame: bytes) -> frozenset[int]:
     header = ip_header(frame)
     if header is None:
         return frozenset(range(12, len(frame)))
-    at = header.offset
-    end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
+    protocol, end = header.payload(frame)
     ports = range(end, end + 4) if protocol in _UDP_TCP else ()
     source, destination = header.addresses()
-    return frozenset((*range(12, at), *range(source.start, destination.stop), *ports)) & frozenset(range(len(frame)))
+    parts = *range(12, header.offset), *range(source.start, destination.stop), *ports
+    return frozenset(parts) & frozenset(range(len(frame)))
 
 
 def _combinations(variables: set[_Variable]) -> int:
     """Number of different combinations of *variables*' values."""
     counts = [variable.count for variable in variables if variable.count is not None]
     if len(counts) < len(variables):
-        raise UncountableFlows
+        raise ValueError("these flows cannot be counted")
     chains = {variable.chain for variable in variables}
     if len(chains) == 1 and next(iter(chains)):
         return math.prod(counts)
     if any(chains):
-        raise UncountableFlows
+        raise ValueError("these flows cannot be counted")
     return math.lcm(*counts) if counts else 1
 
 
 def _writes(instructions: Sequence[Mapping[str, Any]]) -> list[_Write]:
-    """All writes of a program. Raises UncountableFlows, KeyError, TypeError, ValueError where it is not understood."""
+    """All writes of a program. Raises KeyError, TypeError, ValueError where it is not understood."""
     known = _variables(instructions)
     found = []
     for item in instructions:

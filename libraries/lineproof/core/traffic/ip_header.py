@@ -24,6 +24,11 @@ class IpHeaderPosition(NamedTuple):
         first, size = (self.offset + 12, 4) if self.version == 4 else (self.offset + 8, 16)
         return slice(first, first + size), slice(first + size, first + 2 * size)
 
+    def payload(self, frame: bytes) -> tuple[int, int]:
+        """Return the protocol that follows the header in *frame*, and where it begins."""
+        at = self.offset
+        return (frame[at + 9], at + 4 * (frame[at] & 15)) if self.version == 4 else (frame[at + 6], at + 40)
+
     def packet_end(self, frame: bytes | bytearray) -> int:
         """Return where the packet ends in *frame*, by the length in its header."""
         at = self.offset + (2 if self.version == 4 else 4)

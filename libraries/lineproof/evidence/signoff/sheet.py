@@ -17,7 +17,7 @@ from ...units import counted
 from ...visible import shortened
 from ..records import EnvironmentRecord, RequirementRecord
 from ..rejudge import DIFFERS, SUSPECT, rejudge
-from ..run import RecordedRun, read_run
+from ..run import RecordedRun, recorded_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..summary import RunSummary, summary_of
 from .verification import verify
@@ -89,8 +89,7 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
     Raises ConfigError with one sentence where the run was altered, where the file is wrong, and, unless it is a
     *draft*, where the run cannot be signed off.
     """
-    verify(folder)[0].refuse_altered()
-    run = read_run(folder)
+    run = recorded_run(verify(folder)[0])
     told = _read_about(about, run.requirements, f"{now:%Y-%m-%d}") if about else About()
     summary, (again, contradicted) = summary_of(run), _judged_again(folder)
     reasons = (*_reasons(run, summary, told), *contradicted)

@@ -128,7 +128,10 @@ def _cost(promise: Promise, trial: Trial) -> Bounds:
     """
     whole = together(read_costs(trial.outcome.readings))
     value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
-    if value is None or not 0 < value < math.inf or _is_spoilt(trial):
+    # a few frames that the generator lost or got twice change no cost
+    doubts = (problem.fault for problem in trial.problems if problem.frames is None)
+    is_spoilt = any(fault not in (Fault.READING, Fault.PAUSED) for fault in doubts)
+    if value is None or not 0 < value < math.inf or is_spoilt:
         return UNKNOWN
     is_above, is_below = is_above_load(trial, promise), is_below_load(trial, promise)
     if is_below and (is_above or promise.names_load):
@@ -138,11 +141,6 @@ def _cost(promise: Promise, trial: Trial) -> Bounds:
     if not is_below:
         return Bounds(value, value)
     return Bounds(value, math.inf) if promise.limit.at_least else Bounds(0.0, value)
-
-
-def _is_spoilt(trial: Trial) -> bool:
-    # a few frames that the generator lost or got twice change no cost
-    return any(item.frames is None and item.fault not in (Fault.READING, Fault.PAUSED) for item in trial.problems)
 
 
 class _RuntimeTrials:

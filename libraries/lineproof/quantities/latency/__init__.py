@@ -147,9 +147,8 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     if any(item.fault is Fault.SPARED_PROBES and item.concerns(row) for item in trial.problems):
         spread = spread.with_later_frames()
     most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
-    spread = spread.with_lost(most, min(certain, most))
     unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
-    return spread.with_hidden(unseen)
+    return spread.with_lost(most, min(certain, most), unseen)
 
 
 _LOSE_ONLY = (Fault.OWN_LOSS, Fault.UNWATCHED, Fault.DAMAGED, Fault.AFTER_ROUTER)
