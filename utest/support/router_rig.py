@@ -6,6 +6,7 @@ Their configuration can be read and changed beside the run.
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ KERNEL_STATE = (
     " ethtool -l $name; done; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
 )
 """The commands whose output is compared before and after: all that a run may change."""
-VPP_STATE = "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8"
+VPP_STATE = "vppctl show interface address", "vppctl show ip neighbors", "vppctl show ip fib 16.0.0.0/8"
+"""The same of VPP; the first figure of a neighbour is its age."""
 
 
 @dataclass(frozen=True)
@@ -162,4 +164,4 @@ def simulated(folder: Path) -> Iterator[Rig]:
         def run(words: str) -> str:
             return shell(words, 10.0).stdout
 
-        yield Rig(folder, run, lambda: run(VPP_STATE))
+        yield Rig(folder, run, lambda: re.sub(r"(?m)^ *[0-9.]+(?= )", "", "".join(map(run, VPP_STATE))))

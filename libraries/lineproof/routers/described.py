@@ -232,19 +232,18 @@ class Router:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
-        shown = {}
-        if posix or not self._changes.rehearsing:
-            shown = self._commands.show_all(look.command for look in looks if look)
+        looked = posix or not self._changes.rehearsing
+        shown = self._commands.show_all(look.command for look in looks if look and looked)
         done = set[tuple[str, ...]]()
         for words, look in zip(contexts, looks, strict=True):
-            do, undo = entry.do, entry.undo
-            if look is not None:
+            do, undo = entry.do, entry.undo or entry.back
+            if look is not None and looked:
                 groups = self._before(entry, look, shown.get(look.command))
                 if groups is None:
                     continue
                 look = replace(look, former=groups["value"])
                 words = {**groups, **words, "former": look.former}
-                if look.former != NONE or not undo:
+                if look.former != NONE or not entry.undo:
                     do, undo = entry.over or do, entry.back
             do, undo = (tuple(command_line(line, words, posix) for line in lines) for lines in (do, undo))
             if do not in done:
