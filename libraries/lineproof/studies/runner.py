@@ -15,7 +15,7 @@ from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import new_run_id
+from ..evidence.run import new_run_id, read_run
 from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
@@ -27,7 +27,7 @@ from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
-from .recorded import REPEATS, study_of_run
+from .recorded import REPEATS, study_of
 from .study import AT_LEAST, Step, steps_of
 
 MOST_FAILURES = 3
@@ -281,6 +281,6 @@ def study_run(
     *repeats*: None for those of that run, or of the file. Raises ConfigError, TestbedError.
     """
     resumed = find_one_run(resume, results) if resume else None
-    repeats = repeats or (study_of_run(resumed).repeats if resumed else None)
+    repeats = repeats or (study_of(read_run(resumed)).repeats if resumed else None)
     prepared = prepare_study(project, name, testbed, goal, repeats, secrets)
     return StudyRun(prepared, results, Carried.of(resumed, prepared) if resumed else None)
