@@ -89,16 +89,15 @@ class CharacterisationKeywords(Component):
         judged, verdict = self.shared.sentence, self.shared.verdict
         requirement, ruling = verdict.requirement, verdict.ruling
         if margin and ruling is Ruling.PASS and requirement.quantity.margin:
-            reason = _why_not(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
-            judged.more += [f"margin: {reason}"] if reason else []
+            told = _told(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
+            judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.has_capacity:
-            capacities: list[SearchResult] = []
             search = partial(self.search_throughput_of, requirement.traffic, capacity_deadline)
-            reason = _why_not(lambda: capacities.append(search()))
-            judged.more.append(f"capacity: {reason or capacities[0]}")
+            judged.more.append(f"capacity: {_told(search)}")
 
-    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> None:
+    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
+        """Search for the margin; returns what is left open, in words, "" if nothing."""
         recorder, requirement = self.shared.records, verdict.requirement
         number = recorder.number
         if requirement.quantity.margin == "its own trials":
@@ -111,8 +110,8 @@ class CharacterisationKeywords(Component):
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
         judged.limit = record.limit
         judged.margin = difference(record.low - 1, math.floor, 2).replace(" ", "")
-        judged.more += [] if record.finished else [f"margin: {record}"]
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
+        return "" if record.finished else str(record)
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -281,15 +280,14 @@ def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
 
 
-def _why_not(search: Callable[[], object]) -> str:
-    """Return why *search* says nothing, which leaves the verdict as it is; "" if it does."""
+def _told(search: Callable[[], object]) -> str:
+    """Return the result of *search* in words, or why it has none, which leaves the verdict as it is."""
     try:
-        search()
+        return str(search())
     except RobotError:  # an interrupt
         raise
     except Exception as error:  # whatever it is, the verdict stands
         return in_words(error.__cause__ or error)
-    return ""
 
 
 class CharacterisationWork:
