@@ -185,11 +185,8 @@ class StudyRun:
         key = self.prepared.session_key(variant)
         if self._session is None or self._key != key:
             self._close_session()
-            self._open(step)
-            self._key = key
+            self._session, self._key = self._open(step), key
         session = self._session
-        if session is None:
-            raise TestbedError("no testbed is open")
         if self._applied != variant:
             self._withdraw(session)
             self._applied = variant
@@ -206,7 +203,7 @@ class StudyRun:
             session.traffic.forget()
         self._applied = ""
 
-    def _open(self, step: Step) -> None:
+    def _open(self, step: Step) -> Session:
         bypass = self.prepared.study.bypass
         plan = self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
@@ -224,7 +221,7 @@ class StudyRun:
         except BaseException:
             session.close()
             raise
-        self._session = session
+        return session
 
     def _testbed_of(self, plan: Plan) -> HeldTestbed:
         """The testbed of *plan*, which is had until the run ends: its variants are compared on one that nobody changed.
