@@ -54,10 +54,10 @@ def answers(project: Project) -> Iterator[MinistatAnswer]:
     }
     runs: dict[tuple[str, str, str], list[float]] = {}
     for (study, row, name), variant in found.items():
-        own = variant.study.published_figure(row, name)
+        own = variant.study.published_figures(row, name)
         baseline = variant.study.baseline_of(name)
-        theirs = variant.study.published_figure(row, baseline) if baseline else None
-        if baseline is None or not isinstance(own, tuple) or not isinstance(theirs, tuple):
+        theirs = variant.study.published_figures(row, baseline) if baseline else ()
+        if baseline is None or len(own) < 2 or len(theirs) < 2:
             continue
         for key in ((study, row, name), (study, row, baseline)):
             if key not in runs:

@@ -11,7 +11,8 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -76,16 +77,13 @@ def _without_truth_as_number(schema: Any) -> Any:
     return inner if refuse is None else no_info_before_validator_function(refuse, inner)
 
 
-def _no_truth(kind: Literal["int_type", "float_type"]) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if isinstance(value, bool):
-            raise PydanticKnownError(kind)
-        return value
-
-    return check
+def _no_truth(kind: Literal["int_type", "float_type"], value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticKnownError(kind)
+    return value
 
 
-_NO_TRUTH = {"int": _no_truth("int_type"), "float": _no_truth("float_type")}
+_NO_TRUTH = {"int": partial(_no_truth, "int_type"), "float": partial(_no_truth, "float_type")}
 """By the type of a number in pydantic's core schema, a check that refuses ``true`` and ``false``."""
 
 

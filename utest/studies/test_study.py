@@ -47,7 +47,7 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
     found = load_study(write(tmp_path, STUDY))
     assert found.rows_of("linux") == ("one flow",) and found.rows_of("vpp") == ("one flow", "cost")
     assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
-    assert found.published_figure("one flow", "vpp") == (33.6, 33.7)
+    assert found.published_figures("one flow", "vpp") == (33.6, 33.7)
     assert found.tolerance_of("cost").percent == 10 and found.tolerance_of("one flow").percent == 5
     assert read_study(tmp_path, "small") == found
 

@@ -71,7 +71,7 @@ testbed=pool
 WRONG = {
     "nameless": "pabot's value set 'one' names no testbed",
     "unknown": "no testbed for pabot's value set 'two' 'bench9' here",
-    "pool": "is a pool itself; expected a testbed",
+    "pool": "is a pool of testbeds, of which a suite gets one",
     "10g": "No value set matching given tags exists",
 }
 """A pool's tag, and what is said of it."""

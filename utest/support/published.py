@@ -173,10 +173,10 @@ def _is_rate(study: Study, row: str) -> bool:
 
 def _row(variant: ModelledVariant) -> PublishedRow:
     study, row = variant.study, variant.row
-    figure, tolerance = study.published_figure(row, variant.variant), study.tolerance_of(row)
-    if figure is None:
+    figures, tolerance = study.published_figures(row, variant.variant), study.tolerance_of(row)
+    if not figures:
         raise ConfigError(f"study '{study.study}' has no published figure of '{row}' on '{variant.variant}'")
-    published = median(figure) if isinstance(figure, tuple) else figure
+    published = median(figures)
     if rate := _is_rate(study, row):
         published *= _percent_per_unit(variant)
     allowed = tolerance.allowed(published, 100.0 if rate else None, study.measures[row].kind in DIFFERENCES)

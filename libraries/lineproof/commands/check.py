@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     usual = project.root / "tests"
     suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
     wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
-    unfit, unsure = _address_findings(project)
-    of_files = [*_files(project), *unfit]
+    of_traffic, unsure = _traffic_findings(project)
+    of_files = [*_files(project), *of_traffic]
     # a suite that reads a wrong file says so in other words: with the file's problem at the end
     wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
     problems = list(dict.fromkeys([*of_files, *wrong]))
@@ -132,8 +132,7 @@ def _files(project: Project) -> Iterator[str]:
             continue
         for path in paths:
             yield from _problem(partial(read, path.stem))
-    yield from _models(listed(project.platforms.own, "*.yaml"))
-    yield from _words(project)
+    yield from _models(_own(project, "platforms"))
     yield from _problem(lambda: read_cards(project.generators))
 
 
@@ -157,17 +156,6 @@ def _warnings(project: Project) -> list[str]:
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
     return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
-
-
-def _words(project: Project) -> Iterator[str]:
-    """Yield what is wrong with traffic words, and with the captures and profiles in TRex's format that they name."""
-    try:
-        catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
-    except LineproofError as error:
-        yield str(error)
-        return
-    for word in catalogue.files:
-        yield from _problem(partial(catalogue.profile, [word]))
 
 
 def _problem(read: Callable[[], object]) -> Iterator[str]:
@@ -239,15 +227,16 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
             yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)
 
 
-def _address_findings(project: Project) -> tuple[list[str], list[str]]:
-    """Return what is wrong with addresses of the testbeds, and warnings; an unreadable file is a problem already."""
-    problems: list[str] = []
-    warnings: list[str] = []
-    with contextlib.suppress(LineproofError):
+def _traffic_findings(project: Project) -> tuple[list[str], list[str]]:
+    """Return what is wrong with traffic words, the files that they name and the testbeds' addresses; and warnings."""
+    try:
         catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
-        for path in _own(project, "testbeds"):
-            with contextlib.suppress(LineproofError):
-                for misfit in misfits_of(read_testbed(project.testbeds, path.stem), catalogue):
-                    words = str(misfit.located(project.testbeds, path.stem))
-                    (problems if misfit.certain else warnings).append(words)
+    except LineproofError as error:
+        return [str(error)], []
+    problems = [problem for word in catalogue.files for problem in _problem(partial(catalogue.profile, [word]))]
+    warnings: list[str] = []
+    for path in _own(project, "testbeds"):
+        with contextlib.suppress(LineproofError):  # one that cannot be read is a problem already
+            for misfit in misfits_of(read_testbed(project.testbeds, path.stem), catalogue):
+                (problems if misfit.certain else warnings).append(str(misfit.located(project.testbeds, path.stem)))
     return problems, warnings

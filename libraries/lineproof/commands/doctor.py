@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
-from ..ceilings.cards import CardQuirk, PublishedLimits
 from ..core.foreign import ForeignFrames, origins
-from ..core.neighbours import NeighbourEntry
-from ..core.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import RouterFacts
+from ..core.traffic.profiles import Profile
 from ..errors import LineproofError, TestbedError
 from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
@@ -55,15 +55,15 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line. ``finding``: what was found, and what to do if something is wrong.
+    """One line. ``finding``: what was found, and what to do if something is wrong. ``name``: "" for its step's.
 
     ``details``: what the line leaves out, as a figure's source; ``--json`` has it.
     """
 
     state: State
-    name: str
     finding: str
     details: object = ""
+    name: str = ""
 
     def __str__(self) -> str:
         return f"{self.state.value:<8} {self.name}: {self.finding}"
@@ -72,12 +72,12 @@ class Check:
 ok, warning, wrong = partial(Check, State.OK), partial(Check, State.WARNING), partial(Check, State.WRONG)
 
 
-def or_wrong(name: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """*checks*, up to a TestbedError of theirs, which is one that is wrong."""
+def step(name: str, checks: Iterable[Check]) -> Iterator[Check]:
+    """Yield *checks*, called *name* unless they have one, up to a TestbedError of theirs: a check that is wrong."""
     try:
-        yield from checks
+        yield from (replace(check, name=check.name or name) for check in checks)
     except TestbedError as error:
-        yield wrong(name, str(error))
+        yield wrong(str(error), name=name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
     """Every check, each after those it depends on. Everything that was opened is closed at the end."""
+    opening = "files"
     try:
         project = Project.find()
         calibrations = folder(project)
@@ -140,37 +141,32 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         plan = Plan.read(
             project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
         )
-    except LineproofError as error:
-        yield wrong("files", str(error))
-        return
-    yield ok(
-        "files",
-        f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.testbed.kind} testbed",
-    )
-    for misfit in plan.misfits():
-        yield (wrong if misfit.certain else warning)("addresses", plan.misfit_words(misfit))
-    try:
+        words = f"{plan.platform.description}, {plan.software_name} {plan.software.version}"
+        yield ok(f"{words}; {plan.testbed.kind} testbed", name=opening)
+        for misfit in plan.misfits():
+            yield (wrong if misfit.certain else warning)(plan.misfit_words(misfit), name="addresses")
+        opening = "testbed"
         session = Session.start(plan, say=say)
     except LineproofError as error:
-        yield wrong("testbed", str(error))
+        yield wrong(str(error), name=opening)
         return
     with closing(session):
         known = session.simulated
         if known:
-            yield _simulated(session)
-        yield from host_checks(session)
-        yield from or_wrong("generator", _generator(session))
+            yield from step("testbed", _simulated(session))
+        yield from step("generator host", _host(session))
+        yield from step("generator", _generator(session))
         if session.generator.connected and arguments.listen:
-            yield from or_wrong("noise", noise_checks(session, arguments.listen))
-        yield from router_checks(session, arguments.traffic, arguments.dry_run)
+            yield from step("noise", _noise(session, arguments.listen))
+        yield from _router(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
-            yield _simulated(session)
+            yield from step("testbed", _simulated(session))
         if session.generator.connected:
-            yield _calibration(session)
+            yield from step("calibration", _calibration(session))
 
 
-def _simulated(session: Session) -> Check:
-    return warning("testbed", f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement")
+def _simulated(session: Session) -> Iterator[Check]:
+    yield warning(f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement")
 
 
 # -- generator ---------------------------------------------------------------------------------------------------------
@@ -182,7 +178,7 @@ def _generator(session: Session) -> Iterator[Check]:
         # a check must not take ports from other users
         access = replace(access, trex=replace(access.trex, force=False))
         session.testbed.facts = replace(session.testbed.facts, generator=access)
-        yield warning("generator", "'force: true': a run takes the ports from other users; not done here")
+        yield warning("'force: true': a run takes the ports from other users; not done here")
     try:
         session.generator.connect()
     except TestbedError:
@@ -195,125 +191,86 @@ def _generator(session: Session) -> Iterator[Check]:
         server += f" {versions.get('client', '?')}"
     else:
         server = versions.get("server", session.plan.testbed.generator_type)
-    yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
-    if isinstance(driver := session.generator.driver, TrexGenerator):
+    yield ok(f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
+    driver = session.generator.driver
+    if isinstance(driver, TrexGenerator):
         yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
-        yield warning("generator", f"'{kind}' {words}; sentences that need it are refused before any traffic")
+        yield warning(f"'{kind}' {words}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):
-        yield warning("leftovers", f"{leftover}; nothing more to do")
+        yield warning(f"{leftover}; nothing more to do", name="leftovers")
     # the wires between interfaces of one machine filter nothing
     filtered = isinstance(session.plan.testbed, HardwareSettings)
     addressed = dict(zip(access.ports, (side.peer_mac for side in session.router.sides()), strict=True))
     for port in ports:
-        yield _port(session, port)
-        yield from flow_control_check(port)
-        if filtered:
-            yield from filter_check(port, addressed[port.index])
-    yield from _card(session)
-    yield from firmware_checks(session)
-    yield from latency_check(session)
+        checks = _port(session, port), flow_control_check(port)
+        of_filter = filter_check(port, addressed[port.index]) if filtered else ()
+        yield from step(f"port {port.index}", chain(*checks, of_filter))
+    yield from step("card", _card(session))
+    yield from _firmware(session)
+    if isinstance(driver, TrexGenerator):
+        yield _latency(driver, session.plan.probe[0])
 
 
-def _port(session: Session, port: GeneratorPort) -> Check:
-    name = f"port {port.index}"
+def _port(session: Session, port: GeneratorPort) -> Iterator[Check]:
     if not port.link_up and session.plan.testbed.prepare == "configure":
-        return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
-    if not port.link_up:
-        return wrong(name, "has no link; check the cable and the router's port")
-    if slower := session.generator.slower_words(port):
-        return wrong(name, slower)
-    said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
-    said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
-    return ok(name, said if port.numa is None else f"{said}, NUMA node {port.numa}")
+        yield warning("has no link; check the cable, unless the router takes its interface up for a run only")
+    elif not port.link_up:
+        yield wrong("has no link; check the cable and the router's port")
+    elif slower := session.generator.slower_words(port):
+        yield wrong(slower)
+    else:
+        said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
+        said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
+        yield ok(said if port.numa is None else f"{said}, NUMA node {port.numa}")
+
+
+def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
+    """Return whether *port* obeys or sends pause frames, as far as its driver can tell."""
+    if port.flow_control not in (None, "off"):
+        yield warning(
+            f"flow control is on ({port.flow_control}); switch it off: 'portattr -p {port.index} --fc none' in TRex's"
+            " console, or 'ethtool -A DEV rx off tx off' on its host"
+        )
+
+
+def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
+    """Return whether the card of *port* drops what the router sends to the MAC address *addressed*."""
+    if words := dropped_by_card(port, addressed):
+        yield warning(words)
 
 
 def _card(session: Session) -> Iterator[Check]:
     known = session.generator.known_limits
     if known is None or known.card is None:
-        yield warning("card", str(known or "the generator's ports could not be asked"))
+        yield warning(str(known or "the generator's ports could not be asked"))
         return
-    yield ok("card", str(known))
+    yield ok(str(known))
     card = known.card
     for lacking in known.lacking_latency:
         of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
         found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
-        yield warning("card", found, lacking.source)
+        yield warning(found, lacking.source)
     if card.flow_stats is not None and card.flow_stats.servers.include(known.server) and not known.software:
         bytes_too = "" if card.flow_stats.counts_bytes else ", without their bytes"
         counts = f"it counts {card.flow_stats.streams} streams at a time{bytes_too}"
-        yield ok("card", counts, card.flow_stats.source)
-    for quirk in card.quirks:
-        if quirk.servers.include(known.server):
-            yield _quirk(session, known, quirk)
-
-
-def _quirk(session: Session, known: PublishedLimits, quirk: CardQuirk) -> Check:
-    """A warning where it may matter at the testbed's rates, and no calibration says what the generator carries."""
+        yield ok(counts, card.flow_stats.source)
+    # a quirk may matter at the testbed's rates, unless a calibration says what the generator carries
     most, headroom = known.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
     measured = headroom is not None and not headroom.why_unfit
-    if quirk.above_pps is None or most <= quirk.above_pps or measured:
-        return ok("card", quirk.quirk, quirk.source)
-    line = f"the line rate is {si(most, 'pps')} of 64-byte frames: calibrate before you believe a FAIL above"
-    return warning("card", f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
+    for quirk in card.quirks:
+        if not quirk.servers.include(known.server):
+            continue
+        if quirk.above_pps is None or most <= quirk.above_pps or measured:
+            yield ok(quirk.quirk, quirk.source)
+        else:
+            line = f"the line rate is {si(most, 'pps')} of 64-byte frames: calibrate before you believe a FAIL above"
+            yield warning(f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
 
 
-def _calibration(session: Session) -> Check:
-    found = session.generator.headroom
-    if found is None:
-        again = f"lineproof calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
-        return warning("calibration", f"none: what the generator itself loses is not known; {again}")
-    return warning("calibration", str(found)) if found.why_unfit or found.why_stale else ok("calibration", str(found))
-
-
-# -- the generator's host, noise and flow control ----------------------------------------------------------------------
-
-LINE = 200
-"""Characters of facts on one line."""
-
-
-def host_checks(session: Session) -> Iterator[Check]:
-    """Yield what the generator's host showed before anything was started on it; nothing where there is no way to it."""
-    host = session.testbed.host
-    if host is None:
-        return
-    if host.problem:
-        yield warning("generator host", f"what it is is not read: {host.problem}")
-        return
-    yield facts_check("generator host", host.facts)
-    for nic in host.facts.nics:
-        yield from pcie_checks("generator host", nic)
-
-
-def facts_check(name: str, facts: RouterFacts, described: bool = False) -> Check:
-    """The facts of a machine, as much as one line takes; all are in the details.
-
-    *described*: the commands without an answer are told elsewhere.
-    """
-    rows = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
-    words = shortened("; ".join(rows), LINE) or "none"
-    unread = {} if described else facts.unread
-    if unread:
-        words += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
-    silent = (f"no answer to '{command}': {why}" for command, why in unread.items())
-    return ok(name, words, "\n".join((*rows, *silent)))
-
-
-def pcie_checks(name: str, nic: NicFacts) -> Iterator[Check]:
-    """A card whose PCIe link is narrower or slower than it can be."""
-    pairs = ((nic.pcie_width, nic.pcie_width_max), (nic.pcie_speed, nic.pcie_speed_max))
-    if any(has is not None and wants is not None and has < wants for has, wants in pairs):
-        yield warning(
-            name,
-            f"{nic.interface} ({nic.model or 'card'}) runs at PCIe {pcie_text(nic.pcie_width, nic.pcie_speed)} and can"
-            f" {pcie_text(nic.pcie_width_max, nic.pcie_speed_max)}; move it to another slot, or look at the slot's"
-            " settings in the BIOS",
-        )
-
-
-def firmware_checks(session: Session) -> Iterator[Check]:
+def _firmware(session: Session) -> Iterator[Check]:
     """The firmware of the generator's cards, compared with what the card's file knows of it under this TRex."""
     host, known = session.testbed.host, session.generator.known_limits
     if host is None or known is None or known.card is None:
@@ -322,22 +279,21 @@ def firmware_checks(session: Session) -> Iterator[Check]:
     nics = {nic.interface: nic for nic in host.facts.nics}
     for port in session.generator.ports:
         held = nics.get(port.pci.lower())
-        if held is None:
+        name = f"port {port.index}"
+        if held is None or (held.firmware is None and not card.firmware):
             continue
-        name, firmware = f"port {port.index}", held.firmware
-        if firmware is None:
-            if card.firmware:
-                yield ok(
-                    name,
-                    f"the firmware of {held.interface} is not read: {held.driver or 'no driver'} holds the card, and"
-                    " only Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
-                )
+        if held.firmware is None:
+            yield ok(
+                f"the firmware of {held.interface} is not read: {held.driver or 'no driver'} holds the card, and"
+                " only Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
+                name=name,
+            )
             continue
-        facts = card.firmware_facts(firmware, known.server)
+        facts, firmware = card.firmware_facts(held.firmware, known.server), f"firmware {held.firmware}"
         for fact in facts:
-            yield warning(name, f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
+            yield warning(f"{firmware}: {fact.problem}; {fact.remedy}", fact.source, name)
         if not facts:
-            yield ok(name, f"firmware {firmware}" + (": nothing is known against it" if card.firmware else ""))
+            yield ok(f"{firmware}: nothing is known against it" if card.firmware else firmware, name=name)
 
 
 TRIAL_REQUESTS, FAR = 20, 0.005
@@ -347,60 +303,83 @@ TRIAL_REQUESTS, FAR = 20, 0.005
 def _distance(seconds: float) -> Check:
     words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
     if seconds < FAR:
-        return ok("distance", words)
-    return warning("distance", f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
+        return ok(words, name="distance")
+    words += ", and trials are longer where its clock decides; a nearer machine is faster"
+    return warning(words, name="distance")
 
 
-def latency_check(session: Session) -> Iterator[Check]:
-    """Return whether TRex counts latency in fine histograms; nothing of another generator."""
-    driver = session.generator.driver
-    if not isinstance(driver, TrexGenerator):
-        return
+def _latency(driver: TrexGenerator, probe: Profile) -> Check:
+    """Return whether TRex counts latency in fine histograms."""
+    words = (
+        "counted in histograms of one digit, so limits near a router's figure are INCONCLUSIVE: end TRex, and start"
+        " it with --hdrh"
+    )
     try:
-        fine = driver.has_fine_latency(session.plan.probe[0])
+        if driver.has_fine_latency(probe):
+            return ok("counted in histograms of three digits", name="latency")
     except TestbedError as error:
-        yield warning("latency", f"how finely it is counted is not known: {error}")
-        return
-    if fine:
-        yield ok("latency", "counted in histograms of three digits")
+        words = f"how finely it is counted is not known: {error}"
+    return warning(words, name="latency")
+
+
+def _calibration(session: Session) -> Iterator[Check]:
+    found = session.generator.headroom
+    if found is None:
+        again = f"lineproof calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
+        yield warning(f"none: what the generator itself loses is not known; {again}")
     else:
-        yield warning(
-            "latency",
-            "counted in histograms of one digit, so limits near a router's figure are INCONCLUSIVE: end TRex, and start"
-            " it with --hdrh",
-        )
+        yield (warning if found.why_unfit or found.why_stale else ok)(str(found))
 
 
-def noise_checks(session: Session, seconds: float) -> Iterator[Check]:
+def _noise(session: Session, seconds: float) -> Iterator[Check]:
     """Yield what comes in *seconds* in which nothing is sent."""
     heard = session.traffic.listen(seconds, KEPT_FRAMES)
     budget = ForeignFrames({port: one.frames for port, one in heard.items()}, seconds)
     for port, one in heard.items():
         if not one.frames:
-            yield ok("noise", f"port {port}: no frame came in {seconds:g} s without traffic")
+            yield ok(f"port {port}: no frame came in {seconds:g} s without traffic")
             continue
         named = origins(one.kept, seconds) or f"{one.frames} frames that were not captured"
         more = f", and more ({one.frames} frames in all)" if one.frames > len(one.kept) else ""
-        expected = budget.budget(port, 10.0)
         yield warning(
-            "noise",
-            f"port {port}: {named}{more}; a trial of 10 s may count {expected} of them, and as many lost ones may hide"
-            " behind them: silence the sender",
+            f"port {port}: {named}{more}; a trial of 10 s may count {budget.budget(port, 10.0)} of them, and as many"
+            " lost ones may hide behind them: silence the sender"
         )
 
 
-def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
-    """Return whether *port* obeys or sends pause frames, as far as its driver can tell."""
-    if port.flow_control in (None, "off"):
-        return
-    remedy = f"'portattr -p {port.index} --fc none' in TRex's console, or 'ethtool -A DEV rx off tx off' on its host"
-    yield warning(f"port {port.index}", f"flow control is on ({port.flow_control}); switch it off: {remedy}")
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+LINE = 200
+"""Characters of facts on one line."""
 
 
-def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
-    """Return whether the card of *port* drops what the router sends to the MAC address *addressed*."""
-    if words := dropped_by_card(port, addressed):
-        yield warning(f"port {port.index}", words)
+def _host(session: Session) -> Iterator[Check]:
+    """Yield what the generator's host showed before anything was started on it; nothing where there is no way to it."""
+    host = session.testbed.host
+    if host is not None and host.problem:
+        yield warning(f"what it is is not read: {host.problem}")
+    elif host is not None:
+        yield from _machine(host.facts, host.facts.unread)
+
+
+def _machine(facts: RouterFacts, unread: Mapping[str, str]) -> Iterator[Check]:
+    """Yield the facts of a machine, as much as one line takes, and its cards in slots that are too narrow or slow.
+
+    All facts are in the details. *unread*: the commands without an answer that nothing else tells of.
+    """
+    rows = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
+    words = shortened("; ".join(rows), LINE) or "none"
+    if unread:
+        words += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
+    yield ok(words, "\n".join((*rows, *(f"no answer to '{command}': {why}" for command, why in unread.items()))))
+    for nic in facts.nics:
+        pairs = (nic.pcie_width, nic.pcie_width_max), (nic.pcie_speed, nic.pcie_speed_max)
+        if any(has is not None and wants is not None and has < wants for has, wants in pairs):
+            yield warning(
+                f"{nic.interface} ({nic.model or 'card'}) runs at PCIe {pcie_text(nic.pcie_width, nic.pcie_speed)} and"
+                f" can {pcie_text(nic.pcie_width_max, nic.pcie_speed_max)}; move it to another slot, or look at the"
+                " slot's settings in the BIOS"
+            )
 
 
 # -- router ------------------------------------------------------------------------------------------------------------
@@ -409,40 +388,38 @@ COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""
 
 
-def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
+def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
     """Yield those of the router, each after those it depends on; it is left as it was found."""
     described, access = session.plan.command_file is not None, session.testbed.facts.router
-    yield from or_wrong("router changes", _left_changes(session))
+    yield from step("router changes", _left_changes(session))
     try:
         if session.router.is_black_box:
             session.router.connect()
-            yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
-            yield from or_wrong("line rate", _interfaces(session, described=True))
+            yield ok(f"{WHY_UNREAD}: no login, no ledger", name="router")
+            yield from step("line rate", _interfaces(session, described=True))
         else:
-            step = "router login"
+            name = "router login"
             try:
                 shell = session.router.log_in()
-                yield ok(step, f"{access.user} at {access.host}:{access.port}; its host key is known")
-                step = "router system"
+                yield ok(f"{access.user} at {access.host}:{access.port}; its host key is known", name=name)
+                name = "router system"
                 versions = session.router.connect(shell)
             except TestbedError as error:
-                yield wrong(step, str(error))
+                yield wrong(str(error), name=name)
                 return
-            yield ok(step, ", ".join(versions[key] for key in ("software", "version") if key in versions))
-            yield from or_wrong("router terminal", _refused_first(session))
-            yield from _facts(session)
+            yield ok(", ".join(versions[key] for key in ("software", "version") if key in versions), name=name)
+            yield from step("router terminal", _refused_first(session))
+            yield from step("router facts", _facts(session))
             if not described:
-                yield from or_wrong("router rights", _rights(session))
-            yield from or_wrong("router counters", _counters(session))
-            yield from or_wrong("router interfaces", _interfaces(session, described))
-            yield from or_wrong(
-                "router neighbours", (_neighbour(session, entry) for entry in session.router.neighbours())
-            )
+                yield from step("router rights", _rights(session))
+            yield from step("router counters", _counters(session))
+            yield from step("router interfaces", _interfaces(session, described))
+            yield from step("router neighbours", _neighbours(session))
             if dry_run:
-                yield from or_wrong("router configuration", _planned_changes(session))
-        yield from or_wrong("power meter", _power(session))
+                yield from step("router configuration", _planned_changes(session))
+        yield from step("power meter", _power(session))
         if traffic and session.generator.connected:
-            yield from or_wrong("traffic", _traffic(session))
+            yield from step("traffic", _traffic(session))
     finally:
         session.router.restore()
 
@@ -451,32 +428,27 @@ def _refused_first(session: Session) -> Iterator[Check]:
     file = session.plan.command_file
     for line, refusal in session.router.refused_first().items():
         yield warning(
-            "router terminal",
             f"'{line}', which is typed first, is refused: '{refusal}'; fix 'terminal.first' in"
-            f" variables/shells/{file.shell if file else '…'}.yaml",
+            f" variables/shells/{file.shell if file else '…'}.yaml"
         )
 
 
 def _facts(session: Session) -> Iterator[Check]:
-    facts = session.router.facts
-    file = session.plan.command_file
-    yield facts_check("router facts", facts, described=file is not None)
+    facts, file = session.router.facts, session.plan.command_file
+    yield from _machine(facts, {} if file else facts.unread)
     if file:
         for name, why in facts.unread.items():
             entry = f"'commands.{name}'"
-            found = why if entry in why else f"{why}; fix {entry} in variables/shells/{file.shell}.yaml"
-            yield warning("router facts", found)
+            yield warning(why if entry in why else f"{why}; fix {entry} in variables/shells/{file.shell}.yaml")
     for nic in facts.nics:
-        yield from pcie_checks("router facts", nic)
         if nic.flow_control not in (None, "off"):
             yield warning(
-                "router facts",
                 f"{nic.interface}: flow control is on ({nic.flow_control}), and a trial with pause frames does not"
                 f" count; switch it off: 'ethtool -A {nic.interface} autoneg off rx off tx off' (Linux), 'sysctl"
-                " dev.ix.0.fc=0' (FreeBSD)",
+                " dev.ix.0.fc=0' (FreeBSD)"
             )
     for difference in facts.differences:
-        yield warning("router facts", f"{difference}; fix the router or the platform's file")
+        yield warning(f"{difference}; fix the router or the platform's file")
 
 
 def _left_changes(session: Session) -> Iterator[Check]:
@@ -486,61 +458,57 @@ def _left_changes(session: Session) -> Iterator[Check]:
     for found in leftovers:
         other = f" as {found.occasion.router}" if found.occasion and found.occasion.router != name else ""
         if found.in_use:
-            text = f"a run of this machine has the router configured{other}: {found.occasion}"
-            yield warning("router changes", text)
+            yield warning(f"a run of this machine has the router configured{other}: {found.occasion}")
         elif found.changes:
-            text = f"left by an earlier run{other}: {leftover_text(found)}; the next run undoes them, or now: {again}"
-            yield warning("router changes", text)
+            left = leftover_text(found)
+            yield warning(f"left by an earlier run{other}: {left}; the next run undoes them, or now: {again}")
     if name and not any(found.in_use or found.changes for found in leftovers):
-        yield ok("router changes", "none of an earlier run")
+        yield ok("none of an earlier run")
 
 
 def _planned_changes(session: Session) -> Iterator[Check]:
-    name = "router configuration"
     if session.plan.testbed.prepare == "none":
-        yield ok(name, "a run changes nothing ('prepare: none')")
+        yield ok("a run changes nothing ('prepare: none')")
         return
     if not session.generator.connected:
-        yield warning(name, "what a run changes depends on the generator's ports, which cannot be read")
+        yield warning("what a run changes depends on the generator's ports, which cannot be read")
         return
     changes, lacking = session.router.planned_changes()
     file = session.plan.command_file
     first = [f"{' / '.join(file.save)}    (before them, so that they can be undone)"] if file and file.save else []
-    lines = "".join(f"\n           {line}" for line in (*first, *changes))
-    found = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now{lines}"
-    yield warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)
+    made = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now"
+    lines = "\n           ".join([made, *first, *map(str, changes), *filter(None, [lacking])])
+    yield (warning if lacking else ok)(lines)
 
 
 def _rights(session: Session) -> Iterator[Check]:
-    name, access, shell = "router rights", session.testbed.facts.router, session.router.shell
+    access, shell = session.testbed.facts.router, session.router.shell
     if access.sudo:
         result = shell("sudo -n true", COMMAND_LIMIT)
         if result.status:
             why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
             yield wrong(
-                name,
                 f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in sudoers),"
-                " or log in as root without 'sudo: true'",
+                " or log in as root without 'sudo: true'"
             )
         else:
-            yield ok(name, f"'{access.user}' may 'sudo -n'")
+            yield ok(f"'{access.user}' may 'sudo -n'")
     elif "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
-        yield ok(name, f"'{access.user}' is root")
+        yield ok(f"'{access.user}' is root")
     else:
-        words = f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router"
-        yield warning(name, words)
+        yield warning(f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router")
 
 
 def _counters(session: Session) -> Iterator[Check]:
     telemetry = session.router.watch.read()
     up = "its uptime is not read" if telemetry.uptime is None else f"it is up for {duration_text(telemetry.uptime)}"
     if unread := session.plan.uncounted:
-        yield warning("router counters", f"{unread}: no ledger; {up}")
+        yield warning(f"{unread}: no ledger; {up}")
         return
     names = [side.interface for side in session.testbed.facts.sides]
     read = ((name, telemetry.interfaces[name]) for name in names)
     figures = ", ".join(f"{name} rx {counts.rx_packets} tx {counts.tx_packets}" for name, counts in read)
-    yield ok("router counters", f"{figures}; {up}")
+    yield ok(f"{figures}; {up}")
 
 
 def _interfaces(session: Session, described: bool) -> Iterator[Check]:
@@ -549,25 +517,24 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
     if not described:
         for state, number in zip(states, session.testbed.facts.generator.ports, strict=True):
             yield _interface(session, state, ports.get(number))
-    if not session.generator.connected or any(map(session.generator.slower_words, ports.values())):
+    yield from step("line rate", _line_rate(session, states))
+
+
+def _line_rate(session: Session, states: Sequence[LinkState]) -> Iterator[Check]:
+    generator, plan = session.generator, session.plan
+    if not generator.connected or any(map(generator.slower_words, generator.ports)):
         # the lines of the ports say so
         return
-    try:
-        note = note_line_rate(states, session.generator)
-    except TestbedError as error:
-        yield wrong("line rate", str(error))
-    else:
-        plan = session.plan
-        speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
-        shown = f"{speeds} by 'ports' of the platform, and each link shows the same"
-        yield warning("line rate", note) if note else ok("line rate", shown)
+    note = note_line_rate(states, generator)
+    speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
+    yield warning(note) if note else ok(f"{speeds} by 'ports' of the platform, and each link shows the same")
 
 
 def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:
     name = f"router interface {state.interface}"
     endpoint = session.testbed.facts.generator
     if words := wrong_destination(state, port, endpoint):
-        return wrong(name, words)
+        return wrong(words, name=name)
     asked = endpoint.next_hops.get(port.index) if port else None
     to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
     to = f"; port {port.index} asks {asked} ('next_hop') where to send" if port and asked else to
@@ -575,30 +542,29 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
     found = f"{state.mac or 'its MAC address is not reported'}{to}{speed}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
-            return ok(name, f"{found}; down, and taken up for a run, which waits for its link each time: leave it up")
-        return wrong(name, "is down, and the testbed file says 'prepare: none'; take it up on the router")
+            words = f"{found}; down, and taken up for a run, which waits for its link each time: leave it up"
+            return ok(words, name=name)
+        return wrong("is down, and the testbed file says 'prepare: none'; take it up on the router", name=name)
     if state.carrier is False:
         # before it is configured an interface may show none although the cable is there; the port's link shows that
-        return warning(name, f"{found}; it shows no link; check the cable unless the router takes it up later")
-    return ok(name, found if state.up is None and state.carrier is None else f"{found}; up")
+        words = f"{found}; it shows no link; check the cable unless the router takes it up later"
+        return warning(words, name=name)
+    return ok(found if state.up is None and state.carrier is None else f"{found}; up", name=name)
 
 
 def _neighbours(session: Session) -> Iterator[Check]:
-    for entry in session.router.neighbours():
-        yield _neighbour(session, entry)
-
-
-def _neighbour(session: Session, found: NeighbourEntry) -> Check:
-    name = f"router neighbour {found.address}"
-    known = f"{found.mac} on {found.found_at or found.interface}" if found.mac else "no entry"
-    if session.plan.testbed.prepare == "configure":
-        lasting = not found.problem and found.permanent
-        return ok(name, f"{known}, set for good" if lasting else f"{known}; set for a run ('prepare: configure')")
-    if found.problem:
-        return wrong(name, f"{found.problem}; {found.remedy or 'set it for good'}{WRONG_PEER}")
-    if found.ages:
-        return warning(name, f"{found.ages}; {found.remedy} for good")
-    return ok(name, f"{known}, set for good" if found.permanent else known)
+    for found in session.router.neighbours():
+        name = f"router neighbour {found.address}"
+        known = f"{found.mac} on {found.found_at or found.interface}" if found.mac else "no entry"
+        if session.plan.testbed.prepare == "configure":
+            lasts = not found.problem and found.permanent
+            yield ok(known + (", set for good" if lasts else "; set for a run ('prepare: configure')"), name=name)
+        elif found.problem:
+            yield wrong(f"{found.problem}; {found.remedy or 'set it for good'}{WRONG_PEER}", name=name)
+        elif found.ages:
+            yield warning(f"{found.ages}; {found.remedy} for good", name=name)
+        else:
+            yield ok(f"{known}, set for good" if found.permanent else known, name=name)
 
 
 def _traffic(session: Session) -> Iterator[Check]:
@@ -607,14 +573,10 @@ def _traffic(session: Session) -> Iterator[Check]:
         session.traffic.check_reachability()
     finally:
         session.router.restore()
-    yield ok("traffic", "frames sent into each side came back at the other")
+    yield ok("frames sent into each side came back at the other")
 
 
 def _power(session: Session) -> Iterator[Check]:
-    if session.plan.testbed.power is None:
-        return
-    watts, text = session.power.watts(), session.plan.power_text
-    if watts:
-        yield ok("power meter", f"{watts:.4g} W, {text}")
-    else:
-        yield warning("power meter", f"0 W, {text}; is the router plugged into it?")
+    if session.plan.testbed.power is not None:
+        watts, text = session.power.watts(), session.plan.power_text
+        yield ok(f"{watts:.4g} W, {text}") if watts else warning(f"0 W, {text}; is the router plugged into it?")

@@ -25,10 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Studies of routers: variants measured in blocks of random order, compared with a baseline and with published"
         " figures. They are files of variables/studies; 'lineproof study' lists them."
     )
-    parser.set_defaults(what=None)
-    whats = parser.add_subparsers(dest="what", metavar="WHAT", title="what")
+    parser.set_defaults(act=_list)
+    whats = parser.add_subparsers(metavar="WHAT", title="what")
     whats.add_parser("list", help="which studies there are, and how much each measures")
     run_ = whats.add_parser("run", help="run a study")
+    run_.set_defaults(act=_run)
     run_.add_argument("name", metavar="NAME", help="a file of variables/studies, without its ending")
     run_.add_argument("--testbed", help="a file of variables/testbeds (default: the study's, or simulated)")
     run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--results", type=Path, help="folder for runs (default: results/ of the project)")
     run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
     report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
+    report.set_defaults(act=_report)
     report.add_argument("run_name", metavar="RUN", help="folder or id of a study's run")
     report.add_argument(
         "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
@@ -48,14 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises TestbedError.
     """
-    if arguments.what == "run":
-        return _run(arguments)
-    return _report(arguments.run_name, arguments.format) if arguments.what == "report" else _list(Project.find())
+    return int(arguments.act(arguments))
 
 
-def _list(project: Project) -> int:
+def _list(arguments: argparse.Namespace) -> int:
     found, wrong = [], []
-    for path in listed(project.studies, "*.yaml"):
+    for path in listed(Project.find().studies, "*.yaml"):
         try:
             found.append(load_study(path))
         except ConfigError as error:
@@ -99,11 +99,11 @@ def _run(arguments: argparse.Namespace) -> int:
     return _show(read_results(folder))
 
 
-def _report(name: str, form: str) -> int:
+def _report(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
     from ..studies.recorded import read_results
 
-    return _show(read_results(find_one_run(name, Project.find().results)), form)
+    return _show(read_results(find_one_run(arguments.run_name, Project.find().results)), arguments.format)
 
 
 def _show(found: StudyResults, form: str = "text") -> int:

@@ -24,7 +24,7 @@ from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
-from ..errors import Inconclusive, TestbedError, in_words
+from ..errors import ConfigError, Inconclusive, TestbedError, in_words
 from ..evidence import allure
 from ..evidence.document import Document, Note, Section
 from ..evidence.records import CharacterisationRecord
@@ -89,16 +89,15 @@ class CharacterisationKeywords(Component):
         judged, verdict = self.shared.sentence, self.shared.verdict
         requirement, ruling = verdict.requirement, verdict.ruling
         if margin and ruling is Ruling.PASS and requirement.quantity.margin:
-            reason = _why_not(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
-            judged.more += [f"margin: {reason}"] if reason else []
+            told = _told(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
+            judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.has_capacity:
-            capacities: list[SearchResult] = []
             search = partial(self.search_throughput_of, requirement.traffic, capacity_deadline)
-            reason = _why_not(lambda: capacities.append(search()))
-            judged.more.append(f"capacity: {reason or capacities[0]}")
+            judged.more.append(f"capacity: {_told(search)}")
 
-    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> None:
+    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
+        """Search for the margin; returns what is left open, in words, "" if nothing."""
         recorder, requirement = self.shared.records, verdict.requirement
         number = recorder.number
         if requirement.quantity.margin == "its own trials":
@@ -111,8 +110,8 @@ class CharacterisationKeywords(Component):
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
         judged.limit = record.limit
         judged.margin = difference(record.low - 1, math.floor, 2).replace(" ", "")
-        judged.more += [] if record.finished else [f"margin: {record}"]
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
+        return "" if record.finished else str(record)
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -231,65 +230,36 @@ class CharacterisationKeywords(Component):
         return self._each_measured(procedures.RESET, traffic, Characteriser.reset, *terms)
 
     @keyword(tags=["characterise", "scaling"])
-    def scale_over_flows(
-        self, traffic: str, *flows: int, relative_width: float = 0.005, deadline: timedelta | None = None
-    ) -> ScalingResult:
-        """A search for each number of *flows*; *traffic* names none. *deadline*: time of traffic of all together.
-
-        *relative_width*: how close the bounds of each come (0..1). Example:
-        | Scale Over Flows    64b unidirectional    1    8    64
-        """
-        values, words = flows or FLOW_COUNTS, lambda number: f"{traffic} {flow_words(number)}"
-        return self._scaled("flows", "flows", values, traffic, words, relative_width, deadline)
-
-    @keyword(tags=["characterise", "scaling"])
-    def scale_over_frame_sizes(
-        self, traffic: str, *sizes: int, relative_width: float = 0.005, deadline: timedelta | None = None
-    ) -> ScalingResult:
-        """A search for each of *sizes* (bytes with FCS); *traffic* names none. *deadline*: time of traffic of all.
-
-        *relative_width*: how close the bounds of each come (0..1). Example:
-        | Scale Over Frame Sizes    unidirectional    64    512    1518
-        """
-        values, words = sizes or rfc2544.FRAME_SIZES, lambda size: f"{size}b {traffic}"
-        axis = "frame size [bytes with FCS]"
-        return self._scaled("frame sizes", axis, values, traffic, words, relative_width, deadline)
-
-    @keyword(tags=["characterise", "scaling"])
     def scale_over(
         self,
         axis: str,
         traffic: str,
-        set_up: str,
         *values: int,
+        set_up: str = "",
         relative_width: float = 0.005,
         deadline: timedelta | None = None,
     ) -> ScalingResult:
-        """A search for each of *values* of *axis*, each set by the keyword *set_up*, which is called with the value.
+        """A search for each of *values* of *axis*: ``flows``, ``frame sizes`` (bytes with FCS), or what *set_up* sets.
 
-        *relative_width*: how close the bounds of each come (0..1). *deadline*: time of traffic of all. Example:
-        | Scale Over    receive queues    64b unidirectional    Set Receive Queues    1    2    3
+        *set_up*: a keyword that is called with the value. *traffic* names all else. *relative_width*: how close the
+        bounds of each come (0..1). *deadline*: time of traffic of all together. Examples:
+        | Scale Over    flows    64b unidirectional    1    8    64
+        | Scale Over    frame sizes    unidirectional    64    512    1518
+        | Scale Over    receive queues    64b unidirectional    1    2    3    set_up=Set Receive Queues
         """
-        run, words = partial(BuiltIn().run_keyword, set_up), lambda value: traffic
-        return self._scaled(axis, axis, values, traffic, words, relative_width, deadline, run)
-
-    def _scaled(
-        self,
-        name: str,
-        axis: str,
-        values: Sequence[int],
-        traffic: str,
-        words: Callable[[int], str],
-        relative_width: float,
-        deadline: timedelta | None,
-        set_up: Callable[[int], object] = lambda value: None,
-    ) -> ScalingResult:
-        """Search with the traffic *words* at each of *values*."""
+        kinds: dict[str, tuple[str, Sequence[int], Callable[[int], str]]] = {
+            "flows": ("flows", FLOW_COUNTS, lambda number: f"{traffic} {flow_words(number)}"),
+            "frame sizes": ("frame size [bytes with FCS]", rfc2544.FRAME_SIZES, lambda size: f"{size}b {traffic}"),
+        }
+        if axis not in kinds and not set_up:
+            raise ConfigError(f"nothing sets '{axis}'; expected {' or '.join(kinds)}, or a keyword as 'set_up'")
+        name, usual, words = kinds[axis] if not set_up else (axis, (), lambda value: traffic)
+        run = partial(BuiltIn().run_keyword, set_up) if set_up else lambda value: None
 
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
-            return characteriser.scale(axis, values, words, relative_width, _seconds(deadline), set_up)
+            return characteriser.scale(name, values or usual, words, relative_width, _seconds(deadline), run)
 
-        procedure = Procedure(f"scaling over {name}", procedures.scaling_parts, procedures.scaling_plot)
+        procedure = Procedure(f"scaling over {axis}", procedures.scaling_parts, procedures.scaling_plot)
         return self._measured(procedure, traffic, measure)
 
     def _each_measured(
@@ -310,15 +280,14 @@ def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
 
 
-def _why_not(search: Callable[[], object]) -> str:
-    """Return why *search* says nothing, which leaves the verdict as it is; "" if it does."""
+def _told(search: Callable[[], object]) -> str:
+    """Return the result of *search* in words, or why it has none, which leaves the verdict as it is."""
     try:
-        search()
+        return str(search())
     except RobotError:  # an interrupt
         raise
     except Exception as error:  # whatever it is, the verdict stands
         return in_words(error.__cause__ or error)
-    return ""
 
 
 class CharacterisationWork:

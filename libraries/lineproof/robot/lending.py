@@ -44,10 +44,6 @@ def lent_testbed(shared: Shared, testbed: str) -> str:
         name, lender = lent.name, f"labgrid's place '{lent.name}'"
     shared.borrow(lent)
     named_file(project.testbeds, name, f"testbed for {lender}")
-    if isinstance(read_testbed_or_pool(project.testbeds, name), PoolSettings):
-        raise ConfigError(
-            f"{lender} of pool '{testbed}' is a pool itself; expected a testbed", project.testbeds / f"{name}.yaml"
-        )
     logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
     return name
 

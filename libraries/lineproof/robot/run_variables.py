@@ -36,20 +36,20 @@ NAMES = (
 )
 """The variables of the resources."""
 
-WORDS = {
-    **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never", "on failure", "always")),
-    "MARGIN": ("on", "off"),
-    "SOAK": ("part", "whole"),
+VALUES = {
+    **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never|onfailure|always", "never, on failure or always")),
+    "MARGIN": ("on|off|true|false", "on or off"),  # a YAML file makes true and false of them
+    "SOAK": ("part|whole", "part or whole"),
+    "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
+    "RESUME": ("[a-z0-9][a-z0-9.]{0,99}", "the name of a run's folder in the results"),
 }
-"""The variables that have a few values."""
+"""By variable: what its value matches, as :func:`_word`; and what is expected."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """The variables whose default is empty, or is taken for an empty value."""
 
 _LIKE = 0.74
 """How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
-
-_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def check_run_variables() -> None:
@@ -76,12 +76,9 @@ def check_values(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
             raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
-    for name, known in WORDS.items():
-        value = values.get(name)
-        # what a YAML file makes of on and off
-        switches = ("true", "false") if name == "MARGIN" else ()
-        if value is not None and _word(value) not in map(_word, (*known, *switches)):
-            raise _wrong(name, value, f"expected {', '.join(known[:-1])} or {known[-1]}")
+        pattern, expected = VALUES.get(name, ("", ""))
+        if expected and value not in (None, "") and not re.fullmatch(pattern, _word(value)):
+            raise _wrong(name, value, expected)
     for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
         deadline = values.get(name)
         if deadline is not None and _word(deadline) != "none":
@@ -90,13 +87,7 @@ def check_values(values: Mapping[str, Any]) -> None:
             except (ValueError, OverflowError):
                 seconds = 0.0
             if not 0 < seconds <= 86400:
-                raise _wrong(name, deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
-    repeats = values.get("REPEATS")
-    if repeats is not None and _word(repeats) != "none" and not re.fullmatch("[1-9][0-9]?|100", str(repeats)):
-        raise _wrong("REPEATS", repeats, "expected a whole number from 1 to 100")
-    run = values.get("RESUME")
-    if run and not _RUN_ID.fullmatch(str(run)):
-        raise _wrong("RESUME", run, "expected the name of a run's folder in the results")
+                raise _wrong(name, deadline, "a time of more than 0 and at most 24 h, as '5 min'")
     if calibrations := values.get("CALIBRATIONS"):
         require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
     if results := values.get("RESULTS"):
@@ -107,7 +98,7 @@ def check_values(values: Mapping[str, Any]) -> None:
 
 
 def _wrong(name: str, value: object, expected: str) -> ConfigError:
-    return ConfigError(f"'-v {name}:{shortened(value)}': {expected}")
+    return ConfigError(f"'-v {name}:{shortened(value)}': expected {expected}")
 
 
 def _word(value: object) -> str:

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from robot.api import TestSuite, logger
-from robot.errors import ExecutionFailed
-from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.quantity import Requirement
 from ..core.sentence import parse
@@ -62,7 +61,7 @@ class SentenceCheck:
         try:
             if malformed := suite_sentences.malformed(step, self._catalogue, _is_keyword):
                 yield malformed
-            elif (sentence := _known_sentence(step)) is not None:
+            elif (sentence := suite_sentences.known_sentence(step)) is not None:
                 self.requirements[step] = self._read(sentence)
             if self._plan is not None and (method := METHODS.get(name.rpartition(".")[2])):
                 self._plan.check_method(method)
@@ -77,20 +76,6 @@ class SentenceCheck:
     def required(self) -> list[Requirement]:
         """The requirements of the sentences, in their order."""
         return list(self.requirements.values())
-
-
-def _known_sentence(step: KeywordCall) -> str | None:
-    """The sentence that *step* judges; None: none, or not known before the run."""
-    text = suite_sentences.sentence(step)
-    if text is None or step.needs_the_run():
-        return None
-    try:
-        return str(BuiltIn().replace_variables(text))
-    except (RobotNotRunningError, ExecutionFailed):  # the latter: an interrupt
-        raise
-    except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
-        logger.debug(f"not checked before the run: {text}")
-        return None
 
 
 def _is_keyword(name: str) -> bool:

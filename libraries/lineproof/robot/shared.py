@@ -101,7 +101,8 @@ class Shared:
     @property
     def project(self) -> Project:
         """The project of the running suite. Raises ConfigError if a folder was named that is none."""
-        return Project.find(Path(self.project_folder) if self.project_folder else _suite_folder())
+        source = Path(self.project_folder or BuiltIn().get_variable_value("${SUITE SOURCE}"))
+        return Project.find(source if self.project_folder or source.is_dir() else source.parent)
 
     @property
     def results(self) -> Path:
@@ -166,11 +167,6 @@ class Shared:
         """Mark the open run if the generator or the router has said by now that it is simulated."""
         if self.labels is not None:
             self.labels.follow()
-
-
-def _suite_folder() -> Path:
-    source = Path(BuiltIn().get_variable_value("${SUITE SOURCE}"))
-    return source if source.is_dir() else source.parent
 
 
 class Component:
@@ -284,7 +280,11 @@ class RunLabels:
     def show(self) -> None:
         """Set the suite's metadata, and Allure's environment and categories, as far as they are known by now."""
         simulated, known = self.session.simulated, BuiltIn().get_variable_value("&{SUITE METADATA}", {})
-        labels = {"Testbed": testbed_words(self.session), **self.words}
+        testbed, speed = self.session.testbed.facts.label, self.session.testbed.facts.clock_speed
+        if simulated:
+            faster = f"; its clock runs {speed:g} times as fast as real time" if speed != 1 else ""
+            testbed = f"SIMULATED (not a measurement of a router): {self.session.simulation_text}{faster}"
+        labels = {"Testbed": testbed, **self.words}
         for name, value in labels.items():
             if known.get(name) != value:
                 BuiltIn().set_suite_metadata(name, value, append=False, top=False)
@@ -301,15 +301,6 @@ class RunLabels:
         if self.session.simulated and not known:
             self.show()
             show_simulated(self.session)
-
-
-def testbed_words(session: Session) -> str:
-    """The testbed in a line, and whether it is simulated."""
-    facts = session.testbed.facts
-    if not session.simulated:
-        return facts.label
-    speed = f"; its clock runs {facts.clock_speed:g} times as fast as real time" if facts.clock_speed != 1 else ""
-    return f"SIMULATED (not a measurement of a router): {session.simulation_text}{speed}"
 
 
 def show_simulated(session: Session) -> None:

@@ -60,22 +60,13 @@ class StudyKeywords(Component):
         return found
 
     @keyword(tags=["studies"])
-    def published_figures_should_be_met(self, row: str = "", at_least: float = 0.95) -> None:
+    def published_figures_should_be_met(self, row: str = "", at_least: float = 0.95, explained: bool = False) -> None:
         """*at_least* this share (0..1) of the published figures is within the study's tolerance.
 
-        *row*: of this row alone. Lists those that are not, with the study's explanation. Example:
-        | Published Figures Should Be Met    at_least=0.95
+        *row*: of this row alone. *explained*: whether the study's file has to explain each of the others. Lists those,
+        with the study's explanation. Example:
+        | Published Figures Should Be Met    at_least=0.85    explained=True
         """
-        self._require_met(row, at_least, explained=False)
-
-    @keyword(tags=["studies"])
-    def published_figures_should_be_met_or_explained(self, row: str = "", at_least: float = 0.95) -> None:
-        """Pass where `Published Figures Should Be Met` does, or the study's file explains each of the others. Example:
-        | Published Figures Should Be Met Or Explained    at_least=0.85
-        """
-        self._require_met(row, at_least, explained=True)
-
-    def _require_met(self, row: str, at_least: float, explained: bool) -> None:
         cells = [cell for cell in self._results.published if row in ("", cell.row)]
         if not cells:
             raise ConfigError(f"the study has no published figures{f' of row {row}' if row else ''}")

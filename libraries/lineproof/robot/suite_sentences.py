@@ -74,6 +74,17 @@ def sentence(step: KeywordCall) -> str | None:
     return without_prefix(step.name) if is_sentence(step.name) else None
 
 
+def known_sentence(step: KeywordCall) -> str | None:
+    """The sentence that *step* judges, with the values of its variables; None: none, or not known before the run."""
+    text = sentence(step)
+    if text is None or step.needs_the_run():
+        return None
+    try:
+        return str(BuiltIn().replace_variables(text))
+    except VariableError:  # one that does not exist yet: the sentence is checked when it runs
+        return None
+
+
 def expects_another_verdict(step: KeywordCall) -> bool:
     """Return whether a sentence's test passes with another verdict than PASS, as it says beside the sentence."""
     return bool(step.arguments) and all(argument.startswith("expect=") for argument in step.arguments)
@@ -191,12 +202,7 @@ class SentenceListing:
         text = sentence(step)
         if text is None or expects_another_verdict(step):
             return
-        unknown = step.needs_the_run()
-        if not unknown:
-            try:
-                text = str(BuiltIn().replace_variables(text))
-            except VariableError:  # one that does not exist yet
-                unknown = True
-        row = {"test": test, "sentence": text, "where": step.where, "unknown": unknown}
+        known = known_sentence(step)
+        row = {"test": test, "sentence": known or text, "where": step.where, "unknown": known is None}
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(row) + "\n")

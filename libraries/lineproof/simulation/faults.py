@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from ..config import Config, value_problem
 from ..errors import ConfigError
@@ -13,29 +13,29 @@ from ..errors import ConfigError
 Change = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
 
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "link flap": {"lasts": 0.2, "port": 0},
-    "router reboot": {"lasts": 20.0},
+    "link flap": {"for": 0.2, "port": 0},
+    "router reboot": {"for": 20.0},
     "neighbour lost": {"port": 1},
     "ssh cut": {},
     "ssh freeze": {"hold": 60.0},
-    "ports stolen": {"lasts": None},
-    "unsent frames": {"lasts": 3600.0, "share": 0.2},
-    "stalled generator": {"lasts": 0.2, "port": 0},
-    "duplicated frames": {"lasts": 3600.0, "share": 0.01},
-    "reordered frames": {"lasts": 3600.0, "share": 0.01},
-    "late frames": {"lasts": 3600.0, "share": 0.01},
-    "foreign frames": {"lasts": 3600.0, "frames": 1, "port": None},
-    "pause frames": {"lasts": 3600.0, "port": None, "share": 0.2, "of": "router"},
-    "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01, "of": "router"},
-    "changed frames": {"lasts": 3600.0, "what": "payload", "hold": 0.05, "spare": False}
+    "ports stolen": {"for": None},
+    "unsent frames": {"for": 3600.0, "share": 0.2},
+    "stalled generator": {"for": 0.2, "port": 0},
+    "duplicated frames": {"for": 3600.0, "share": 0.01},
+    "reordered frames": {"for": 3600.0, "share": 0.01},
+    "late frames": {"for": 3600.0, "share": 0.01},
+    "foreign frames": {"for": 3600.0, "frames": 1, "port": None},
+    "pause frames": {"for": 3600.0, "port": None, "share": 0.2, "of": "router"},
+    "one-way loss": {"for": 3600.0, "port": 1, "share": 0.01, "of": "router"},
+    "changed frames": {"for": 3600.0, "what": "payload", "hold": 0.05, "spare": False}
     | dict.fromkeys(("share", "port", "size", "flow", "above")),
-    "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
+    "flow stats dropped": {"for": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
     "counter wrap": {"frames": 1_000_000},
     "late reply": {"hold": 8.0},
     "lost reply": {},
     "server end": {},
-    "server restart": {"lasts": 20.0},
+    "server restart": {"for": 20.0},
 }
 """The kinds, and the keys of each besides ``kind``, ``start``, ``at`` and ``every``, with their defaults."""
 
@@ -63,8 +63,6 @@ class InjectedFault(Config):
     sentence's warm-up, unless its frames are of a new kind: then the second is their slow traffic.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
-
     kind: str
     start: Annotated[int, Field(ge=0, le=100_000)] = 1
     at: Annotated[float, Field(ge=0, le=3600)] = 0.0
@@ -91,26 +89,15 @@ class InjectedFault(Config):
         if defaults is None:
             raise ValueError(f"'{data['kind']}' is no fault; expected one of {', '.join(FAULT_DEFAULTS)}")
         allowed = {"kind", "start", "at", "every"} | defaults.keys()
-        unknown = {_field_name(key) for key in data} & cls.model_fields.keys() - allowed
-        if unknown:
-            expected = ", ".join(["start", "at", "every", *(_yaml_key(key) for key in defaults)])
-            raise ValueError(
-                f"a '{data['kind']}' has no key {' or '.join(sorted(_yaml_key(key) for key in unknown))};"
-                f" expected any of {expected}"
-            )
-        given = {_field_name(key): value for key, value in data.items()}
-        if given.get("of") and given["of"] not in ALLOWED_OF[data["kind"]]:
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        if unknown := data.keys() & known - allowed:
+            expected = ", ".join(["start", "at", "every", *defaults])
+            wrong = " or ".join(sorted(unknown))
+            raise ValueError(f"a '{data['kind']}' has no key {wrong}; expected any of {expected}")
+        if data.get("of") and data["of"] not in ALLOWED_OF[data["kind"]]:
             expected = " or ".join(ALLOWED_OF[data["kind"]])
-            raise ValueError(f"a '{data['kind']}' of the {given['of']} is not known; expected {expected}")
-        return {**defaults, **given}
-
-
-def _field_name(key: str) -> str:
-    return "lasts" if key == "for" else key
-
-
-def _yaml_key(key: str) -> str:
-    return "for" if key == "lasts" else key
+            raise ValueError(f"a '{data['kind']}' of the {data['of']} is not known; expected {expected}")
+        return {**defaults, **data}
 
 
 def parse_fault(kind: str, **words: Any) -> InjectedFault:

@@ -65,19 +65,17 @@ class Comparison:
         ``p``: the probability of at least such a change, if the true one is at most *allowed* (a ratio) either way.
         Raises ZeroDivisionError if there is nothing to relate it to.
         """
-        from scipy import stats
-
         if scale is None and self.relative_percent is not None and self.relative_half_width_percent is not None:
             t = self.half_width / self.standard_error if self.standard_error else math.inf
             change, error = self.relative_percent / 100, self.relative_half_width_percent / 100 / t
         else:
             change, error = self.difference / abs(scale or 0.0), self.standard_error / abs(scale or 0.0)
-        beyond = abs(change) - allowed
-        if error:
-            p = min(1.0, 2 * float(stats.t.sf(beyond / error, self.degrees_of_freedom)))
-        else:
-            p = 0.0 if beyond > 0 else 1.0
+        p = _chance(abs(change) - allowed, error, self.degrees_of_freedom)
         return RelativeChange(change, error, self.degrees_of_freedom, p)
+
+    def chance(self, allowed: float) -> float:
+        """Return the probability of at least such a difference, if the true one is at most *allowed* either way."""
+        return _chance(abs(self.difference) - allowed, self.standard_error, self.degrees_of_freedom)
 
     def text(self) -> str:
         """Return what ministat(1) prints below its plot, of a pooled comparison. Then the note."""
@@ -151,6 +149,15 @@ def compare(
         freedom,
         f"All measurements of the {' and of the '.join(constant)} are equal: no spread was seen." if constant else "",
     )
+
+
+def _chance(beyond: float, error: float, freedom: float) -> float:
+    """Return the probability, for both signs together, of a deviation *beyond* by Student's t."""
+    from scipy import stats  # takes a second
+
+    if not error or beyond <= 0:
+        return 0.0 if beyond > 0 else 1.0
+    return min(1.0, 2 * float(stats.t.sf(beyond / error, freedom)))
 
 
 def _table_t(confidence: float, freedom: float) -> float:

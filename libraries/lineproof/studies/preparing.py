@@ -181,8 +181,7 @@ def prepare_study(
 
     *testbed*: None for the study's own, or the simulated one. Raises ConfigError with file and remedy.
     """
-    check_study(project, name)
-    study = read_study(project.studies, name)
+    study = check_study(project, name)
     if repeats is not None:
         study = study.model_copy(update={"repeats": repeats})
     path = project.studies / f"{name}.yaml"
@@ -253,8 +252,8 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str)
     return replace(plan, goal=goal_once, software=software, testbed=settings)
 
 
-def check_study(project: Project, name: str) -> None:
-    """Read the study *name* with its platforms and traffic words, without a testbed.
+def check_study(project: Project, name: str) -> Study:
+    """Return the study *name* with its platforms and traffic words, without a testbed.
 
     Raises ConfigError with file, line and key.
     """
@@ -283,6 +282,7 @@ def check_study(project: Project, name: str) -> None:
             if study.measures[row].at is not None:
                 with _placed(path, here, "measures", row, "at"):
                     parse(sentence_of(study, row, variant), catalogue)
+    return study
 
 
 @contextmanager

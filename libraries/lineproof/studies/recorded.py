@@ -19,12 +19,8 @@ REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
 
 
-def study_of_run(folder: Path) -> Study:
-    """Return the study that the run in *folder* has kept, with the run's number of blocks. Raises ConfigError."""
-    return _study_of(read_run(folder))
-
-
-def _study_of(run: RecordedRun) -> Study:
+def study_of(run: RecordedRun) -> Study:
+    """Return the study that *run* has kept, with its number of blocks. Raises ConfigError."""
     kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
     if not kept:
         raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", run.path)
@@ -36,7 +32,7 @@ def _study_of(run: RecordedRun) -> Study:
 def read_results(folder: Path) -> StudyResults:
     """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
     run = read_run(folder)
-    records, environment, study = run.measured, run.environment, _study_of(run)
+    records, environment, study = run.measured, run.environment, study_of(run)
     carried = Counter(record.carried_from for record in records if record.carried_from)
     total = counted(len(records), "measurement")
     said = (f"{number} of {total} carried over from run {origin}." for origin, number in carried.items())

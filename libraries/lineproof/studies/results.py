@@ -21,7 +21,7 @@ MOST_OUTSIDE = 0.05
 
 @dataclass(frozen=True)
 class StudyCell:
-    """One row on one variant, in the row's unit. ``gaps``: why measurements have no value. ``line``: the line rate.
+    """One row on one variant, in the row's unit. ``gaps``: why measurements have no value.
 
     ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
     ministat's answer. ``excused``: all its gaps are no failures, as of what is not here. ``blocks``: that have a value,
@@ -33,7 +33,6 @@ class StudyCell:
     unit: str
     values: tuple[float, ...]
     gaps: tuple[str, ...]
-    line: float | None
     published: tuple[float, ...] = ()
     allowed: float = 0.0
     explanation: str = ""
@@ -206,17 +205,19 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     """Return what the records of one row and variant come to by themselves."""
     line = next((record.line for record in own if record.line is not None), None)
     gaps = [record for record in own if record.value is None]
-    published = _runs(study.published_figure(row, name))
     known = [record for record in own if record.value is not None]
+    published, allowed = study.published_figures(row, name), 0.0
+    if published and math.isfinite(middle := Summary.of(published).median):
+        kind = study.measures[row].kind
+        allowed = study.tolerance_of(row).allowed(middle, line if kind in RATES else None, kind in DIFFERENCES)
     return StudyCell(
         row,
         name,
         study.unit_of(row),
         _values(known),
         tuple(record.reason for record in gaps),
-        line,
         published,
-        _allowed(study, row, published, line),
+        allowed,
         study.explanation(row, name),
         excused=bool(gaps) and all(record.excused for record in gaps),
         blocks=len({record.block for record in known}),
@@ -240,21 +241,6 @@ def _step(study: Study, row: str, line: float) -> float:
     measure = study.measures[row]
     directions = 2 if "bidirectional" in measure.traffic.split() else 1
     return directions * line / (measure.steps or RAMP_STEPS) if measure.kind == "ramp" else 0.0
-
-
-def _runs(figure: float | tuple[float, ...] | None) -> tuple[float, ...]:
-    if figure is None:
-        return ()
-    return figure if isinstance(figure, tuple) else (figure,)
-
-
-def _allowed(study: Study, row: str, published: Sequence[float], line: float | None) -> float:
-    """How far the row's median may be from the published one."""
-    middle = Summary.of(published).median if published else math.nan
-    if not math.isfinite(middle):
-        return 0.0
-    kind = study.measures[row].kind
-    return study.tolerance_of(row).allowed(middle, line if kind in RATES else None, kind in DIFFERENCES)
 
 
 WITHIN = (5.0, 10.0)
@@ -376,7 +362,7 @@ def compare_with(
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
     allowances = [_allowance(*pair, step, width) if method == "welch" else 0.0 for pair in pairs.values()]
     chances = [
-        _chance(compare(*pair, CONFIDENCE, method), allowance)
+        compare(*pair, CONFIDENCE, method).chance(allowance)
         for pair, allowance in zip(pairs.values(), allowances, strict=True)
     ]
     levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
@@ -394,13 +380,3 @@ def _allowance(reference: Sequence[float], sample: Sequence[float], step: float,
         return step
     # two figures a step apart may be so much farther from each other
     return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)
-
-
-def _chance(difference: Comparison, allowance: float) -> float:
-    """The probability of at least such a difference, if there is none but for the *allowance*."""
-    from scipy import stats  # takes a second
-
-    beyond = abs(difference.difference) - allowance
-    if not difference.standard_error or beyond <= 0:
-        return 0.0 if beyond > 0 else 1.0
-    return min(1.0, 2 * float(stats.t.sf(beyond / difference.standard_error, difference.degrees_of_freedom)))

@@ -15,7 +15,7 @@ from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import new_run_id
+from ..evidence.run import new_run_id, read_run
 from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
@@ -27,7 +27,7 @@ from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
-from .recorded import REPEATS, study_of_run
+from .recorded import REPEATS, study_of
 from .study import AT_LEAST, Step, steps_of
 
 MOST_FAILURES = 3
@@ -185,11 +185,8 @@ class StudyRun:
         key = self.prepared.session_key(variant)
         if self._session is None or self._key != key:
             self._close_session()
-            self._open(step)
-            self._key = key
+            self._session, self._key = self._open(step), key
         session = self._session
-        if session is None:
-            raise TestbedError("no testbed is open")
         if self._applied != variant:
             self._withdraw(session)
             self._applied = variant
@@ -206,7 +203,7 @@ class StudyRun:
             session.traffic.forget()
         self._applied = ""
 
-    def _open(self, step: Step) -> None:
+    def _open(self, step: Step) -> Session:
         bypass = self.prepared.study.bypass
         plan = self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
@@ -224,7 +221,7 @@ class StudyRun:
         except BaseException:
             session.close()
             raise
-        self._session = session
+        return session
 
     def _testbed_of(self, plan: Plan) -> HeldTestbed:
         """The testbed of *plan*, which is had until the run ends: its variants are compared on one that nobody changed.
@@ -281,6 +278,6 @@ def study_run(
     *repeats*: None for those of that run, or of the file. Raises ConfigError, TestbedError.
     """
     resumed = find_one_run(resume, results) if resume else None
-    repeats = repeats or (study_of_run(resumed).repeats if resumed else None)
+    repeats = repeats or (study_of(read_run(resumed)).repeats if resumed else None)
     prepared = prepare_study(project, name, testbed, goal, repeats, secrets)
     return StudyRun(prepared, results, Carried.of(resumed, prepared) if resumed else None)

@@ -253,9 +253,10 @@ class Study(Config):
         """How far a row's figures may be from the published ones."""
         return self.measures[row].tolerance or (self.published.tolerance if self.published else StudyTolerance())
 
-    def published_figure(self, row: str, variant: str) -> Figure | None:
-        """Return what the source has; None: nothing."""
-        return None if self.published is None else self.published.rows.get(row, {}).get(variant)
+    def published_figures(self, row: str, variant: str) -> tuple[float, ...]:
+        """Return what the source has: a figure, or those of several runs."""
+        figure = () if self.published is None else self.published.rows.get(row, {}).get(variant, ())
+        return figure if isinstance(figure, tuple) else (figure,)
 
     def explanation(self, row: str, variant: str) -> str:
         """Why the published figure is not met, as the file says; ""."""

@@ -83,7 +83,7 @@ class OpenTestbed:
 
     def cause(self, fault: InjectedFault) -> None:
         """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
-        self._processes[0].ask({"fault": fault.model_dump(exclude_none=True)})
+        self._processes[0].ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
 
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""

@@ -63,7 +63,7 @@ def start_simulated(
                 "setups": commands,
                 "noise": settings.noise.model_dump() if settings.noise else None,
                 "router_habits": settings.router_habits.model_dump(),
-                "faults": [fault.model_dump(exclude_none=True) for fault in settings.faults],
+                "faults": [fault.model_dump(by_alias=True, exclude_none=True) for fault in settings.faults],
                 "habits": [habit.model_dump(exclude_none=True) for habit in settings.habits],
                 "next_hops": [[side.peer, side.address.partition("/")[0]] for side in settings.cabled_sides],
                 "clock_speed": settings.clock_speed,

@@ -168,7 +168,7 @@ def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
     send(backend, clock)
     send(backend, clock)
     (action,) = backend.server_actions()
-    assert action.what == "restart" and action.after == FAULT_DEFAULTS["server restart"]["lasts"]
+    assert action.what == "restart" and action.after == FAULT_DEFAULTS["server restart"]["for"]
     faults = action.faults
     assert [(fault.kind, fault.start) for fault in faults] == [("ssh cut", 2), ("link flap", 0)]
     assert faults[1].at == pytest.approx(60 - 3.5)
