@@ -219,6 +219,9 @@ def _section(platform: Platform, software: str, path: Path | None, file: Path) -
         # again, with the lines: to read the file takes longer than all else, and some make hundreds of models
         lines = {where[1:]: line for where, line in read_yaml(path)[1].items() if where[0] == "model"}
         model = validate_config(dict(platform.model), ModelFile, file, lines)
+    if (shell := platform.software[software].shell) not in RINGS:
+        known = ", ".join(RINGS)
+        raise ConfigError(f"'{software}' has 'shell: {shell}', which nothing simulates; expected {known}", file)
     if software not in model.software:
         known = ", ".join(model.software)
         raise ConfigError(f"'model.software' has no '{software}', so it cannot be simulated; known: {known}", file)
