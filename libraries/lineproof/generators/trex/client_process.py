@@ -47,7 +47,7 @@ class ClientProcess:
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """*folder*: of the client that TRex ships (see :mod:`.client_folders`); None: trex-stl-lib 0.3 of PyPI."""
+        """*folder*: of the client that TRex ships (see :mod:`.client_choice`); None: trex-stl-lib 0.3 of PyPI."""
         # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
         # cannot kill the process group of its parent (see pypi.load_library).
         self._log = _private_log()

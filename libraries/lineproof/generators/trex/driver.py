@@ -27,7 +27,7 @@ from ..streams import (
     probe_shares,
     profile_streams,
 )
-from .client_choice import PYPI, FetchClient, choose_client, handshake_error
+from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
 from .next_hops import NextHop, search_limit
@@ -419,7 +419,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             " pip install trex-stl-lib==0.3"
         )
     if error.kind == "connect" and "mismatch" in str(error).lower():
-        return handshake_error(server, folder, str(error))
+        return misfit(server, folder, str(error))
     if error.kind == "connect" and "subscriber" in str(error):
         return TestbedError(
             f"the TRex server at {address} answers, but publishes nothing that trex-stl-lib 0.3 understands at port"

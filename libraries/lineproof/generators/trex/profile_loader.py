@@ -24,9 +24,8 @@ from ...files import read_file
 from ...json_text import JsonError, parse_json
 from ...system import children
 from ...visible import shortened
-from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
+from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, client_folder, named_client
 from .client_fetch import latest_copy
-from .client_folders import client_folder
 
 LARGEST_PROFILE = 2 << 20
 """Bytes of a profile in TRex's format."""

@@ -2,7 +2,7 @@
 """The process that runs TRex's Python client: trex-stl-lib 0.3 of PyPI, or the client that a server ships.
 
 Run as ``python -m lineproof.generators.trex.client [FOLDER]`` in its own session; FOLDER has the client that TRex ships
-(see :mod:`.official`). Protocol: :mod:`.service`. It stops its traffic and releases its ports before it ends.
+(see :mod:`.shipped`). Protocol: :mod:`.service`. It stops its traffic and releases its ports before it ends.
 """
 
 from __future__ import annotations
@@ -235,9 +235,9 @@ def _latency(
 def _library() -> ClientLibrary:
     """Return the client of the folder that this process is given, or PyPI's. Only one of them is imported."""
     if sys.argv[1:]:
-        from .official import OfficialLibrary
+        from .shipped import ShippedLibrary
 
-        return OfficialLibrary(Path(sys.argv[1]))
+        return ShippedLibrary(Path(sys.argv[1]))
     from .pypi import PypiLibrary
 
     return PypiLibrary()
