@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..next_hops import CAPTURE_FILTER
+from . import answers
 from .addresses import MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
@@ -106,6 +107,43 @@ class ClientLibrary(ABC):
             raise
         except Exception as error:
             raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
+
+    def acquire(
+        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
+    ) -> dict[str, str]:
+        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
+
+        *promiscuous*: the ports receive frames for any MAC address until their release.
+        """
+        for number, handler in former.items():
+            with self._ignoring_refusals():  # that connection may not hold it any more
+                self._ask("release", handler=handler, port_id=int(number))
+        self._acquire(ports, force)
+        self._clear(ports)
+        self._leave_service_mode(ports)
+        self._set_promiscuous(ports, promiscuous)
+        return {str(port): str(self._client.ports[port].handler) for port in ports}
+
+    def rates(self, port: int) -> Mapping[str, Any]:
+        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
+        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
+
+    def core_loads(self) -> list[list[float]]:
+        """Load of each sending core in per cent of each second, the latest first (up to 20)."""
+        return answers.core_loads(self._ask("get_utilization"))
+
+    def _port_parameters(self, port: int) -> dict[str, Any]:
+        return {"handler": self._client.ports[port].handler, "port_id": port}
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _ignoring_refusals() -> Iterator[None]:
+        """Ignore refusals of the server."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.kind != "refused":
+                raise
 
     def port_numbers(self) -> Sequence[int]:
         """The server's port numbers."""
@@ -237,15 +275,6 @@ class ClientLibrary(ABC):
         """Current ``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*."""
 
     @abstractmethod
-    def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
-        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
-
-        *promiscuous*: the ports receive frames for any MAC address until their release.
-        """
-
-    @abstractmethod
     def release(self, ports: Sequence[int]) -> None:
         """Release those of *ports* that are still held."""
 
@@ -259,10 +288,6 @@ class ClientLibrary(ABC):
 
         Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
         """
-
-    @abstractmethod
-    def rates(self, port: int) -> Mapping[str, Any]:
-        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
 
     @abstractmethod
     def start(
@@ -319,10 +344,6 @@ class ClientLibrary(ABC):
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
         """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
 
-    @abstractmethod
-    def core_loads(self) -> list[list[float]]:
-        """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-
     @property
     @abstractmethod
     def lost(self) -> bool:
@@ -335,6 +356,10 @@ class ClientLibrary(ABC):
 
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
+
+    @abstractmethod
+    def _clear(self, ports: Sequence[int]) -> None:
+        """Stop all traffic of acquired *ports*, and remove their streams."""
 
     @abstractmethod
     def _ask(self, method: str, **parameters: Any) -> Any: ...

@@ -116,7 +116,6 @@ class ShippedLibrary(ClientLibrary):
         rpc.handle_async_transmit = self._final_answer
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         self._connect_client()
-        self._record_answer_time()
         self._pipe = Pipe(rpc.transport)
         # the server keeps events from now on, for as long as it is asked every 10 s
         self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
@@ -127,20 +126,10 @@ class ShippedLibrary(ClientLibrary):
     def port_facts(self, port: int) -> dict[str, Any]:
         return answers.port_facts(self._status(port), self._client.ports[port].info)
 
-    def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
-        for number, handler in former.items():
-            with self._ignoring_refusals():  # that connection may not hold it any more
-                self._ask("release", handler=handler, port_id=int(number))
-        self._acquire(ports, force)
-        self._record_answer_time()
+    def _clear(self, ports: Sequence[int]) -> None:
         for port in ports:
             self._ask_port("stop_traffic", port, profile_id="*")
             self._ask_port("remove_all_streams", port, profile_id="_")
-        self._leave_service_mode(ports)
-        self._set_promiscuous(ports, promiscuous)
-        return {str(port): str(self._client.ports[port].handler) for port in ports}
 
     def release(self, ports: Sequence[int]) -> None:
         for port in ports:
@@ -170,9 +159,6 @@ class ShippedLibrary(ClientLibrary):
                 stream = stream_data(self._loaded, item)
                 batch.append(("add_stream", {**self._port_parameters(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
-
-    def rates(self, port: int) -> Mapping[str, Any]:
-        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
     def start(
         self,
@@ -254,7 +240,6 @@ class ShippedLibrary(ClientLibrary):
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
         if self._pipe is None or (come := self._pipe.answer(wait)) is None:
             return None
-        self._record_answer_time()
         return come[0], self._counters_read(ports, come[1])
 
     def _counters_read(self, ports: Sequence[int], found: Sequence[Any]) -> Mapping[str, Any]:
@@ -269,9 +254,6 @@ class ShippedLibrary(ClientLibrary):
                 methods = "get_port_xstats_names", "get_port_xstats_values"
                 found[port] = self._ask(methods[0], port_id=port), self._ask(methods[1], port_id=port)
         return found
-
-    def core_loads(self) -> list[list[float]]:
-        return answers.core_loads(self._ask("get_utilization"))
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 
@@ -292,19 +274,10 @@ class ShippedLibrary(ClientLibrary):
         return dict(self._ask("get_port_status", port_id=port, profile_id="*", block=False))
 
     def _port_parameters(self, port: int) -> dict[str, Any]:
-        return {"handler": self._client.ports[port].handler, "port_id": port, "profile_id": "_"}
+        return {**super()._port_parameters(port), "profile_id": "_"}
 
     def _card_mac(self, port: int) -> str:
         return str(self._client.ports[port].info.get("hw_mac", ""))
-
-    @contextlib.contextmanager
-    def _ignoring_refusals(self) -> Any:
-        """Ignore refusals of the server."""
-        try:
-            yield
-        except Refusal as refusal:
-            if refusal.kind != "refused":
-                raise
 
     def _ask(self, method: str, **parameters: Any) -> Any:
         """The server's answer. Raises Refusal."""
@@ -312,7 +285,6 @@ class ShippedLibrary(ClientLibrary):
         answer = self._final_answer(method, parameters, 0, rpc.invoke_rpc_method(method, dict(parameters)))
         if not answer:
             raise self._refusal(answer)
-        self._record_answer_time()
         return answer.data()
 
     def _final_answer(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
@@ -332,7 +304,6 @@ class ShippedLibrary(ClientLibrary):
         answer = self._client.conn.rpc.transmit_batch([command(name, values, "core") for name, values in calls])
         if not answer:
             raise self._refusal(answer)
-        self._record_answer_time()
         found = answer.data()
         return found if len(calls) > 1 else [found]
 
@@ -345,7 +316,6 @@ class ShippedLibrary(ClientLibrary):
         self._send(calls)
         while self._pipe is not None:
             if come := self._pipe.answer(gap):
-                self._record_answer_time()
                 return come[1]
             self.ask_counters(ports)
         raise Refusal("lost", self.disconnect_cause)
@@ -357,9 +327,6 @@ class ShippedLibrary(ClientLibrary):
             batch.add(name, dict(values), rpc.api_h)
         if self._pipe is not None:
             self._pipe.ask(batch.batch_list)
-
-    def _record_answer_time(self) -> None:
-        self.events.last_heard = time.monotonic()
 
     def _refusal(self, answer: Any) -> Refusal:
         return Refusal("lost" if self.lost else "refused", plain_message(answer))
