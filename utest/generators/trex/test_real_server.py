@@ -23,7 +23,6 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.next_hops import NextHop, search_limit
-from lineproof.generators.trex.port_claims import _handshake
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
@@ -157,7 +156,8 @@ OWN, NOBODY = ("100.65.1.2", "100.65.2.2"), ("100.65.1.99", "100.65.2.99")
 
 def asked(session: Session, method: str, **parameters: Any) -> Any:
     access = session.testbed.facts.generator
-    handle = _handshake(access.host, access.sync_port)
+    api = {"name": "STL", "major": 5, "minor": 1}
+    handle: Any = call_server(access.host, access.sync_port, "api_sync_v2", api)["result"]
     return call_server(access.host, access.sync_port, method, {**handle, **parameters})["result"]
 
 
