@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -353,13 +352,4 @@ def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monk
 def test_a_claim_goes_after_its_lifetime(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, now = killed(HARDWARE, monkeypatch), machine_uptime()
     monkeypatch.setattr(port_claims, "machine_uptime", lambda: now + CLAIM_LIFETIME + 1)
-    assert read_claims(HARDWARE) == ((), ()) and not path.exists()
-
-
-def test_a_claim_on_a_server_of_this_machine_goes_with_the_server(
-    runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        path = killed(f"127.0.0.1:{server.getsockname()[1]}", monkeypatch)
-        assert read_claims(HARDWARE) == ((), ()) and path.exists()
     assert read_claims(HARDWARE) == ((), ()) and not path.exists()

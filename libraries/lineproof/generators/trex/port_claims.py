@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -24,9 +23,6 @@ from ...system.identity import ProcessIdentity, identify, machine_uptime, runtim
 
 CLAIM_LIFETIME = 7 * 86400.0
 """Seconds after which the claim of an ended run is removed: no server keeps ports that long."""
-
-LOOK_LIMIT = 0.5
-"""Seconds to look whether a server of this machine still runs."""
 
 _SUFFIX = ".held"
 
@@ -94,22 +90,8 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
             if found.holder.alive:
                 if found.server == server:
                     running.append(found)
-            elif found.outlived or (found.server != server and _ended_here(found.server)):
+            elif found.outlived:
                 found.remove()
             elif found.server == server:
                 ended.append(found)
     return tuple(ended), tuple(running)
-
-
-def _ended_here(server: str) -> bool:
-    """Return whether *server* (``host:port``) was one of this machine, and ran until its end."""
-    host, _, port = server.rpartition(":")
-    if host != "localhost" and not host.startswith("127."):
-        return False
-    try:
-        socket.create_connection((host, int(port)), LOOK_LIMIT).close()
-    except ConnectionRefusedError:
-        return True
-    except (OSError, ValueError):
-        pass
-    return False

@@ -149,15 +149,15 @@ class ClientLibrary(ABC):
         """The server's port numbers."""
         return sorted(self._client.ports)
 
-    def capture(self, ports: Sequence[int], limit: int) -> int:
-        """Keep the last *limit* frames that *ports* receive together; return the capture's number."""
+    def capture(self, ports: Sequence[int], limit: int, packets: str = "") -> int:
+        """Keep the last *limit* frames that *ports* receive together; return the capture's number.
+
+        The ports are in service mode until :meth:`end_captures`. *packets*: a Berkeley packet filter.
+        """
         for port in ports:
             self._ask_port("service", port, enabled=True)
-        return self._capture(ports, limit=limit, filter="")
-
-    def _capture(self, ports: Sequence[int], **settings: Any) -> int:
-        started = self._ask("capture", command="start", rx=list(ports), tx=[], mode="cyclic", **settings)
-        number = int(started["capture_id"])
+        keep = {"mode": "cyclic", "limit": limit, "filter": packets}
+        number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
         self._captures.add(number)
         return number
 
@@ -186,9 +186,12 @@ class ClientLibrary(ABC):
                 questions.append(question)
         if not questions:
             return
-        with self._service_mode([question.port for question in questions]) as ports:
-            capture = self._capture(ports, limit=MOST_KEPT, filter=CAPTURE_FILTER)
+        ports = [question.port for question in questions]
+        try:
+            capture = self.capture(ports, MOST_KEPT, CAPTURE_FILTER)
             found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
+        finally:
+            self.end_captures(ports)
         for question in questions:
             if (mac := found.get(question.port)) is None:
                 continue
@@ -221,16 +224,6 @@ class ClientLibrary(ABC):
         self._promiscuous = list(ports) if wanted else []
 
     # -- service mode --------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _service_mode(self, ports: list[int]) -> Iterator[list[int]]:
-        """Service mode on *ports*, in which a port shows what it receives; off afterwards, whatever happens."""
-        try:
-            for port in ports:
-                self._ask_port("service", port, enabled=True)
-            yield ports
-        finally:
-            self.end_captures(ports)
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
         """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
