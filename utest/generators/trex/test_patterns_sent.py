@@ -11,7 +11,7 @@ import pytest
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
-from lineproof.generators.streams import burst_streams, profile_streams
+from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.client.stream_objects import scaled_pattern
 from lineproof.generators.trex.driver import TrexGenerator
 from support import real_trex, robot_run
@@ -118,8 +118,6 @@ def test_methods_that_a_pattern_does_not_support_are_refused(own: Own, sender: T
     for ask in (lambda: sender.step_down(Load(9), 1, Load(5), 1, 0.1), sender.live, lambda: sender.burst(9, 100)):
         with pytest.raises(TestbedError, match="'mine' comes in bursts or by turns"):
             ask()
-    with pytest.raises(ValueError, match="a burst of so many needs continuous streams"):
-        burst_streams(found, AHEAD, 10)
 
 
 @pytest.mark.netns
