@@ -32,7 +32,7 @@ from lineproof.generators.programs.counts import Sent, outcome_of
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
 from lineproof.generators.programs.driver import ProgramGenerator, config_line, listed_frames
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Place, Port, Span
-from lineproof.generators.programs.switch import Switch, SwitchSettings, read_switch
+from lineproof.generators.programs.switch import SwitchSettings, checked_by_switch, read_switch
 from lineproof.generators.site import SiteSide
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
@@ -75,7 +75,7 @@ def test_a_rare_size_is_sent_as_often_as_it_should_or_refused(often: int, rare: 
     try:
         found = [len(frame) + FCS for frame in listed_frames(profile_streams(profile, OUT), OWN, ROUTER)]
     except ValueError as error:
-        assert re.search("has no place in a list|too many for a list", str(error)) and often > 1000
+        assert "no place in a list" in str(error) and often > 1000
     else:
         assert sum(found) / len(found) == pytest.approx(profile.mean_size, rel=1e-6)
 
@@ -450,8 +450,8 @@ def switched(sent: int, received: int, tolerance: float = 0.0) -> Outcome:
     """A trial with 1000 frames sent and 900 received, beside a switch that counted so many."""
     found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=900)
     before = {"0.in": 5, "0.out": 6, "1.in": 7, "1.out": 8}
-    reads = iter([before, before, {**before, "0.in": 5 + sent, "1.out": 8 + received}])
-    return Switch(lambda: next(reads), tolerance, 0.0).checked(lambda: found)
+    reads = iter([before, {**before, "0.in": 5 + sent, "1.out": 8 + received}])
+    return checked_by_switch(lambda: found, lambda: next(reads), tolerance, 0.0)
 
 
 def test_a_switch_that_counts_the_same_gives_the_label() -> None:

@@ -22,20 +22,12 @@ def listing(shares: Sequence[float], flows: Sequence[int]) -> tuple[tuple[int, .
     """
     fractions = [Fraction(share).limit_denominator(MOST_FRAMES) for share in shares]
     kept = all(math.isclose(one, share, rel_tol=1e-9) for one, share in zip(fractions, shares, strict=True))
-    if sum(fractions) != 1 or not kept:
-        raise ValueError(
-            f"a share of {100 * min(shares):.2g} % of the frames has no place in a list; expected sizes whose shares"
-            f" are kept by at most {MOST_FRAMES} frames"
-        )
     whole = math.lcm(*(share.denominator for share in fractions))
     weights = tuple(int(share * whole) for share in fractions)
     # a turn of all sizes, as often as every flow of each needs
     rounds = math.lcm(*(each // math.gcd(each, weight) for each, weight in zip(flows, weights, strict=True) if weight))
-    if (frames := rounds * whole) > MOST_FRAMES:
-        raise ValueError(
-            f"{frames} different frames are too many for a list; expected at most {MOST_FRAMES}, with fewer"
-            " flows or sizes"
-        )
+    if sum(fractions) != 1 or not kept or rounds * whole > MOST_FRAMES:
+        raise ValueError(f"these sizes and flows have no place in a list of {MOST_FRAMES} frames")
     return weights, rounds
 
 

@@ -139,10 +139,8 @@ def concurrent_streams(profile: Profile, direction: Direction) -> tuple[Stream, 
 def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
     """The streams of *profile* for the sending port of *direction*, limited to *frames* frames in all.
 
-    Each size has its share, to a whole frame. Raises ValueError for a profile with its own bursts.
+    Each size has its share, to a whole frame. All streams are continuous.
     """
-    if profile.program is not None and not profile.program.steady:
-        raise ValueError("these frames come in a pattern of their own; a burst of so many needs continuous streams")
     # streams with a fixed rate are not part of the burst
     found, due = tuple(item for item in profile_streams(profile, direction) if not item.pps), 0.0
     counts: list[int] = []

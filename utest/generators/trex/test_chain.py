@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -342,6 +341,14 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
             assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
 
 
+def test_ports_of_a_killed_client_are_released_at_once(testbed: Testbed) -> None:
+    with testbed.user("alice") as generator:
+        assert generator._process
+        os.kill(generator._process.pid, signal.SIGKILL)
+    with testbed.user("bob") as other:
+        assert "force" not in other.versions
+
+
 # -- claims of ports: when that of a killed run is of no use any more
 
 HARDWARE = "192.0.2.10:4501"
@@ -367,13 +374,4 @@ def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monk
 def test_a_claim_goes_after_its_lifetime(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, now = killed(HARDWARE, monkeypatch), machine_uptime()
     monkeypatch.setattr(port_claims, "machine_uptime", lambda: now + CLAIM_LIFETIME + 1)
-    assert read_claims(HARDWARE) == ((), ()) and not path.exists()
-
-
-def test_a_claim_on_a_server_of_this_machine_goes_with_the_server(
-    runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        path = killed(f"127.0.0.1:{server.getsockname()[1]}", monkeypatch)
-        assert read_claims(HARDWARE) == ((), ()) and path.exists()
     assert read_claims(HARDWARE) == ((), ()) and not path.exists()

@@ -11,8 +11,8 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex import client_fetch as copies
+from lineproof.generators.trex.client_choice import client_api
 from lineproof.generators.trex.client_fetch import fetcher
-from lineproof.generators.trex.client_folders import client_api
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import ServerFacts
 from lineproof.system.login import Login

@@ -27,7 +27,7 @@ from lineproof.generators.trex.client.messages import ServerEvents, peak_load, p
 from lineproof.generators.trex.client.pipe import Pipe
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client.stream_objects import program_data
-from lineproof.generators.trex.client_choice import choose_client, handshake_error
+from lineproof.generators.trex.client_choice import choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import Question
 from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
@@ -212,8 +212,8 @@ def test_a_client_folder_must_fit_the_server(tmp_path: Path) -> None:
 
 def test_a_refused_handshake_names_server_client_and_fix(tmp_path: Path) -> None:
     home = shipped(tmp_path / "v3.08", 5, 1)
-    text = str(handshake_error(ServerFacts("x:1", True, version="v2.87"), home, "Version mismatch"))
-    assert re.search(r"v2\.87 at x:1 takes .*0\.3, but refuses .* \(API 5\.1\): V.*from server'", text)
+    text = str(misfit(ServerFacts("x:1", True, version="v2.87"), home, "Version mismatch"))
+    assert re.search(r"v2\.87 at x:1 takes .*0\.3, but .* speaks API 5\.1: V.*from server'", text)
 
 
 def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path) -> None:
     assert choose_client(ServerFacts("x:1", True), "", fetch) is None and asked == ["v3.08"] * 2
     with pytest.raises(TestbedError, match=r"'client: from server' needs a login.*'ssh: "):
         choose_client(NEWER, "from server")
-    with pytest.raises(TestbedError, match=r"speaks STL API 5\.1.*'client: pypi'.*'client: from server', or nothing"):
+    with pytest.raises(TestbedError, match=r"speaks STL API 5\.1.*'client: /path.* without 'client: pypi' a login"):
         choose_client(NEWER, "pypi", fetch)
 
 

@@ -20,7 +20,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.base import Direction, Probe
-from lineproof.generators.streams import burst_streams, profile_streams
+from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex import profile_loader
 from lineproof.generators.trex.client.stream_objects import scaled_pattern
@@ -577,8 +577,6 @@ def test_methods_that_a_pattern_does_not_support_are_refused(own: Own, sender: T
     for ask in (lambda: sender.step_down(Load(9), 1, Load(5), 1, 0.1), sender.live, lambda: sender.burst(9, 100)):
         with pytest.raises(TestbedError, match="'mine' comes in bursts or by turns"):
             ask()
-    with pytest.raises(ValueError, match="a burst of so many needs continuous streams"):
-        burst_streams(found, AHEAD, 10)
 
 
 @pytest.mark.netns

@@ -23,7 +23,6 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.next_hops import NextHop, search_limit
-from lineproof.generators.trex.port_claims import _handshake
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
@@ -162,7 +161,8 @@ def asked(session: Session, method: str, **parameters: Any) -> Any:
     where = access.server, access.sync_port
 
     def ask() -> Any:
-        return call_server(*where, method, {**_handshake(*where), **parameters})["result"]
+        handle: Any = call_server(*where, "api_sync_v2", {"name": "STL", "major": 5, "minor": 1})["result"]
+        return call_server(*where, method, {**handle, **parameters})["result"]
 
     return call_within(access.namespace, ask)
 

@@ -12,7 +12,7 @@ import contextlib
 import math
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
@@ -30,7 +30,6 @@ from ..streams import Stream, profile_streams
 from .counts import Counts, Sent, outcome_of
 from .description import Description, PortChange, filled
 from .port import COMMAND_LIMIT, COUNTERS, Place, Port
-from .switch import Switch
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
@@ -72,7 +71,7 @@ class ProgramGenerator:
     """The program of *description* on ports at *places*, claimed anew by :meth:`reconnect`.
 
     *path*: of the program on the hosts. *link_wait*: s until a card that it takes from the kernel has its link again.
-    *switch*: what counts the same frames. Raises TestbedError.
+    *checked*: what holds a trial against other counts of the same frames. Raises TestbedError.
     """
 
     def __init__(
@@ -82,9 +81,10 @@ class ProgramGenerator:
         places: tuple[Place, ...],
         path: str,
         link_wait: int = 0,
-        switch: Switch | None = None,
+        checked: Callable[[Callable[[], Outcome]], Outcome] | None = None,
     ) -> None:
-        self._description, self._site, self._places, self._switch = description, site, places, switch
+        self._description, self._site, self._places = description, site, places
+        self._checked = checked or (lambda measure: measure())
         self._settings: dict[str, str | int] = {"program": path, "link_wait": link_wait}
         self._opening = link_wait + OPENING if description.received else 0.0
         # frames that control the program go past the router
@@ -252,9 +252,7 @@ class ProgramGenerator:
         return self._trial(dict(zip(self._prepared, rates, strict=True)), Load(max(rates)), duration, None)
 
     def _trial(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
-        if self._switch is None:
-            return self._counted(rates, load, duration, during)
-        return self._switch.checked(lambda: self._counted(rates, load, duration, during))
+        return self._checked(lambda: self._counted(rates, load, duration, during))
 
     def _counted(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
         if not rates:

@@ -16,7 +16,7 @@ from ..site import Site
 from .description import Description
 from .driver import ProgramGenerator
 from .port import Place
-from .switch import Switch, SwitchSettings, read_switch
+from .switch import SwitchSettings, checked_by_switch, read_switch
 
 
 class ProgramPort(HostSettings):
@@ -111,11 +111,12 @@ class HostProgramSettings(ProgramSettings, HostSettings):
             login = at.ssh.login(at.address, site.endpoint.secrets) if at.ssh and at.address else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
-        switch, path = None, self.program or self.description.program
+        checked, path = None, self.program or self.description.program
         if self.switch is not None:
             read = partial(read_switch, self.switch, site.endpoint.ports, site.endpoint.secrets)
-            switch = Switch(read, self.switch.tolerance, self.switch.settle)
-        return ProgramGenerator(self.description, site, tuple(places), path, self.link_wait, switch)
+            read()  # a switch that does not answer is found before any traffic
+            checked = partial(checked_by_switch, read=read, tolerance=self.switch.tolerance, settle=self.switch.settle)
+        return ProgramGenerator(self.description, site, tuple(places), path, self.link_wait, checked)
 
 
 def described(description: Description) -> type[GeneratorSettings]:

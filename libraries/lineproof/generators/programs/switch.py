@@ -65,38 +65,33 @@ def read_switch(settings: SwitchSettings, numbers: Sequence[int], secrets: Secre
     return counts
 
 
-class Switch:
-    """A switch between generator and router, whose counts *read* returns.
+def checked_by_switch(
+    measure: Callable[[], Outcome], read: Callable[[], SwitchCounts], tolerance: float, settle: float
+) -> Outcome:
+    """Return the outcome of *measure*, with the counts that *read* returns of a switch between generator and router.
 
     A trial whose counts differ by more than the *tolerance* proves nothing; one where they agree carries the label that
-    the generator's own counts could not. *settle*: s until the switch shows what has passed.
+    the generator's own counts could not. *settle*: s until the switch shows what has passed. Raises TestbedError.
     """
-
-    def __init__(self, read: Callable[[], SwitchCounts], tolerance: float, settle: float) -> None:
-        self._read, self._tolerance, self._settle = read, tolerance, settle
-        read()  # a switch that does not answer is found before any traffic
-
-    def checked(self, measure: Callable[[], Outcome]) -> Outcome:
-        """Return the outcome of *measure*, with the switch's counts beside the generator's. Raises TestbedError."""
-        before = self._read()
-        outcome = measure()
-        time.sleep(self._settle)
-        after, problems = self._read(), list(outcome.problems)
-        for row in outcome.directions:
-            tx, rx = row.tx_port, row.rx_port
-            for key, own, words in (
-                (f"{tx}.in", row.offered, f"sent by port {tx}"),
-                (f"{rx}.out", row.forwarded, f"received by port {rx}"),
-            ):
-                counted = after[key] - before[key]
-                if counted < 0:
-                    text = f"the switch's count of frames {words} fell"
-                    problems.append(Problem(Fault.COUNTERS, text, directions=((tx, rx),)))
-                elif abs(counted - own) > SPARE_FRAMES + self._tolerance * max(own, counted):
-                    text = f"the switch counted {counted} frames {words}, the generator {own}"
-                    problems.append(Problem(Fault.MISCOUNTED, text, directions=((tx, rx),)))
-        counters = {moment: dict(counts) for moment, counts in outcome.counters.items()}
-        for moment, counts in (("before", before), ("after", after)):
-            counters.setdefault(moment, {}).update({f"switch.{key}": count for key, count in counts.items()})
-        readings = {**outcome.readings, HOST_COUNTS: 0.0}
-        return replace(outcome, problems=tuple(problems), counters=counters, readings=readings)
+    before = read()
+    outcome = measure()
+    time.sleep(settle)
+    after, problems = read(), list(outcome.problems)
+    for row in outcome.directions:
+        tx, rx = row.tx_port, row.rx_port
+        for key, own, words in (
+            (f"{tx}.in", row.offered, f"sent by port {tx}"),
+            (f"{rx}.out", row.forwarded, f"received by port {rx}"),
+        ):
+            counted = after[key] - before[key]
+            if counted < 0:
+                text = f"the switch's count of frames {words} fell"
+                problems.append(Problem(Fault.COUNTERS, text, directions=((tx, rx),)))
+            elif abs(counted - own) > SPARE_FRAMES + tolerance * max(own, counted):
+                text = f"the switch counted {counted} frames {words}, the generator {own}"
+                problems.append(Problem(Fault.MISCOUNTED, text, directions=((tx, rx),)))
+    counters = {moment: dict(counts) for moment, counts in outcome.counters.items()}
+    for moment, counts in (("before", before), ("after", after)):
+        counters.setdefault(moment, {}).update({f"switch.{key}": count for key, count in counts.items()})
+    readings = {**outcome.readings, HOST_COUNTS: 0.0}
+    return replace(outcome, problems=tuple(problems), counters=counters, readings=readings)

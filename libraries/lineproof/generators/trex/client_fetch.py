@@ -23,8 +23,7 @@ from ...errors import TestbedError, system_words
 from ...system.identity import CACHE_ELSEWHERE, cache_folder
 from ...system.login import Login
 from ...system.ssh import Connection
-from .client_choice import FetchClient
-from .client_folders import CLIENT_FILE, CLIENT_PATH, client_folder
+from .client_choice import CLIENT_FILE, CLIENT_PATH, FetchClient, client_folder
 from .server_facts import ServerFacts
 
 COPY_LIMIT = 120.0

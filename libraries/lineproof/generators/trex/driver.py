@@ -28,7 +28,7 @@ from ..streams import (
     probe_shares,
     profile_streams,
 )
-from .client_choice import PYPI, FetchClient, choose_client, handshake_error
+from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
 from .next_hops import NextHop, search_limit
@@ -42,7 +42,7 @@ from .pattern_checks import (
     is_continuous,
     line_use,
 )
-from .port_claims import PortClaim, read_claims, release_ports, write_claim
+from .port_claims import PortClaim, read_claims, write_claim
 from .server_facts import ServerFacts, ask_server, check_events_port
 
 IMPORT_LIMIT = 30.0
@@ -116,24 +116,24 @@ class TrexGenerator:
         self._connect()
 
     def _connect(self) -> None:
-        setting = self.settings
         try:
-            if setting.client == PYPI:
-                self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
-            server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
-            folder = choose_client(server, setting.client, self._fetch)
-            if folder is None:
-                check_events_port(setting.server, setting.async_port)
-            self._process = self._process or ClientProcess(folder, setting.namespace)
-            self._open(server, folder)
+            self._open(self._acquire_ports)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, server: ServerFacts, folder: Path | None) -> None:
+    def _open(self, acquire: Callable[[dict[str, str]], None]) -> None:
+        """Start the client's process, connect and *acquire* the ports, with the versions. Raises TestbedError."""
         setting = self.settings
+        if setting.client == PYPI:
+            self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
+        server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
+        folder = choose_client(server, setting.client, self._fetch)
+        if folder is None:
+            check_events_port(setting.server, setting.async_port)
+        self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
-            self._versions = self._call(
+            versions = self._call(
                 "connect",
                 IMPORT_LIMIT + CALL_LIMIT,
                 server=setting.server,
@@ -142,12 +142,13 @@ class TrexGenerator:
                 username=setting.username,
                 pins_cores=setting.pins_cores,
             )
-            self._acquire_ports()
+            acquire(versions)
         except ClientError as error:
             raise connection_error(error, setting.async_port, server, folder) from error
 
-    def _acquire_ports(self) -> None:
+    def _acquire_ports(self, versions: dict[str, str]) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
+        self._versions = versions
         setting, numbers = self.settings, list(self.settings.ports)
         ended, _ = read_claims(setting.address)
         former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
@@ -327,11 +328,26 @@ class TrexGenerator:
 
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
-        process, self._process = self._process, None
-        setting = self.settings
-        release = partial(release_ports, setting.server, setting.sync_port, self._handlers)
-        if process is None or process.close() or call_within(setting.namespace, release):
+        if self._end_process() or not self._handlers or self._took_over():
             self._remove_claim()  # otherwise a later run releases the ports
+
+    def _end_process(self) -> bool:
+        """End the client's process; return whether it has released its ports."""
+        process, self._process = self._process, None
+        return process is None or process.close()
+
+    def _took_over(self) -> bool:
+        """Take over what a killed process held, with another one, and end that; return whether it did."""
+
+        def take(_: Mapping[str, str]) -> None:
+            self._call("acquire", ports=[int(port) for port in self._handlers], former=self._handlers)
+
+        try:
+            self._open(take)
+        except TestbedError:
+            self._end_process()
+            return False
+        return self._end_process()
 
     def __enter__(self) -> TrexGenerator:
         """Itself."""
@@ -423,7 +439,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             " pip install trex-stl-lib==0.3"
         )
     if error.kind == "connect" and "mismatch" in str(error).lower():
-        return handshake_error(server, folder, str(error))
+        return misfit(server, folder, str(error))
     if error.kind == "connect" and "subscriber" in str(error):
         return TestbedError(
             f"the TRex server at {address} answers, but publishes nothing that trex-stl-lib 0.3 understands at port"

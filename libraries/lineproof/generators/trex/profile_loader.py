@@ -24,9 +24,8 @@ from ...files import read_file
 from ...json_text import JsonError, parse_json
 from ...system import children
 from ...visible import shortened
-from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
+from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, client_folder, named_client
 from .client_fetch import latest_copy
-from .client_folders import client_folder
 
 LARGEST_PROFILE = 2 << 20
 """Bytes of a profile in TRex's format."""
@@ -77,10 +76,7 @@ class TrexProfileLoader:
 def run_profile(path: Path, entry: TrexFile, folder: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:
     """The answer of :mod:`.client.profile_program` for the profile *path*. Raises as :class:`TrexProfileLoader`."""
     request = {"file": str(path), "tunables": entry.words, "named": entry.named}
-    try:
-        answer = ask_profile(request, folder, path.parent, environment)
-    except ProfileFailed as error:
-        raise ConfigError(str(error), path) from None
+    answer = ask_profile(request, folder, path, environment)
     if "error" in answer:
         problem, line = answer["error"]["message"], answer["error"]["line"]
         if answer["error"]["kind"] == "install":
@@ -113,16 +109,12 @@ MODULE = "lineproof.generators.trex.client.profile_program"
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
 
-class ProfileFailed(Exception):
-    """There is no answer; the message says why, as what the profile did."""
-
-
 def ask_profile(
-    request: Mapping[str, Any], client: Path | None, folder: Path, environment: Mapping[str, str]
+    request: Mapping[str, Any], client: Path | None, path: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The answer to *request* (:mod:`.client.profile_program`), loaded with the library in *client*, run in *folder*.
+    """The answer to *request* (:mod:`.client.profile_program`) about *path*, loaded with the library in *client*.
 
-    The profile's process gets those variables of *environment* that hold no secret. Raises ProfileFailed.
+    The profile's process gets those variables of *environment* that hold no secret. Raises ConfigError without answer.
     """
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as log:
         process = children.start(
@@ -131,13 +123,13 @@ def ask_profile(
             stdout=answer,
             stderr=log,
             env=children.environment(_ONE_THREAD, given=environment),
-            cwd=folder,
+            cwd=path.parent,
             start_new_session=True,
         )
         try:
             status = process.wait(LIMIT)
         except children.TimeoutExpired:
-            raise ProfileFailed(f"did not end within {LIMIT:g} s, and its process was ended") from None
+            raise ConfigError(f"did not end within {LIMIT:g} s, and its process was ended", path) from None
         finally:
             with contextlib.suppress(ProcessLookupError):  # what the profile started, too
                 os.killpg(process.pid, signal.SIGKILL)
@@ -151,7 +143,7 @@ def ask_profile(
         return found
     last = " / ".join(" ".join(line.split()) for line in texts[1].decode(errors="replace").strip().splitlines()[-2:])
     words = f"; its last output: {last[-300:]}" if last else ""
-    raise ProfileFailed(f"ended the process that loads it (status {status}){words}")
+    raise ConfigError(f"ended the process that loads it (status {status}){words}", path)
 
 
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")

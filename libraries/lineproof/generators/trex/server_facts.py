@@ -17,7 +17,7 @@ import psutil
 import zmq
 
 from ...errors import TestbedError
-from ...visible import visible_data
+from ...visible import shortened, visible_data
 from .answer_limits import check_calls, read_answer
 
 PYPI_API = (4, 1)
@@ -70,10 +70,11 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
     answer = call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
     found = call_server(server, sync_port, "get_version", {}).get("result")
-    version = printable(str(found.get("version", "")), 60) if isinstance(found, dict) else ""
+    version = shortened(found.get("version", ""), 60) if isinstance(found, dict) else ""
     if "error" not in answer:
         return ServerFacts(where, True, version=version)
-    text = _text(answer["error"])
+    error = answer["error"] if isinstance(answer["error"], dict) else {}
+    text = shortened(error.get("specific_err") or error.get("message") or "", LONGEST_TEXT)
     if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
         raise TestbedError(
             f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
@@ -140,16 +141,3 @@ def _await_answer(link: zmq.Socket[bytes], where: str) -> None:
                 f"something listens at {where}, but it does not answer like a TRex server within"
                 f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
             )
-
-
-def _text(error: object) -> str:
-    found = ""
-    if isinstance(error, dict):
-        found = str(error.get("specific_err") or error.get("message") or "")
-    return printable(found)
-
-
-def printable(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Words of a server in one line of at most *longest* characters, all of them printable."""
-    words = " ".join(text[: 10 * longest].split())[:longest]
-    return "".join(each if each.isprintable() else "?" for each in words)

@@ -2,7 +2,7 @@
 """The process that runs TRex's Python client: trex-stl-lib 0.3 of PyPI, or the client that a server ships.
 
 Run as ``python -m lineproof.generators.trex.client [FOLDER]`` in its own session; FOLDER has the client that TRex ships
-(see :mod:`.official`). Protocol: :mod:`.service`. It stops its traffic and releases its ports before it ends.
+(see :mod:`.shipped`). Protocol: :mod:`.service`. It stops its traffic and releases its ports before it ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from .library import REPLY_LIMIT, ClientLibrary
 from .messages import plain_message
 from .running_traffic import (
     COUNT_PERIOD,
-    MOMENTS,
     UPDATE_PERIOD,
     RunningTraffic,
     all_back,
@@ -37,27 +36,12 @@ from .service import ClientService, Refusal
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
 """Errors of whoever reads an answer that has another form than a TRex server's."""
 
-LARGEST_COUNT = 2**64 - 1
-
-COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
-
-
 CAPTURED = 1.25
 """Frames that a capture of several ports keeps, as a ratio to those that are wanted of all together."""
 
 
 class ClientCommands(RunningTraffic):
     """The commands of a connection to one TRex server. Counters are totals; times are s of the wall clock."""
-
-    def __init__(self, library: ClientLibrary, cancelled: threading.Event) -> None:
-        super().__init__()
-        self._library = library
-        library.check_cancelled = self._check_cancelled
-        self._cancelled = cancelled
-        self._connected_once = self._gone = False
-        self._held: list[int] = []
-        self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._counted: list[dict[str, Any]] | None = None
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*."""
@@ -150,13 +134,6 @@ class ClientCommands(RunningTraffic):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-        """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
-        library = self._connected()
-        self._streams, self._counted = dict(streams), None
-        library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
-        return {}
-
     def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
         """The server's account of the streams of each port, for :func:`..pattern_checks.check_layers`."""
         library = self._connected()
@@ -243,46 +220,6 @@ class ClientCommands(RunningTraffic):
             "frames": {str(port): [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers},
         }
 
-    # -- helpers -------------------------------------------------------------------------------------------------------
-
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
-        self._check_cancelled()
-        library, asked = self._connected(), time.monotonic()
-        return self._totals(library.read_counters(self._held, groups, cards), asked)
-
-    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
-        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
-        missing = [
-            f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
-        ]
-        if missing:
-            raise Refusal("refused", f"the server reports no {', '.join(missing)}")
-        found: dict[str, Any] = {
-            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
-        }
-        found["global"] = {
-            key: value
-            for key, value in fresh.items()
-            if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
-            or key in (*MOMENTS, "groups", "cards")
-        }
-        return found
-
-    def _reachable(self) -> bool:
-        return self._connected_once and not self._gone and self._library.reachable
-
-    def _connected(self) -> ClientLibrary:
-        if self._gone:
-            raise Refusal("lost", "the connection was lost before")
-        if not self._library.reachable:
-            raise Refusal("lost", f"not connected to the server: {self._library.disconnect_cause}")
-        return self._library
-
-    def _check_cancelled(self) -> None:
-        if self._cancelled.is_set():
-            self._library.stop_traffic(self._held)
-            raise Refusal("cancelled", "stopped on request")
-
 
 def _latency(
     stats: Mapping[str, Any], groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
@@ -295,22 +232,12 @@ def _latency(
     return reported
 
 
-def _count(name: str, counters: Mapping[str, Any]) -> int:
-    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
-    found = counters[name]
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_COUNT:
-        raise Refusal("refused", f"its counter {name} is {str(found)[:40]!r}; expected a whole number of 64 bits")
-    if found != int(found):
-        raise Refusal("refused", f"its counter {name} is {found!r}; expected a whole number")
-    return int(found)
-
-
 def _library() -> ClientLibrary:
     """Return the client of the folder that this process is given, or PyPI's. Only one of them is imported."""
     if sys.argv[1:]:
-        from .official import OfficialLibrary
+        from .shipped import ShippedLibrary
 
-        return OfficialLibrary(Path(sys.argv[1]))
+        return ShippedLibrary(Path(sys.argv[1]))
     from .pypi import PypiLibrary
 
     return PypiLibrary()

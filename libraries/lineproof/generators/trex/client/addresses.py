@@ -87,15 +87,8 @@ def _answers(questions: Sequence[Question], rows: Sequence[Mapping[str, Any]]) -
 
 def silence(questions: Sequence[Question]) -> str:
     """Why nothing was sent, where nobody answers *questions*; and what to do."""
-    parts = []
-    for asked, missing in (
-        ("ARP requests", [item for item in questions if not item.ipv6]),
-        ("neighbour solicitations", [item for item in questions if item.ipv6]),
-    ):
-        if missing:
-            parts.append(f"{asked} for {', '.join(map(str, missing))}")
     return (
-        f"nobody answers {' and '.join(parts)}, asked {TRIES} times in {TRIES * TRY_SECONDS:g} s; expected that the"
-        " router's interfaces are up and have these addresses; if not, fix each where it comes from ('default_gw' is in"
-        " the server's trex_cfg.yaml)"
+        f"nobody answers for {', '.join(map(str, questions))}, asked {TRIES} times in {TRIES * TRY_SECONDS:g} s;"
+        " expected that the router's interfaces are up and have these addresses; if not, fix each where it comes from"
+        " ('default_gw' is in the server's trex_cfg.yaml)"
     )

@@ -108,9 +108,6 @@ def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
             yield int(message["type"]), data if isinstance(data, dict) else {}
 
 
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-
-
 def use_steady_clock(package: str) -> None:
     """Let ``time.time()`` in the imported modules of *package* go on evenly, also where this machine's clock is set.
 

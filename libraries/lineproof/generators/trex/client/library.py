@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..next_hops import CAPTURE_FILTER
+from . import answers
 from .addresses import MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
@@ -107,19 +108,56 @@ class ClientLibrary(ABC):
         except Exception as error:
             raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
 
+    def acquire(
+        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
+    ) -> dict[str, str]:
+        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
+
+        *promiscuous*: the ports receive frames for any MAC address until their release.
+        """
+        for number, handler in former.items():
+            with self._ignoring_refusals():  # that connection may not hold it any more
+                self._ask("release", handler=handler, port_id=int(number))
+        self._acquire(ports, force)
+        self._clear(ports)
+        self._leave_service_mode(ports)
+        self._set_promiscuous(ports, promiscuous)
+        return {str(port): str(self._client.ports[port].handler) for port in ports}
+
+    def rates(self, port: int) -> Mapping[str, Any]:
+        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
+        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
+
+    def core_loads(self) -> list[list[float]]:
+        """Load of each sending core in per cent of each second, the latest first (up to 20)."""
+        return answers.core_loads(self._ask("get_utilization"))
+
+    def _port_parameters(self, port: int) -> dict[str, Any]:
+        return {"handler": self._client.ports[port].handler, "port_id": port}
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _ignoring_refusals() -> Iterator[None]:
+        """Ignore refusals of the server."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.kind != "refused":
+                raise
+
     def port_numbers(self) -> Sequence[int]:
         """The server's port numbers."""
         return sorted(self._client.ports)
 
-    def capture(self, ports: Sequence[int], limit: int) -> int:
-        """Keep the last *limit* frames that *ports* receive together; return the capture's number."""
+    def capture(self, ports: Sequence[int], limit: int, packets: str = "") -> int:
+        """Keep the last *limit* frames that *ports* receive together; return the capture's number.
+
+        The ports are in service mode until :meth:`end_captures`. *packets*: a Berkeley packet filter.
+        """
         for port in ports:
             self._ask_port("service", port, enabled=True)
-        return self._capture(ports, limit=limit, filter="")
-
-    def _capture(self, ports: Sequence[int], **settings: Any) -> int:
-        started = self._ask("capture", command="start", rx=list(ports), tx=[], mode="cyclic", **settings)
-        number = int(started["capture_id"])
+        keep = {"mode": "cyclic", "limit": limit, "filter": packets}
+        number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
         self._captures.add(number)
         return number
 
@@ -148,9 +186,12 @@ class ClientLibrary(ABC):
                 questions.append(question)
         if not questions:
             return
-        with self._service_mode([question.port for question in questions]) as ports:
-            capture = self._capture(ports, limit=MOST_KEPT, filter=CAPTURE_FILTER)
+        ports = [question.port for question in questions]
+        try:
+            capture = self.capture(ports, MOST_KEPT, CAPTURE_FILTER)
             found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
+        finally:
+            self.end_captures(ports)
         for question in questions:
             if (mac := found.get(question.port)) is None:
                 continue
@@ -183,16 +224,6 @@ class ClientLibrary(ABC):
         self._promiscuous = list(ports) if wanted else []
 
     # -- service mode --------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _service_mode(self, ports: list[int]) -> Iterator[list[int]]:
-        """Service mode on *ports*, in which a port shows what it receives; off afterwards, whatever happens."""
-        try:
-            for port in ports:
-                self._ask_port("service", port, enabled=True)
-            yield ports
-        finally:
-            self.end_captures(ports)
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
         """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
@@ -237,15 +268,6 @@ class ClientLibrary(ABC):
         """Current ``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*."""
 
     @abstractmethod
-    def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
-        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
-
-        *promiscuous*: the ports receive frames for any MAC address until their release.
-        """
-
-    @abstractmethod
     def release(self, ports: Sequence[int]) -> None:
         """Release those of *ports* that are still held."""
 
@@ -259,10 +281,6 @@ class ClientLibrary(ABC):
 
         Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
         """
-
-    @abstractmethod
-    def rates(self, port: int) -> Mapping[str, Any]:
-        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
 
     @abstractmethod
     def start(
@@ -319,10 +337,6 @@ class ClientLibrary(ABC):
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
         """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
 
-    @abstractmethod
-    def core_loads(self) -> list[list[float]]:
-        """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-
     @property
     @abstractmethod
     def lost(self) -> bool:
@@ -335,6 +349,10 @@ class ClientLibrary(ABC):
 
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
+
+    @abstractmethod
+    def _clear(self, ports: Sequence[int]) -> None:
+        """Stop all traffic of acquired *ports*, and remove their streams."""
 
     @abstractmethod
     def _ask(self, method: str, **parameters: Any) -> Any: ...

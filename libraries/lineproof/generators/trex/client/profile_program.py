@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ..client_folders import client_folder
+from ..client_choice import client_folder
 from . import pypi, scapy_bridge, shipped
 from .service import Refusal
 

@@ -103,19 +103,9 @@ class PypiLibrary(ClientLibrary):
         self._require_success(found.sync())
         return answers.port_facts({**found.status, "owner": found.owner}, self._static(port))
 
-    def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
-        client = self._client
-        for number, handler in former.items():
-            # refused if that connection does not hold it any more
-            client.ports[int(number)].transmit("release", {"handler": handler, "port_id": int(number)})
-        self._acquire(ports, force)
-        client.stop(list(ports), rx_delay_ms=0)
-        client.remove_all_streams(list(ports))
-        self._leave_service_mode(ports)
-        self._set_promiscuous(ports, promiscuous)
-        return {str(number): str(client.ports[number].handler) for number in ports}
+    def _clear(self, ports: Sequence[int]) -> None:
+        self._client.stop(list(ports), rx_delay_ms=0)
+        self._client.remove_all_streams(list(ports))
 
     def release(self, ports: Sequence[int]) -> None:
         if owned := [port for port in ports if self._client.ports[port].is_acquired()]:
@@ -150,11 +140,6 @@ class PypiLibrary(ClientLibrary):
         self._require_success(self._client._transmit_batch(batch))
         port = self._client.ports[number]
         port.state = port.STATE_STREAMS
-
-    def rates(self, port: int) -> Mapping[str, Any]:
-        found = self._client.ports[port]
-        answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
-        return dict(self._require_success(answer).data()["rate"])
 
     def start(
         self,
@@ -246,9 +231,6 @@ class PypiLibrary(ClientLibrary):
         if connection.async_barrier["key"] == key:
             connection.async_barrier["ack"] = True
 
-    def core_loads(self) -> list[list[float]]:
-        return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())
-
     # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
@@ -296,8 +278,7 @@ class PypiLibrary(ClientLibrary):
 
     def _command(self, method: str, port: int, **parameters: Any) -> Any:
         """A request about *port*, to be sent in one message with others."""
-        handler = self._client.ports[port].handler
-        return self._loaded.RpcCmdData(method, {"handler": handler, "port_id": port, **parameters}, "core")
+        return self._loaded.RpcCmdData(method, {**self._port_parameters(port), **parameters}, "core")
 
     def _require_success(self, answer: Any) -> Any:
         """Return *answer*. Raises Refusal if it is an error."""

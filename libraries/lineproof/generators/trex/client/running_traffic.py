@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,7 +41,10 @@ SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.9
 READING_GAP = 0.0025
 """Seconds between two of these readings at least: a trial on a fast clock is too short for all of them."""
 
-SNAPSHOT_COUNTERS = ("opackets", "ipackets")
+COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+LARGEST_COUNT = 2**64 - 1
+
+SNAPSHOT_COUNTERS = COUNTERS[:2]
 
 MOMENTS = ("earliest", "latest")
 """The times of a reading by the server's clock, s: its counters were read between them."""
@@ -125,14 +128,17 @@ def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, in
     return {name: count for name, count in rows.items() if fits(name)}
 
 
-class RunningTraffic(ABC):
+class RunningTraffic:
     """The part of the client's commands that sends. Times are s of the wall clock, unless stated otherwise."""
 
-    _library: ClientLibrary
-    _held: list[int]
-    _streams: dict[str, list[dict[str, Any]]]
-
-    def __init__(self) -> None:
+    def __init__(self, library: ClientLibrary, cancelled: threading.Event) -> None:
+        self._library = library
+        library.check_cancelled = self._check_cancelled
+        self._cancelled = cancelled
+        self._connected_once = self._gone = False
+        self._held: list[int] = []
+        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._counted: list[dict[str, Any]] | None = None
         self._running: _Traffic | None = None
         self._start_delay = 0.0
         """s from the last start's first reading to its first frame."""
@@ -140,6 +146,13 @@ class RunningTraffic(ABC):
         """The first and the last reading: when it was asked and answered by this machine's clock, and MOMENTS."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
+
+    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
+        library = self._connected()
+        self._streams, self._counted = dict(streams), None
+        library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
+        return {}
 
     def begin(
         self,
@@ -473,31 +486,55 @@ class RunningTraffic(ABC):
         (asked, answered, _, latest), (last_asked, last_answered, earliest, _) = self._clocks[0], self._clocks[-1]
         return [earliest - latest, last_asked - answered, last_answered - asked]
 
-    # -- implemented by the subclass -----------------------------------------------------------------------------------
+    # -- counters and the connection -----------------------------------------------------------------------------------
 
-    @abstractmethod
-    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-        """Replace all streams."""
-
-    @abstractmethod
     def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
-        """Current totals of every held port, and the server's global readings, among them MOMENTS.
+        self._check_cancelled()
+        library, asked = self._connected(), time.monotonic()
+        return self._totals(library.read_counters(self._held, groups, cards), asked)
 
-        Before them the own counters of *cards*, as :meth:`.library.ClientLibrary.read_counters`.
-        """
-
-    @abstractmethod
     def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
-        """The same of counters that were *asked* for at that time and have just come."""
+        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
+        missing = [
+            f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
+        ]
+        if missing:
+            raise Refusal("refused", f"the server reports no {', '.join(missing)}")
+        found: dict[str, Any] = {
+            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
+        }
+        found["global"] = {
+            key: value
+            for key, value in fresh.items()
+            if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
+            or key in (*MOMENTS, "groups", "cards")
+        }
+        return found
 
-    @abstractmethod
-    def _connected(self) -> Any: ...
+    def _reachable(self) -> bool:
+        return self._connected_once and not self._gone and self._library.reachable
 
-    @abstractmethod
-    def _reachable(self) -> bool: ...
+    def _connected(self) -> ClientLibrary:
+        if self._gone:
+            raise Refusal("lost", "the connection was lost before")
+        if not self._library.reachable:
+            raise Refusal("lost", f"not connected to the server: {self._library.disconnect_cause}")
+        return self._library
 
-    @abstractmethod
-    def _check_cancelled(self) -> None: ...
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            self._library.stop_traffic(self._held)
+            raise Refusal("cancelled", "stopped on request")
+
+
+def _count(name: str, counters: Mapping[str, Any]) -> int:
+    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
+    found = counters[name]
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_COUNT:
+        raise Refusal("refused", f"its counter {name} is {str(found)[:40]!r}; expected a whole number of 64 bits")
+    if found != int(found):
+        raise Refusal("refused", f"its counter {name} is {found!r}; expected a whole number")
+    return int(found)
 
 
 MIN_WAIT = 0.1

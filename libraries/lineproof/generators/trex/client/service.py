@@ -1,8 +1,8 @@
 """The protocol between the client's process and the driver, and the end of the process. Independent of TRex.
 
 One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
-``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with ``quit``, with the
-end of standard input, with SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also interrupts a command.
+``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with
+standard input, with SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also interrupts a command.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ClientService:
         with contextlib.suppress(OSError, ValueError):
             for line in sys.stdin:
                 message = json.loads(line)
-                if message.get("command") in ("stop", "quit"):
+                if message.get("command") == "stop":
                     self.cancelled.set()
                 self._commands.put(message)
         self.end()
@@ -58,10 +58,6 @@ class ClientService:
         """Run commands with the function that *find* returns, until the end."""
         while (message := self._commands.get()) is not None:
             number, command = message.pop("id", None), str(message.pop("command", ""))
-            if command == "quit":
-                self.end()
-                self._answer({"id": number, "ok": {}})
-                return
             try:
                 answer = {"id": number, "ok": find(command)(**message)}
             except Refusal as error:
