@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif found and not arguments.dry_run:
             session.router.remove_empty_journals()
     undos = [change.undo_text for change in reversed(changes)]
-    data = {"router": name, "undone": not arguments.dry_run, "commands": undos}
+    data = {"router": name, "undone": not arguments.dry_run, "commands": undos, "result": text}
     print_lines([text], data, arguments.json)
     return 1 if changes and arguments.dry_run else 0
 

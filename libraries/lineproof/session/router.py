@@ -535,4 +535,5 @@ def undo_leftover(journal: ChangeJournal, router: Router, now: Occasion, asked: 
             f" again at the next start; if you undid them by hand, remove {found.path}"
         ) from None
     name = "" if before.router == now.router else f" at {before.router}"
-    return f"undid {text}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"
+    undid = f"undid {'what was still there of ' * bool(kept)}{text}"
+    return f"{undid}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"
