@@ -41,7 +41,7 @@ Lines = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_len
 class Look:
     """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
 
-    *ours*: what the value may be where a run has set it; *former*: the value that was there before.
+    *ours*: how the value may begin where a run has set it; *former*: the value that was there before.
     """
 
     command: str
@@ -71,7 +71,8 @@ class Look:
 
     def is_ours(self, value: str) -> bool:
         """Return whether *value* is what a run has set; a MAC address may be written in any form."""
-        return any(plain_mac(value) == plain_mac(ours) for ours in self.ours)
+        # a kernel puts 'metric 1024 pref medium' behind the route that it was given
+        return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
 
 
 @dataclass(frozen=True, slots=True)
