@@ -1,4 +1,4 @@
-"""What documents say is true: rows of hardware-habits.md, files of the walk-through, sentences of the README."""
+"""Documents tell the truth: rows of hardware-habits.md, files of the walk-through, sentences of the README."""
 
 from __future__ import annotations
 

@@ -567,7 +567,7 @@ class RouterDescription(Config):
 
     @property
     def title(self) -> str:
-        """Its name for a person."""
+        """The name of the router for a person."""
         return self.description or self.shell
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:

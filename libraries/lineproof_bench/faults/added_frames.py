@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lineproof.simulation.faults import InjectedFault
 
 Counts = Mapping[int, float]
-"""What was counted up to a moment, by port or packet group."""
+"""Counts up to a moment, by port or packet group."""
 
 
 _TINY = 1e-9

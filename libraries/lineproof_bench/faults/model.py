@@ -297,7 +297,7 @@ class FaultyModel(ModelBackend):
     # -- what is counted
 
     def _countable(self, name: str) -> Counts:
-        """What frames are added to, up to the moment until which frames are counted."""
+        """Return the counts to which frames are added, up to the moment until which frames are counted."""
         if name in _OF_GROUPS.values():
             return self._groups.arrived()
         if name == "ipackets":
@@ -354,7 +354,7 @@ class FaultyModel(ModelBackend):
 
     @property
     def _shows(self) -> str:
-        """What flow statistics report in place of everything; "" if they report that."""
+        """Return what flow statistics report in place of everything; "" if they report that."""
         return next((row.shows for row in reversed(self._active("flow stats dropped")) if row.shows), "")
 
     def flow_counters(self, group: int) -> FlowCounters:

@@ -94,7 +94,7 @@ class ModelBackend(Backend):
         self._later: list[tuple[float, Sending]] = []
         self._features, self._groups = settings.features, PacketGroups()
         self._configuration = self._in_force = RouterConfiguration()
-        """As its shell has made it, and as frames see it: without the interfaces whose links are not there."""
+        """One as its shell has made it, one as frames see it: without the interfaces whose links are not there."""
         self._fib = Fib(self._in_force, self._features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()

@@ -64,7 +64,7 @@ class Publisher:
         self._socket = socket
         self._events: list[dict[str, Any]] = []
         self._sessions: dict[int, tuple[int, int]] = {}
-        """Of a client of API 5, the place of its first event, and of the first that it has not got."""
+        """Places of the first event of a client of API 5, and of the first that it has not got."""
         self._arrivals: list[int] = []
         self._barrier: tuple[float, dict[str, Any]] | None = None
         self._api5_seen = -API5_WITHIN
