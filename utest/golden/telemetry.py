@@ -51,8 +51,8 @@ class Recording(UserDict[str, Any]):
     """Answers of a router: each look-up takes the next one. ``sysctl`` shows several names by those of each."""
 
     def __getitem__(self, command: str) -> tuple[str, int]:
-        outputs = self.data[command]
-        return outputs.pop(0) if len(outputs) > 1 else outputs[0]  # type: ignore[no-any-return]
+        outputs: list[tuple[str, int]] = self.data[command]
+        return outputs.pop(0) if len(outputs) > 1 else outputs[0]
 
     def get(self, command: str, default: Any = None) -> Any:
         """Return the answer to *command*."""

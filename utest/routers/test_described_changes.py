@@ -29,10 +29,10 @@ NAMES = sorted(DESCRIPTIONS)
 class Refusing:
     """*machine*, which refuses its line number *at* (from 0) with *words*, or *line* always; without words: Ctrl-C."""
 
-    def __init__(self, machine: Shell, at: int = -1, words: str = "% Not now", line: str = "") -> None:
+    def __init__(self, machine: Any, at: int = -1, words: str = "% Not now", line: str = "") -> None:
         self.machine, self.at, self.words, self.line = machine, at, words, line
         self.count, self.ran = 0, list[str]()
-        self.close = machine.close  # type: ignore[attr-defined]
+        self.close = machine.close
 
     def __call__(self, command: str, limit: float) -> Result:
         refused, self.count = self.count == self.at, self.count + 1
@@ -51,7 +51,7 @@ def killed_after(lines: int, name: str) -> tuple[Machine, str]:
     before = machine.state()
     with pytest.raises(Killed):
         machine.run(dying(machine.shell, lines, before=False))
-    machine.shell.close()  # type: ignore[attr-defined]
+    machine.shell.close()
     assert machine.state() != before
     return machine, before
 
@@ -232,7 +232,7 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
     before = machine.state()
     journal, router = machine.begun()
     router.configure(SIDES)
-    machine.shell.change("192.0.2.9", "192.0.2.10")  # type: ignore[attr-defined]
+    machine.shell.change("192.0.2.9", "192.0.2.10")
     theirs = machine.state()
     if killed:
         journal._file.close()

@@ -65,10 +65,10 @@ EARLIER = {
 
 @dataclass
 class Machine:
-    """A router that is simulated; ``state``: its configuration."""
+    """A router that is simulated. ``shell``: a Shell, or a :class:`.CommandLine`; ``state``: its configuration."""
 
     kind: Any
-    shell: Shell
+    shell: Any
     state: Callable[[], str]
     file: RouterDescription | None = None
 

@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ...config import read_yaml
 from ...core.router_facts import NicFacts, Placement, RouterFacts
@@ -30,8 +29,8 @@ _TABLES, _CHAINS = ("cat", "/proc/net/ip_tables_names"), ("nft", "list", "chains
 
 @functools.cache
 def _described() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    described: Any = read_yaml(Path(__file__).with_name("machine.yaml"))[0]
-    return described  # type: ignore[no-any-return]
+    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(Path(__file__).with_name("machine.yaml"))[0]
+    return described
 
 
 def facts_of(part: str, **words: str) -> dict[str, Fact]:
