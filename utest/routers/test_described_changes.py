@@ -202,6 +202,12 @@ def test_a_mac_address_of_any_form_is_ours(shown: str) -> None:
     assert look.is_ours(shown) is not shown.endswith("0A")
 
 
+def test_words_that_a_kernel_puts_behind_its_route_leave_it_ours() -> None:
+    look = Look("ip -6 route show", ".", ours=("via 2001:2::2 dev eth1",))
+    assert look.is_ours("via 2001:2::2 dev eth1 metric 1024 onlink pref medium")
+    assert not look.is_ours("via 2001:2::2 dev eth10 metric 1024 pref medium")
+
+
 def test_a_look_finds_its_value_in_json_too() -> None:
     look = Look("show", "", "arp[address=100.65.1.2].mac")
     output = '{"arp": [{"address": "100.65.1.2", "mac": "02:00:00:00:01:02"}]}'
