@@ -205,6 +205,11 @@ def test_no_more_is_lost_than_the_load() -> None:
     assert promise.figures(trials[:2])[0].high == pytest.approx(0.5)
 
 
+def test_one_trial_whose_counters_were_reset_leaves_a_forwarding_rate_open() -> None:
+    unread, later = router(sent=0, problems=(fault(Fault.COUNTERS),)), router(1 - 9 / 14.88)
+    assert ruling(then((1, unread), (1, later)), "64b unidirectional forwards ≥ 5 Mpps") is PASS
+
+
 def test_w17_frames_that_failed_to_be_sent_excuse_no_loss() -> None:
     unsent = fault(Fault.UNSENT, 5000, 0)
     assert lost(router(1e-3, problems=(unsent,))) == Bounds(5000, 5000)

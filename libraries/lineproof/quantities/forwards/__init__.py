@@ -118,9 +118,12 @@ def _wanted(promise: Promise, trial: Trial, directions: int) -> float:
 
 
 def _most(promise: Promise, trial: Trial, group: range) -> float:
-    """Return the frames of some directions that come back in a perfect trial like *trial*: all that may be offered."""
+    """Return the frames of some directions that come back in a perfect trial like *trial*: all that may be offered.
+
+    Of a trial whose counters were reset, 0 were counted as offered.
+    """
     offered = sum(trial.outcome.directions[place].offered for place in group)
-    return max(offered, _wanted(promise, trial, len(group)) * (1 + MOST_EXTRA))
+    return max(offered, trial.seconds.high * promise.load_pps * len(group) * (1 + MOST_EXTRA))
 
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
