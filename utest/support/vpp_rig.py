@@ -45,7 +45,7 @@ tolerance: {{under: 0.01, over: 0.01}}
 PLATFORM = """\
 platform: vpp-box
 description: a real VPP with af_packet interfaces
-ports: {port1: 10 Gbps, port2: 10 Gbps}
+ports: {{port1: 10 Gbps, port2: 10 Gbps}}
 software:
   vpp: {{shell: vpp, version: as found, interfaces: [{interfaces}]}}
 """
