@@ -195,24 +195,6 @@ class CharacterisationKeywords(Component):
         return self._each_measured(procedures.BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
-    def system_recovery_of(
-        self,
-        traffic: str,
-        throughputs: Sequence[rfc2544.ThroughputResult],
-        repeats: int = 3,
-        overload: timedelta = timedelta(seconds=60),
-        after: timedelta = timedelta(seconds=20),
-    ) -> tuple[rfc2544.RecoveryResult, ...]:
-        """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
-
-        Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
-        *traffic*. Example:
-        | System Recovery Of    unidirectional    ${found}    overload=10 s
-        """
-        terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
-        return self._each_measured(procedures.RECOVERY, traffic, Characteriser.recovery, *terms)
-
-    @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
         self,
         traffic: str,

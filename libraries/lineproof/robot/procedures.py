@@ -244,18 +244,6 @@ def back_to_back_rows(result: rfc2544.BackToBackResult) -> Iterator[Cells]:
     }
 
 
-def recovery_rows(result: rfc2544.RecoveryResult) -> Iterator[Cells]:
-    """Yield the row of 26.5."""
-    yield {
-        _SIZE: str(result.size),
-        Column("overload", _EACH): _pps(result.overload),
-        Column("reduced to", _EACH): _pps(result.reduced),
-        Column("recovery time", "mean"): str(result.mean or NONE),
-        Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
-        Column("looked at", "s"): f"{result.after:g}",
-    }
-
-
 def reset_rows(result: rfc2544.ResetResult) -> Iterator[Cells]:
     """Yield what 26.6 asks to be stated."""
     yield {
@@ -298,5 +286,4 @@ THROUGHPUT = Procedure("RFC 2544 throughput", _by_size(throughput_rows), through
 LATENCY = Procedure("RFC 2544 latency", _by_size(latency_rows))
 FRAME_LOSS = Procedure("RFC 2544 frame loss rate", _by_size(loss_rows), loss_plot)
 BACK_TO_BACK = Procedure("RFC 2544 back-to-back", _by_size(back_to_back_rows))
-RECOVERY = Procedure("RFC 2544 system recovery", _by_size(recovery_rows))
 RESET = Procedure("RFC 2544 reset", _by_size(reset_rows))

@@ -30,7 +30,6 @@ METHODS = {
     "framelossrateof": Method.FRAME_LOSS,
     "rfc2544latencyof": Method.LATENCY,
     "backtobackof": Method.BACK_TO_BACK,
-    "systemrecoveryof": Method.RECOVERY,
     "resettimeof": Method.RESET,
 }
 """Keywords that need more of a generator than their traffic does -> what they do."""

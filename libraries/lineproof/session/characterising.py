@@ -176,14 +176,6 @@ class Characteriser:
                 result = replace(result, deviations=(*result.deviations, short))
             yield result
 
-    def recovery(
-        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
-    ) -> Iterator[rfc2544.RecoveryResult]:
-        """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
-        for size, load, traffic in self._at_throughputs(Method.RECOVERY, words, throughputs):
-            most, terms, step_down = self._put(traffic).pps, self._terms(traffic), self.session.traffic.step_down
-            yield rfc2544.recovery(step_down, size, load, most, terms, repeats, overload_for, after)
-
     def reset(
         self,
         words: str,
