@@ -13,8 +13,7 @@ from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..studies.forms import figure, headline, notes
 from ..studies.page import page, write_page
-from ..studies.recorded import read_results
-from ..studies.results import Compared, StudyCell, StudyResults
+from ..studies.results import Compared, StudyCell, StudyResults, read_results
 from ..studies.runner import study_run
 from ..units import counted
 from .run_variables import check_run_variables, secrets_of_variables
