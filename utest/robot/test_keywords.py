@@ -252,7 +252,7 @@ def test_each_procedure_is_drawn_with_its_names() -> None:
         scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
         ramp_plot(ramp(router, RampPlan(LINE, 20), terms), "T"): "hold begins | offered | forwarded | saturation",
         throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
-        loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
+        loss_plot(loss_curve(router, 64, LINE, terms), "T"): "64 bytes",
     }
     assert all(said in words(svg) for svg, said in drawn.items())
 

@@ -15,23 +15,17 @@ from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
 from ..files import place
-from ..generators.abilities import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
 from . import suite_sentences
+from .procedures import PROCEDURES
 from .run_variables import check_run_variables
 from .shared import NO_TESTBED, Shared, narrow
 from .suite_sentences import KeywordCall
 
-METHODS = {
-    "rfc2544throughputof": Method.THROUGHPUT,
-    "framelossrateof": Method.FRAME_LOSS,
-    "rfc2544latencyof": Method.LATENCY,
-    "backtobackof": Method.BACK_TO_BACK,
-    "resettimeof": Method.RESET,
-}
+METHODS = {suite_sentences.plain(each.keyword): each.needs for each in PROCEDURES if each.needs}
 """Keywords that need more of a generator than their traffic does -> what they do."""
 
 _VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
