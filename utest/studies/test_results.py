@@ -15,7 +15,7 @@ import pytest
 
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.fitness import Fitness, fit
-from lineproof.studies.forms import headline
+from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import (
     CORE_SHARE,
     FRAME,
@@ -25,7 +25,6 @@ from lineproof.studies.measuring import (
     STEAL,
     was_all_offered,
 )
-from lineproof.studies.page import page, pictures_of
 from lineproof.studies.results import StudyResults, error_percent, results_of
 from lineproof.studies.study import AT_LEAST, Published, Study, StudyRow, StudyTolerance, steps_of
 from lineproof.units import line_rate_pps

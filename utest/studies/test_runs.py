@@ -16,7 +16,7 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
 from lineproof.session.session import Session
-from lineproof.studies.page import write_page
+from lineproof.studies.forms import write_page
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults, read_results
 from lineproof.studies.runner import SESSIONS, Carried, OtherTestbed, StudyRun

@@ -107,8 +107,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _show(found: StudyResults, form: str = "text") -> int:
-    from ..studies.forms import COLUMNS, document, headline
-    from ..studies.page import page, write_page
+    from ..studies.forms import COLUMNS, document, headline, page, write_page
 
     path, shown = write_page(found), document(found)
     if form == "text":
