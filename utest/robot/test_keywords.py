@@ -43,9 +43,8 @@ from lineproof.robot.procedures import (
     throughput_plot,
 )
 from lineproof.robot.run_variables import NAMES, check_names, check_values
-from lineproof.robot.sentence_check import METHODS
+from lineproof.robot.sentences import METHODS, plain
 from lineproof.robot.shared import Judged, Shared
-from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
 from support.evidence_builders import requirement_record, words
 from support.made_testbeds import router
