@@ -42,7 +42,7 @@ from lineproof.robot.procedures import (
     search_plot,
     throughput_plot,
 )
-from lineproof.robot.run_variables import NAMES, check_names, check_values
+from lineproof.robot.run_variables import VARIABLES, check_names, check_values
 from lineproof.robot.sentences import METHODS, plain
 from lineproof.robot.shared import Judged, Shared
 from support.catalogue import CATALOGUE
@@ -138,7 +138,7 @@ def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
     ("name", "value", "says"),
     [
         ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
-        ("GOAL", "", "'-v GOAL:' is empty; expected a value"),
+        ("GOAL", "", "'-v GOAL:': expected a value, or leave it out"),
         ("SEARCH_DEADLINE", "soon", "expected a time"),
         ("MARGIN", "always", "'-v MARGIN:always': expected on or off"),
         ("SOAK", "all", "'-v SOAK:all': expected part or whole"),
@@ -158,11 +158,11 @@ def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, s
 def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"did you mean '-v {meant}:"):
         check_names([name], "")
-    check_names(["goal", "TOKEN", *NAMES, name], f"Log    ${{{name}}}")
+    check_names(["goal", "TOKEN", *VARIABLES, name], f"Log    ${{{name}}}")
 
 
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
-    check_values(dict.fromkeys(NAMES))
+    check_values(dict.fromkeys(VARIABLES))
     check_values({"CHARACTERISE": "On_Failure", "SEARCH_DEADLINE": "5 min", "RESUME": "20261121T120000Z-1a2b3c"})
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
@@ -191,11 +191,6 @@ def searched(
     shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
     CharacterisationKeywords(shared).search_for_more(wanted, None, "never", None)
     return "\n".join(judged.more)
-
-
-def test_a_suite_searches_unless_it_is_told_not_to():
-    lines = (ROOT / "resources" / "acceptance.resource").read_text(encoding="utf-8").splitlines()
-    assert ["${MARGIN}", "on"] in map(str.split, lines) and ["${MARGIN_DEADLINE}", "15"] in map(str.split, lines)
 
 
 @pytest.mark.parametrize(
