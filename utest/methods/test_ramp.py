@@ -24,7 +24,7 @@ def test_load_rises_to_the_target_between_warm_up_and_hold():
     assert loads[:2] == [1000, 1000]
     assert loads[2] == pytest.approx(LINE / 50) and loads[-4:] == pytest.approx([LINE] * 4)
     assert loads[2:52] == sorted(loads[2:52])
-    assert sum(seconds for _, seconds in router.asked) == PLAN.duration
+    assert sum(seconds for _, seconds in router.asked) == 55
     assert result.saturation is None and "no saturation" in str(result)
     assert result.peak_pps == pytest.approx(LINE, rel=1e-6)
 
@@ -69,7 +69,7 @@ def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
     assert all(name in data["vars"] for name in settings_read)
     assert data["vars"]["profile_file"] == "64b 1-flow"
     assert data["vars"]["unidirectional"] is (directions == 1)
-    assert len(data["stats"]) == PLAN.duration
+    assert len(data["stats"]) == 55
     for second in data["stats"].values():
         for out, back in (("0", "1"), ("1", "0"))[:directions]:
             sent, received = second[out]["tx_pps"], second[back]["rx_pps"]
@@ -77,7 +77,7 @@ def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
             assert isinstance(sent, float) and isinstance(received, float)
             assert 0 <= (sent - received) / sent < 1
             assert 0 < second[out]["tx_util"] <= 100.0001 and 0 < second[back]["rx_util"] <= 100.0001
-    top = data["stats"][str(int(PLAN.duration) - 1)]
+    top = data["stats"]["54"]
     assert top["0"]["tx_util"] == pytest.approx(100)
     assert top["1"]["rx_pps"] == pytest.approx(5e6)
     assert top["1"]["rx_util"] == pytest.approx(100 * 5e6 / LINE)

@@ -186,7 +186,7 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     testbed = Testbed()
     worker, begun, seen = characterised(testbed)
     result = worker.scale("flows", [1, 1000], lambda number: f"64b unidirectional {flow_words(number)}", deadline=500)
-    assert not result.unfinished
+    assert all(bounds.finished for point in result.points for bounds in point.result.bounds)
     assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
     for item, point in zip(begun, result.points, strict=True):
         mine = [trial for traffic, trial in seen if traffic is item]
