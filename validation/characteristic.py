@@ -16,8 +16,18 @@ from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling, Shares
 
 from .noisy_router import DIP_EVERY, GeneratorNoise
-from .population import NOISE, RouterKind, Rulings, goals, rulings
-from .shares import Claim, options_of, print_claims, print_section, table
+from .population import (
+    NOISE,
+    Claim,
+    RouterKind,
+    Rulings,
+    goals,
+    options_of,
+    print_claims,
+    print_section,
+    rulings,
+    table,
+)
 
 GRID = (-0.03, -0.02, -0.01, -0.005, -0.0025, -0.0016, 0.0, 0.0025, 0.005, 0.0075, 0.01, 0.02, 0.03)
 """Capacity / SLA - 1."""

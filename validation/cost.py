@@ -21,8 +21,18 @@ from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load
 
-from .population import Judged, RouterKind, judge, sla_of
-from .shares import Claim, PassShare, options_of, print_claims, print_section, table
+from .population import (
+    Claim,
+    Judged,
+    PassShare,
+    RouterKind,
+    judge,
+    options_of,
+    print_claims,
+    print_section,
+    sla_of,
+    table,
+)
 
 WITHIN, FAR_BELOW, ONE_IN = 0.10, 0.5, 10
 """Every n-th router has FAR_BELOW of its SLA as capacity; the others are spread evenly WITHIN it."""

@@ -17,8 +17,19 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
 from support.made_testbeds import down, fault, goal_named, promised
 
-from .population import NOISE, RATE, Judged, RouterKind, Rulings, after_warm_up
-from .shares import Claim, options_of, print_claims, print_section, table
+from .population import (
+    NOISE,
+    RATE,
+    Claim,
+    Judged,
+    RouterKind,
+    Rulings,
+    after_warm_up,
+    options_of,
+    print_claims,
+    print_section,
+    table,
+)
 
 OWN_BURST = 200
 """Frames that a generator loses at once."""

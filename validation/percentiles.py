@@ -18,8 +18,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from support.made_testbeds import promised
 
-from .population import Judged, Rulings, after_warm_up
-from .shares import Claim, PassShare, options_of, print_claims, print_section, table
+from .population import Claim, Judged, PassShare, Rulings, after_warm_up, options_of, print_claims, print_section, table
 
 LIMIT, LOAD = 100, 1_000_000
 """µs and frames/s of the sentence."""

@@ -14,14 +14,14 @@ Everything Was Measured
 
 Tables Agree With The Review
     [Documentation]    Published: 32 rows of two cards and two drivers.
-    Rows Agree With The Published Ones    1514b unidirectional
-    Rows Agree With The Published Ones    64b unidirectional
-    Rows Agree With The Published Ones    64b 1-flow unidirectional
-    Rows Agree With The Published Ones    64b mpls unidirectional
-    Rows Agree With The Published Ones    1514b bidirectional
-    Rows Agree With The Published Ones    64b bidirectional
-    Rows Agree With The Published Ones    64b 1-flow bidirectional
-    Rows Agree With The Published Ones    64b mpls bidirectional
+    Published Figures Should Be Met    1514b unidirectional
+    Published Figures Should Be Met    64b unidirectional
+    Published Figures Should Be Met    64b 1-flow unidirectional
+    Published Figures Should Be Met    64b mpls unidirectional
+    Published Figures Should Be Met    1514b bidirectional
+    Published Figures Should Be Met    64b bidirectional
+    Published Figures Should Be Met    64b 1-flow bidirectional
+    Published Figures Should Be Met    64b mpls bidirectional
 
 What Does Not Agree Is Explained
     [Documentation]    Published: what three receive queues take in and send. The review gives

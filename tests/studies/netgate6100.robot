@@ -14,7 +14,7 @@ Everything Was Measured
 
 Figures Agree With The Review
     [Documentation]    Published: 40 ramps, 3 saturations, VPP's counters at 3 loads, energy.
-    Rows Agree With The Published Ones
+    Published Figures Should Be Met
 
 VPP Fills The Line With Internet Mix
     [Documentation]    Published: 95 to 96 % of line with any number of receive queues.

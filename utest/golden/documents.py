@@ -24,70 +24,8 @@ from support.catalogue import CATALOGUE
 from support.command_line import lineproof as command
 from support.paths import ROOT
 
-HEAD = f"""\
-*** Settings ***
-Resource    {ROOT}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
-Suite Teardown    Close Testbed
-"""
-
-SUITE = f"""{HEAD}
-*** Variables ***
-${{LOST}}    ${{0}}
-
-*** Test Cases ***
-Carries
-    IF    ${{LOST}}    Cause Fault    one-way loss    share=${{LOST}}    port=0    start=0
-    64b 1-flow unidirectional ≥ 4.7 Mpps
-Carries Less
-    64b 1-flow unidirectional ≥ 6 Mpps
-Carries Nearly
-    64b 1-flow bidirectional ≥ 34% line rate in total
-Forwards
-    imix bidirectional forwards ≥ 90% line rate each way
-Forwards Less
-    64b 1-flow unidirectional forwards ≥ 6 Mpps
-Loses Half
-    64b 1-flow unidirectional loses ≤ 55 % at 10 Mpps
-Loses Too Much
-    64b 1-flow unidirectional loses ≤ 1 % at 6 Mpps
-In Time
-    64b unidirectional latency p99 ≤ 1 ms at 1 Mpps
-Late
-    64b unidirectional latency p99 ≤ 1 µs at 1 Mpps
-Varies
-    64b unidirectional pdv p99 ≤ 0.1 µs at 1 Mpps
-A Packet Takes Energy
-    64b unidirectional costs ≤ 1 µJ/packet
-A Cable Loses
-    Cause Fault    one-way loss    share=0.1    port=1    of=cable
-    64b 1-flow bidirectional ≥ 0.1 Mpps each way
-An Answer Is Lost
-    Cause Fault    lost reply    start=2    at=0.3
-    64b 1-flow unidirectional ≥ 1 Mpps
-Links Flap
-    Cause Fault    link flap    at=0.5    for=0.2    every=True
-    64b 1-flow unidirectional ≥ 1 Mpps
-"""
-
-OTHER = f"""{HEAD}
-*** Test Cases ***
-Carries More
-    64b 1-flow unidirectional ≥ 33% line rate
-Forwards Less
-    64b 1-flow unidirectional forwards ≥ 6 Mpps
-Was Never Sent
-    1514b 1-flow unidirectional ≥ 10% line rate
-"""
-
-ABOUT = """\
-parties:
-  supplier: {name: Example Routers GmbH, address: "Hafenstr. 3, Hamburg", signatory: Jane Doe}
-  witness: {name: Notary}
-facts: {contract: C-117, manufacturer: Netgate, model: "6100", cable 0: DAC no. 4711, remarks: first delivery}
-deviations: ["the room was at 27 °C, not at 25 °C"]
-waivers:
-""".splitlines()
+SUITES = Path(__file__).parent / "suites"
+"""Suites, with ROOT for the folder of the project, and what a sheet to sign says about a contract."""
 
 VARYING = (
     (r"distance: \S+ ms (.*): \S+ s of", r"distance: N ms \1: N s of"),
@@ -123,19 +61,19 @@ def texts() -> dict[str, str]:
 
 
 @cache
-def _written(name: str, text: str) -> Path:
-    """Return a file of this *name*, with *text*, in the scratch folder."""
+def _suite(name: str) -> Path:
+    """Return the suite *name* in the scratch folder."""
     path = scratch() / name
-    path.write_text(text, encoding="utf-8")
+    path.write_text((SUITES / name).read_text(encoding="utf-8").replace("ROOT", str(ROOT)), encoding="utf-8")
     return path
 
 
 def _of_suites() -> Iterator[tuple[str, str]]:
     passed = run_of(ROOT / "tests" / "netgate6100.robot")
     searched = run_of(ROOT / "tests" / "characterise_netgate6100.robot")
-    suite, options = _written("mixed.robot", SUITE), ("-v", "MARGIN:on", "-v", "TELEMETRY:never")
+    suite, options = _suite("mixed.robot"), ("-v", "MARGIN:on", "-v", "TELEMETRY:never")
     mixed, worse = run_of(suite, *options), run_of(suite, *options, "-v", "LOST:0.05")
-    altered, other, store = scratch() / mixed.name, _written("other.robot", OTHER), str(scratch() / "history.db")
+    altered, other, store = scratch() / mixed.name, _suite("other.robot"), str(scratch() / "history.db")
     shutil.copytree(mixed, altered)
     verdicts = altered / "requirements.jsonl"
     verdicts.write_text(verdicts.read_text(encoding="utf-8").replace("FAIL", "PASS"), encoding="utf-8")
@@ -179,7 +117,8 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     yield "history-made.txt", _printed("history", "trend", "--store", store)
     yield "history-releases.txt", _printed("history", "trend", "--by", "release", "--store", store)
     run = signoff_runs.left_run(scratch() / "signed", "PASS", "FAIL", "INCONCLUSIVE")
-    about = signoff_runs.about(scratch(), *ABOUT, *signoff_runs.waiver(signoff_runs.LOSES))
+    about_lines = (SUITES / "about.yaml").read_text(encoding="utf-8").splitlines()
+    about = signoff_runs.about(scratch(), *about_lines, *signoff_runs.waiver(signoff_runs.LOSES))
     told = _printed("signoff", run, "--html-only", "--about", about, "--output", made)
     yield "signoff-made.txt", f"{told}\n{_file(made / 'signoff.html')}"
 

@@ -16,7 +16,7 @@ import yaml
 from golden.runs import scratch
 from lineproof.evidence.document import as_csv
 from lineproof.studies.forms import document
-from lineproof.studies.recorded import read_results
+from lineproof.studies.results import read_results
 from support.command_line import PROGRAM, environment
 from support.paths import ROOT, VARIABLES
 from support.robot_run import programs

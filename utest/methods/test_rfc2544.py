@@ -134,8 +134,6 @@ class LiveRouter:
         self.load = load.pps
         return self.sample()
 
-    change = start
-
     def sample(self):
         if self.breaks_at is not None and self.time >= self.breaks_at:
             raise TestbedError("the generator went away")

@@ -42,10 +42,9 @@ from lineproof.robot.procedures import (
     search_plot,
     throughput_plot,
 )
-from lineproof.robot.run_variables import NAMES, check_names, check_values
-from lineproof.robot.sentence_check import METHODS
+from lineproof.robot.run_variables import VARIABLES, check_names, check_values
+from lineproof.robot.sentences import METHODS, plain
 from lineproof.robot.shared import Judged, Shared
-from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
 from support.evidence_builders import requirement_record, words
 from support.made_testbeds import router
@@ -139,7 +138,7 @@ def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
     ("name", "value", "says"),
     [
         ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
-        ("GOAL", "", "'-v GOAL:' is empty; expected a value"),
+        ("GOAL", "", "'-v GOAL:': expected a value, or leave it out"),
         ("SEARCH_DEADLINE", "soon", "expected a time"),
         ("MARGIN", "always", "'-v MARGIN:always': expected on or off"),
         ("SOAK", "all", "'-v SOAK:all': expected part or whole"),
@@ -159,11 +158,11 @@ def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, s
 def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"did you mean '-v {meant}:"):
         check_names([name], "")
-    check_names(["goal", "TOKEN", *NAMES, name], f"Log    ${{{name}}}")
+    check_names(["goal", "TOKEN", *VARIABLES, name], f"Log    ${{{name}}}")
 
 
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
-    check_values(dict.fromkeys(NAMES))
+    check_values(dict.fromkeys(VARIABLES))
     check_values({"CHARACTERISE": "On_Failure", "SEARCH_DEADLINE": "5 min", "RESUME": "20261121T120000Z-1a2b3c"})
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
@@ -192,11 +191,6 @@ def searched(
     shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
     CharacterisationKeywords(shared).search_for_more(wanted, None, "never", None)
     return "\n".join(judged.more)
-
-
-def test_a_suite_searches_unless_it_is_told_not_to():
-    lines = (ROOT / "resources" / "acceptance.resource").read_text(encoding="utf-8").splitlines()
-    assert ["${MARGIN}", "on"] in map(str.split, lines) and ["${MARGIN_DEADLINE}", "15"] in map(str.split, lines)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +246,7 @@ def test_each_procedure_is_drawn_with_its_names() -> None:
         scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
         ramp_plot(ramp(router, RampPlan(LINE, 20), terms), "T"): "hold begins | offered | forwarded | saturation",
         throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
-        loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
+        loss_plot(loss_curve(router, 64, LINE, terms), "T"): "64 bytes",
     }
     assert all(said in words(svg) for svg, said in drawn.items())
 

@@ -15,7 +15,7 @@ from robot.errors import RobotError
 
 from lineproof.errors import SlaFailure, TestbedError
 from lineproof.robot import Lineproof
-from lineproof.robot import suite_sentences as SuiteSentences
+from lineproof.robot import sentences as SuiteSentences
 from lineproof.robot.library import CalmListener
 from support import robot_run
 from support.catalogue import CATALOGUE

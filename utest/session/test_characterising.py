@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ from lineproof.session.router_watch import RouterRestarted
 from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter
 
+SECOND = timedelta(seconds=1)
 GOAL = Goal(
     goal="test", bad_share=0.6, good_share=0.12, final_trial_duration=1, duration_sum=2, exceed_ratio=0, about="a test"
 )
@@ -43,7 +45,6 @@ class Testbed:
             warm_up=GOAL.warm_up,
             check_pairs=lambda traffic: None,
             check_generator=lambda traffic: None,
-            check_method=lambda method: None,
             link_bps=lambda pairs: self.link_bps,
             maximum_load=self.maximum_load,
         )
@@ -146,7 +147,7 @@ def test_nothing_of_a_margin_is_certain_if_the_router_restarted():
 def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():
     testbed = Testbed()
     worker, _, seen = characterised(testbed)
-    result = worker.ramp("64b unidirectional", steps=10, warm_up=1, hold=1)
+    result = worker.ramp("64b unidirectional", steps=10, warm_up=SECOND, hold=SECOND)
     assert result.plan.target == pytest.approx(97)
     assert [trial.number for _, trial in seen] == list(range(1, 13))
     assert testbed.model.asked[0] == (1000, 1)
@@ -155,11 +156,11 @@ def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():
 def test_rfc_2544_takes_sizes_in_order_and_latency_follows_at_each_throughput():
     testbed = Testbed(PureRouter(3e6))
     worker, begun, seen = characterised(testbed)
-    found = list(worker.throughput("bidirectional", [64, 512], duration=1, resolution=0.01))
+    found = worker.throughput("bidirectional", 64, 512, duration=SECOND, resolution=0.01)
     assert [item.size for item in found] == [64, 512]
     assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * 10e9 / 8 / 532], rel=0.05)
     testbed.prepared.clear()
-    measured = list(worker.latency("bidirectional", found, repeats=2, duration=1))
+    measured = worker.latency("bidirectional", found, repeats=2, duration=SECOND)
     assert [[direction.mean for direction in item.directions] for item in measured] == [[10, 11], [10, 11]]
     assert [name for name, _, _ in testbed.prepared] == ["64b", "512b"]
     assert all(probe.pps == 1000 for _, _, probe in testbed.prepared)
@@ -171,9 +172,9 @@ def test_all_words_are_parsed_before_any_frame_is_sent():
     testbed = Testbed()
     worker, _, _ = characterised(testbed)
     with pytest.raises(SentenceError):
-        list(worker.throughput("bidirectional", [64, 20_000], duration=1))
+        worker.throughput("bidirectional", 64, 20_000)
     with pytest.raises(SentenceError, match="each once"):
-        list(worker.throughput("bidirectional", [64, 64], duration=1))
+        worker.throughput("bidirectional", 64, 64)
     with pytest.raises(SentenceError):
         worker.scale("flows", [1, 8], lambda number: f"64b 1-flow unidirectional {flow_words(number)}")
     with pytest.raises(SentenceError):
@@ -185,7 +186,7 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     testbed = Testbed()
     worker, begun, seen = characterised(testbed)
     result = worker.scale("flows", [1, 1000], lambda number: f"64b unidirectional {flow_words(number)}", deadline=500)
-    assert not result.unfinished
+    assert all(bounds.finished for point in result.points for bounds in point.result.bounds)
     assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
     for item, point in zip(begun, result.points, strict=True):
         mine = [trial for traffic, trial in seen if traffic is item]
@@ -201,8 +202,8 @@ def test_results_become_json_data():
         worker.search("64b unidirectional"),
         worker.search("64b unidirectional", deadline=0),
         worker.ramp("64b unidirectional", steps=4),
-        tuple(worker.throughput("unidirectional", [64], duration=1)),
-        tuple(worker.loss_curve("64b unidirectional", duration=1)),
+        worker.throughput("unidirectional", 64, duration=SECOND),
+        worker.loss_curve("64b unidirectional", duration=SECOND),
         worker.scale("frame size", [64, 1518], lambda size: f"{size}b unidirectional"),
     ):
         data = json.loads(json.dumps(json_data(result), allow_nan=False))

@@ -14,7 +14,7 @@ from lineproof.core.deciding import Asked, Standing, TrialConditions
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Measure, Trial, read_trial
-from lineproof.methods.budget import Budget, sum_of_budgets
+from lineproof.methods.budget import Budget
 from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.bench import EndedTrial
@@ -74,7 +74,7 @@ def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
     assert found.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in found.trials) == pytest.approx(budget.until_pass)
     assert bench.now - began == pytest.approx(budget.until_pass + budget.beside)
-    assert sum_of_budgets([budget, budget]).beside == 2 * idle
+    assert (budget + budget).beside == 2 * idle
 
 
 def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
@@ -94,7 +94,7 @@ def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
 
 def test_budgets_add_up():
     one = Budget.of(promised(RATE, GOALS[1]), 2.0)
-    assert sum_of_budgets([one, one, one]).until_pass == pytest.approx(3 * one.until_pass)
+    assert (one + one + one).until_pass == pytest.approx(3 * one.until_pass)
     assert one.wall_seconds(50.0) < one.wall_seconds(1.0)
 
 

@@ -16,12 +16,10 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
 from lineproof.session.session import Session
-from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
-from lineproof.studies.page import write_page
+from lineproof.studies.forms import write_page
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
-from lineproof.studies.recorded import read_results
-from lineproof.studies.results import StudyResults
-from lineproof.studies.runner import StudyRun
+from lineproof.studies.results import StudyResults, read_results
+from lineproof.studies.runner import SESSIONS, Carried, OtherTestbed, StudyRun
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements, study_project, text
 
@@ -164,7 +162,7 @@ def test_a_session_that_another_router_answers_ends_the_run(
 def test_a_page_that_says_something_else_is_named(
     tmp_path: Path, prepared: PreparedStudy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "results" / kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).run_id
+    run = kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).run.path
     page = write_page(read_results(run))
     assert main(["verify", str(run)]) == 0
     page.write_text(page.read_text(encoding="utf-8").replace("SIMULATED", "MEASURED"), encoding="utf-8")

@@ -12,8 +12,8 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.project import Project
-from lineproof.studies.carrying import Carried
 from lineproof.studies.preparing import check_study, prepare_study
+from lineproof.studies.runner import Carried
 from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT

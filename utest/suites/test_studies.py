@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.run import read_run
-from lineproof.studies.recorded import read_results
+from lineproof.studies.results import read_results
 from support.command_line import PROGRAM, environment, lineproof
 from support.patience import wait_until
 from support.study_builders import study_project

@@ -43,7 +43,7 @@ from ..units import counted
 from .arguments import add_json, add_variables, print_document
 from .check import dry_run, failed, require_suites
 
-LISTENER = "lineproof.robot.suite_sentences.SentenceListing"
+LISTENER = "lineproof.robot.sentences.SentenceListing"
 
 
 def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:

@@ -75,8 +75,8 @@ def _size(study: Study) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.carrying import OtherTestbed
-    from ..studies.recorded import read_results
+    from ..studies.results import read_results
+    from ..studies.runner import OtherTestbed
     from ..studies.runner import study_run as prepared_run
 
     project, asked = Project.find(), arguments
@@ -101,14 +101,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
-    from ..studies.recorded import read_results
+    from ..studies.results import read_results
 
     return _show(read_results(find_one_run(arguments.run_name, Project.find().results)), arguments.format)
 
 
 def _show(found: StudyResults, form: str = "text") -> int:
-    from ..studies.forms import COLUMNS, document, headline
-    from ..studies.page import page, write_page
+    from ..studies.forms import COLUMNS, document, headline, page, write_page
 
     path, shown = write_page(found), document(found)
     if form == "text":

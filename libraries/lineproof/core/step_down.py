@@ -172,10 +172,6 @@ class LiveTraffic(Protocol):
         """Send without end at *load* into each port; the counts at the start."""
         ...
 
-    def change(self, load: Load) -> Sample:
-        """Change to *load* without a pause; the counts at the change."""
-        ...
-
     def sample(self) -> Sample:
         """The counts now."""
         ...

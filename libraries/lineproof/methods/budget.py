@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 
 from ..core.quantity import Promise
 
@@ -16,10 +16,10 @@ WALL_SECONDS_PER_TRIAL = 0.1
 class Budget:
     """Seconds of traffic on the testbed's clock, warm-up included, and the number of trials."""
 
-    until_pass: float
+    until_pass: float = 0.0
     """Until a PASS without a bad trial."""
-    at_most: float
-    trials: int
+    at_most: float = 0.0
+    trials: int = 0
     """Until that PASS, warm-up included."""
     beside: float = 0.0
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
@@ -39,20 +39,13 @@ class Budget:
             beside=beside,
         )
 
+    def __add__(self, other: Budget) -> Budget:
+        """Return the budget of both, one after the other."""
+        return Budget(*map(add, astuple(self), astuple(other)))
+
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""
         return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
-
-
-def sum_of_budgets(budgets: Iterable[Budget]) -> Budget:
-    """The budget of all together, one after the other."""
-    rows = list(budgets)
-    return Budget(
-        sum(row.until_pass for row in rows),
-        sum(row.at_most for row in rows),
-        sum(row.trials for row in rows),
-        sum(row.beside for row in rows),
-    )
 
 
 def duration_text(seconds: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ..core.quantity import TrafficWords
 from ..units import si
 from .ramp import RampPhase, RampResult, RampStep
 
@@ -14,10 +15,10 @@ _ROUNDING = 1e-6
 """Seconds by which rounding may change a sum."""
 
 
-def loadtest_data(result: RampResult, traffic: str, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
+def loadtest_data(result: RampResult, traffic: TrafficWords, simulated: bool = False) -> dict[str, Any]:
     """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
 
-    ``profile_file`` is the *traffic* in words: results with the same words come into the same graph. An entry is one
+    ``profile_file`` is the name of the *traffic*: results with the same words come into the same graph. An entry is one
     second, however long a step is: its rates are the means of the steps in it, weighted by time.
     """
     plan, steps = result.plan, result.steps
@@ -33,8 +34,8 @@ def loadtest_data(result: RampResult, traffic: str, bidirectional: bool, simulat
         seconds[str(at)] = _entry(parts, ports, plan.line_pps)
     return {
         "vars": {
-            "profile_file": traffic,
-            "unidirectional": not bidirectional,
+            "profile_file": traffic.profile.name,
+            "unidirectional": not traffic.bidirectional,
             "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
             "warmup_duration": plan.warm_up,
             "rampup_target": plan.target,

@@ -72,7 +72,23 @@ def find_margin(
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None, limit=limit)
-    width, budget, reason = promise_at(carried.pps).goal.width, _Budget(measure, conditions, deadline), ""
+    trials: list[Trial] = []
+
+    def within_deadline(load: Load, duration: float) -> Outcome:
+        check_deadline(deadline, _traffic(trials), duration)
+        return measure(load, duration)
+
+    def on_trial(trial: Trial, standing: Standing) -> None:
+        trials.append(replace(trial, number=len(trials) + 1))
+        conditions.on_trial(trials[-1], standing)
+        # those at this load are numbered from 1
+        until_pass = _traffic(trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
+        is_too_long = standing.rule.cannot_pass or until_pass > ONE_LOAD * deadline
+        # a trial that misses may be the first of a FAIL, which is soon found
+        if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
+            raise _LoadSpent
+
+    width, reason = promise_at(carried.pps).goal.width, ""
     low, high, top, step = carried.pps, math.inf, math.inf, width
     most = load = highest.pps
     hints = list[float]()
@@ -80,7 +96,9 @@ def find_margin(
         promise = promise_at(load)
         promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
         try:
-            decision = budget.decide(promise, line_pps)
+            decision = decide(promise, within_deadline, replace(conditions, on_trial=on_trial), line_pps)
+        except _LoadSpent:
+            decision = None
         except (CharacterisationEnded, *BREAKDOWN_ERRORS) as error:
             is_deadline = isinstance(error, CharacterisationEnded)
             reason = str(error) if is_deadline else breakdown_text(error).removeprefix("inconclusive: ")
@@ -90,7 +108,7 @@ def find_margin(
         elif decision is not None and decision.ruling is Ruling.FAIL:
             high, top, rate = load, min(top, load), _carried_rate(promise, decision)
             hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
-        elif (sent := _sent_rate(budget.trials[-1])) < load * (1 - width):
+        elif (sent := _sent_rate(trials[-1])) < load * (1 - width):
             most, limit = max(low, sent * (1 - 0.49 * width)), OWN_LIMIT
             if most > low:
                 load = most
@@ -110,7 +128,7 @@ def find_margin(
             load, step = max((low + top) / 2, top / (1 + step)), 2 * step
     end = None if high == math.inf else high / carried.pps
     ends_at = limit if low >= most else ""
-    return Margin(low / carried.pps, end, reason, ends_at, tuple(budget.trials))
+    return Margin(low / carried.pps, end, reason, ends_at, tuple(trials))
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
@@ -131,36 +149,6 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
 
 class _LoadSpent(Exception):
     """Ends the trials at one load, which took its share of the deadline."""
-
-
-class _Budget:
-    """Trials at one load after another, in *deadline* s of traffic."""
-
-    def __init__(self, measure: Measure, conditions: TrialConditions, deadline: float) -> None:
-        self._measure, self._deadline, self._listener = measure, deadline, conditions.on_trial
-        self._conditions = replace(conditions, on_trial=self._on_trial)
-        self.trials: list[Trial] = []
-
-    def decide(self, promise: Promise, line_pps: float) -> Decision | None:
-        """Return the rule's answer at one load; None if a PASS would take too much of the deadline."""
-        try:
-            return decide(promise, self._within_deadline, self._conditions, line_pps)
-        except _LoadSpent:
-            return None
-
-    def _within_deadline(self, load: Load, duration: float) -> Outcome:
-        check_deadline(self._deadline, _traffic(self.trials), duration)
-        return self._measure(load, duration)
-
-    def _on_trial(self, trial: Trial, standing: Standing) -> None:
-        self.trials.append(replace(trial, number=len(self.trials) + 1))
-        self._listener(self.trials[-1], standing)
-        # those at this load are numbered from 1
-        until_pass = _traffic(self.trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
-        is_too_long = standing.rule.cannot_pass or until_pass > ONE_LOAD * self._deadline
-        # a trial that misses may be the first of a FAIL, which is soon found
-        if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
-            raise _LoadSpent
 
 
 def _traffic(trials: Sequence[Trial]) -> float:

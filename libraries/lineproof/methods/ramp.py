@@ -61,11 +61,6 @@ class RampPlan:
         if self.steps < 2 or not self.step > 0:
             raise ValueError(f"a ramp has two steps or more, of more than 0 s: not {self.steps} of {self.step:g} s")
 
-    @property
-    def duration(self) -> float:
-        """Seconds of traffic of the whole ramp."""
-        return self.warm_up + self.steps * self.step + self.hold
-
     def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
         """Every trial: its phase, load and duration in s."""
         top = self.line_pps * self.target / 100

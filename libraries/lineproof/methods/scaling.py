@@ -38,11 +38,6 @@ class ScalingResult(DeviatingResult):
     points: tuple[ScalingPoint, ...]
 
     @property
-    def unfinished(self) -> tuple[int, ...]:
-        """Values without a finished search."""
-        return tuple(point.value for point in self.points if point.result is None or point.result.unfinished)
-
-    @property
     def endings(self) -> tuple[str, ...]:
         """Return why each search ended early, or was not made."""
         trials = [trial for point in self.points if point.result for trial in point.result.trials]

@@ -83,11 +83,6 @@ class SearchResult(DeviatingResult):
     traffic: float
 
     @property
-    def unfinished(self) -> tuple[str, ...]:
-        """Names of the loss ratios whose search did not finish."""
-        return tuple(bounds.name for bounds in self.bounds if not bounds.finished)
-
-    @property
     def endings(self) -> tuple[str, ...]:
         """Return why it ended early, if it did."""
         return (ending_text(self.ended, self.trials),)

@@ -39,8 +39,8 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
-from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id
+from .sentences import without_prefix
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
 _SHORT = re.compile(r" \(| = | at (?!least|most)")
@@ -165,7 +165,7 @@ class AcceptanceKeywords(Component):
         | Read Sentence    64b 1-flow unidirectional ≥ 5 Mpps
         """
         session = self.shared.session
-        requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
+        requirement = session.plan.requirement(without_prefix(sentence))
         self.shared.judged, self.shared.shown = Judged(requirement, expect), []
         profile, load = requirement.profile, session.plan.load_for(requirement)
         line = profile.line_rate_pps(session.plan.link_bps(requirement.pairs))

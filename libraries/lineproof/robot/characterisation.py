@@ -6,12 +6,12 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from enum import Enum
-from functools import partial
+from functools import partial, wraps
 from pathlib import PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -31,15 +31,13 @@ from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
 from ..methods.deviations import Deviation, deviations_of
-from ..methods.loadtest import loadtest_data
 from ..methods.margin import margin_of_forwarding
-from ..methods.ramp import RampResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
 from . import procedures
-from .procedures import Procedure
+from .procedures import PROCEDURES, Procedure
 from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
 
 R = TypeVar("R")
@@ -68,7 +66,7 @@ class CharacterisationKeywords(Component):
         parts = partial(procedures.search_parts, size=words.profile.mean_size, link_bps=line_bps)
         procedure = Procedure("search", parts, procedures.search_plot)
         terms = LOSS_RATIOS, relative_width, _seconds(deadline)
-        return self._measured(procedure, traffic, Characteriser.search, *terms)
+        return self._measured(procedure, Characteriser.search, traffic, *terms)
 
     @keyword(tags=["sentences"])
     def search_for_more(
@@ -113,122 +111,6 @@ class CharacterisationKeywords(Component):
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
         return "" if record.finished else str(record)
 
-    @keyword(tags=["characterise"])
-    def ramp(
-        self,
-        traffic: str,
-        steps: int = 100,
-        step: timedelta = timedelta(seconds=1),
-        warm_up: timedelta = timedelta(seconds=5),
-        hold: timedelta = timedelta(seconds=5),
-    ) -> RampResult:
-        """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
-
-        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
-        Example:
-        | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
-        """
-        times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
-        words = Characteriser(self.shared.session).traffic(traffic)
-        loadtest = partial(loadtest_data, traffic=words.profile.name, bidirectional=words.bidirectional)
-        procedure = Procedure("ramp", procedures.ramp_parts, procedures.ramp_plot, loadtest)
-        return self._measured(procedure, traffic, Characteriser.ramp, steps, *times)
-
-    @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
-    def rfc_2544_throughput_of(
-        self, traffic: str, *sizes: int, duration: timedelta = timedelta(seconds=60), resolution: float = 0.001
-    ) -> tuple[rfc2544.ThroughputResult, ...]:
-        """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
-
-        *traffic* names the rest. *duration* of each trial: less than 60 s is a declared deviation. *resolution*: how
-        close loss and no loss come, as a ratio of line rate. Example:
-        | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
-        """
-        terms = sizes or rfc2544.FRAME_SIZES, duration.total_seconds(), resolution
-        return self._each_measured(procedures.THROUGHPUT, traffic, Characteriser.throughput, *terms)
-
-    @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
-    def rfc_2544_latency_of(
-        self,
-        traffic: str,
-        throughputs: Sequence[rfc2544.ThroughputResult],
-        repeats: int = 20,
-        duration: timedelta = timedelta(seconds=120),
-    ) -> tuple[rfc2544.LatencyResult, ...]:
-        """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
-
-        *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
-        | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
-        """
-        terms = throughputs, repeats, duration.total_seconds()
-        return self._each_measured(procedures.LATENCY, traffic, Characteriser.latency, *terms)
-
-    @keyword(tags=["characterise", "rfc2544"])
-    def frame_loss_rate_of(
-        self, traffic: str, step: float = 10.0, duration: timedelta = timedelta(seconds=60)
-    ) -> rfc2544.LossCurve:
-        """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
-
-        *duration* of each trial: less than 60 s is a declared deviation. Example:
-        | Frame Loss Rate Of    64b unidirectional    duration=10 s
-        """
-        terms = step, duration.total_seconds()
-        (curve,) = self._each_measured(procedures.FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
-        return curve
-
-    @keyword(tags=["characterise", "rfc2544"])
-    def back_to_back_of(
-        self,
-        traffic: str,
-        throughputs: Sequence[rfc2544.ThroughputResult],
-        repeats: int = 50,
-        longest: int | None = None,
-        resolution: int = 1,
-    ) -> tuple[rfc2544.BackToBackResult, ...]:
-        """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
-
-        *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
-        frames; *longest*: frames (none: 2 s of line rate). Example:
-        | Back To Back Of    unidirectional    ${found}    repeats=5
-        """
-        terms = throughputs, repeats, longest, resolution
-        return self._each_measured(procedures.BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
-
-    @keyword(tags=["characterise", "rfc2544"])
-    def system_recovery_of(
-        self,
-        traffic: str,
-        throughputs: Sequence[rfc2544.ThroughputResult],
-        repeats: int = 3,
-        overload: timedelta = timedelta(seconds=60),
-        after: timedelta = timedelta(seconds=20),
-    ) -> tuple[rfc2544.RecoveryResult, ...]:
-        """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
-
-        Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
-        *traffic*. Example:
-        | System Recovery Of    unidirectional    ${found}    overload=10 s
-        """
-        terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
-        return self._each_measured(procedures.RECOVERY, traffic, Characteriser.recovery, *terms)
-
-    @keyword(tags=["characterise", "rfc2544"])
-    def reset_time_of(
-        self,
-        traffic: str,
-        throughputs: Sequence[rfc2544.ThroughputResult],
-        command: str = "",
-        kind: Literal["software", "hardware", "power"] = "software",
-        limit: timedelta = timedelta(minutes=10),
-    ) -> tuple[rfc2544.ResetResult, ...]:
-        """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
-
-        At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
-        | Reset Time Of    unidirectional    ${found}    command=sudo reboot
-        """
-        terms = throughputs, partial(self.shared.session.router.reset, command), kind, limit.total_seconds()
-        return self._each_measured(procedures.RESET, traffic, Characteriser.reset, *terms)
-
     @keyword(tags=["characterise", "scaling"])
     def scale_over(
         self,
@@ -260,20 +142,31 @@ class CharacterisationKeywords(Component):
             return characteriser.scale(name, values or usual, words, relative_width, _seconds(deadline), run)
 
         procedure = Procedure(f"scaling over {axis}", procedures.scaling_parts, procedures.scaling_plot)
-        return self._measured(procedure, traffic, measure)
+        return self._measured(procedure, measure, traffic)
 
-    def _each_measured(
-        self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
-    ) -> tuple[R, ...]:
-        """Measure, keep and show the results of a procedure that has one for each frame size."""
-        return self._measured(procedure, traffic, lambda *of_all: tuple(measure(*of_all)), *terms)
-
-    def _measured(self, procedure: Procedure, traffic: str, measure: Callable[..., R], *terms: object) -> R:
-        """Measure *traffic* on these *terms*, keep and show the result: the same for each procedure."""
+    def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
+        """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""
         with CharacterisationWork(self.shared, procedure.name, traffic) as work:
-            result = measure(work.characteriser, traffic, *terms)
+            if procedure.needs is not None:
+                work.session.plan.check_method(procedure.needs)
+            result = measure(work.characteriser, traffic, *terms, **named)
             work.keep(result, procedure)
         return result
+
+
+def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
+    """Return *procedure* as a keyword, with the arguments and the documentation of its method."""
+
+    @wraps(procedure.measure)
+    def measured(self: CharacterisationKeywords, traffic: str, *terms: Any, **named: Any) -> Any:
+        return self._measured(procedure, procedure.measure, traffic, *terms, **named)
+
+    tags = ["characterise", *(["rfc2544"] if procedure.needs else [])]
+    return cast(Callable[..., Any], keyword(procedure.keyword, tags=tags)(measured))
+
+
+for _procedure in PROCEDURES:
+    setattr(CharacterisationKeywords, _procedure.keyword, _keyword_of(_procedure))
 
 
 def _seconds(time: timedelta | None) -> float:
@@ -337,7 +230,7 @@ class CharacterisationWork:
                 started=self._started,
                 ended=time.time(),
                 result=json_data(result),
-                loadtest=procedure.loadtest and procedure.loadtest(result, simulated=simulated),
+                loadtest=procedure.loadtest and procedure.loadtest(result, self._traffic, simulated),
             )
         )
         if procedure.picture is not None:
@@ -356,7 +249,7 @@ class CharacterisationWork:
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
-        self._first = self._first or self.recorder.number
+        self._first, self._traffic = self._first or self.recorder.number, traffic
         self._link_bps = self.session.plan.link_bps(traffic.pairs)
         logger.info(f"{self.method}: {traffic.sentence}")
         self._progress.work(f"{self.method}: {traffic.sentence}")

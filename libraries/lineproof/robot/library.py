@@ -25,7 +25,7 @@ from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
 from .router import RouterKeywords, TelemetryKeywords
-from .sentence_check import SuiteListener
+from .sentences import SuiteListener
 from .shared import Shared
 from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords

@@ -16,10 +16,13 @@ from ..core.trial import Load
 from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
 from ..evidence.document import Column, Note, Part, Table
+from ..generators.abilities import Method
 from ..methods import rfc2544
+from ..methods.loadtest import loadtest_data
 from ..methods.ramp import RampResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
+from ..session.characterising import Characteriser
 from ..units import l1_bits, l2_bits, line_rate_pps
 
 Cells = Mapping[Column, str]
@@ -37,13 +40,17 @@ _BOUNDS = Column("", left=True), Column("loss allowed"), Column("lower bound", _
 class Procedure(NamedTuple):
     """The name of a procedure, and what makes the parts of a result's document, and its picture (SVG).
 
-    ``loadtest``: what makes the data for trex-loadtest-viz.
+    ``loadtest``: what makes the data for trex-loadtest-viz. A procedure with a ``keyword`` is that method of the
+    characteriser (``measure``); ``needs``: what it asks of a generator beside its traffic.
     """
 
     name: str
     parts: Callable[..., Sequence[Part]]
     picture: Callable[[Any, str, bool], str] | None = None
     loadtest: Callable[..., Mapping[str, object]] | None = None
+    keyword: str = ""
+    measure: Callable[..., Any] = Characteriser.search
+    needs: Method | None = None
 
 
 # -- search ------------------------------------------------------------------------------------------------------------
@@ -220,12 +227,12 @@ def loss_rows(curve: rfc2544.LossCurve) -> Iterator[Cells]:
         }
 
 
-def loss_plot(curves: Sequence[rfc2544.LossCurve], title: str, simulated: bool = False) -> str:
+def loss_plot(result: rfc2544.LossCurve, title: str, simulated: bool = False) -> str:
     """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
     across = linear("offered rate [% of the medium's frame rate at this size]", 100)
     plot = Chart(title, across, linear("frames lost [%]", 100), simulated)
-    for sign, one in zip(len(curves) * SIGNS, curves, strict=False):
-        plot.curve([(point.offered, 100 * point.loss_ratio) for point in one.points], f"{one.size:g} bytes", sign)
+    points = [(point.offered, 100 * point.loss_ratio) for point in result.points]
+    plot.curve(points, f"{result.size:g} bytes", SIGNS[0])
     return plot.svg()
 
 
@@ -241,18 +248,6 @@ def back_to_back_rows(result: rfc2544.BackToBackResult) -> Iterator[Cells]:
         Column("repetitions"): str(len(result.bursts)),
         Column("implied buffer time", "ms"): _figure(result.implied_buffer_time, ".4g", 1e3),
         Column("corrected buffer time", "ms"): _figure(result.corrected_buffer_time, ".4g", 1e3),
-    }
-
-
-def recovery_rows(result: rfc2544.RecoveryResult) -> Iterator[Cells]:
-    """Yield the row of 26.5."""
-    yield {
-        _SIZE: str(result.size),
-        Column("overload", _EACH): _pps(result.overload),
-        Column("reduced to", _EACH): _pps(result.reduced),
-        Column("recovery time", "mean"): str(result.mean or NONE),
-        Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
-        Column("looked at", "s"): f"{result.after:g}",
     }
 
 
@@ -284,19 +279,43 @@ def _pps(load: Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
     return _figure(None if load is None else load.pps, form, factor)
 
 
-def _by_size(rows_of: Callable[[Any], Iterator[Cells]]) -> Callable[[Sequence[Any]], Sequence[Part]]:
-    """Return what makes one table of results for several frame sizes, and says which of them ended early."""
+def _by_size(rows_of: Callable[[Any], Iterator[Cells]]) -> Callable[[Any], Sequence[Part]]:
+    """Return what makes one table of a result, or of those for several sizes, and says which of them ended early."""
 
-    def parts(results: Sequence[Any]) -> Sequence[Part]:
+    def parts(found: Any) -> Sequence[Part]:
+        results = found if isinstance(found, tuple) else (found,)
         endings = [Note(f"{result.size:g} bytes: {result.ended}.") for result in results if result.ended]
         return [Table.of([row for result in results for row in rows_of(result)]), *endings]
 
     return parts
 
 
-THROUGHPUT = Procedure("RFC 2544 throughput", _by_size(throughput_rows), throughput_plot)
-LATENCY = Procedure("RFC 2544 latency", _by_size(latency_rows))
-FRAME_LOSS = Procedure("RFC 2544 frame loss rate", _by_size(loss_rows), loss_plot)
-BACK_TO_BACK = Procedure("RFC 2544 back-to-back", _by_size(back_to_back_rows))
-RECOVERY = Procedure("RFC 2544 system recovery", _by_size(recovery_rows))
-RESET = Procedure("RFC 2544 reset", _by_size(reset_rows))
+def _rfc2544(
+    test: str,
+    keyword: str,
+    needs: Method,
+    measure: Callable[..., Any],
+    rows_of: Callable[[Any], Iterator[Cells]],
+    picture: Callable[[Any, str, bool], str] | None = None,
+) -> Procedure:
+    return Procedure(f"RFC 2544 {test}", _by_size(rows_of), picture, None, keyword, measure, needs)
+
+
+PROCEDURES = (
+    Procedure("ramp", ramp_parts, ramp_plot, loadtest_data, "Ramp", Characteriser.ramp),
+    _rfc2544(
+        "throughput",
+        "RFC 2544 Throughput Of",
+        Method.THROUGHPUT,
+        Characteriser.throughput,
+        throughput_rows,
+        throughput_plot,
+    ),
+    _rfc2544("latency", "RFC 2544 Latency Of", Method.LATENCY, Characteriser.latency, latency_rows),
+    _rfc2544(
+        "frame loss rate", "Frame Loss Rate Of", Method.FRAME_LOSS, Characteriser.loss_curve, loss_rows, loss_plot
+    ),
+    _rfc2544("back-to-back", "Back To Back Of", Method.BACK_TO_BACK, Characteriser.back_to_back, back_to_back_rows),
+    _rfc2544("reset", "Reset Time Of", Method.RESET, Characteriser.reset, reset_rows),
+)
+"""Those whose keywords are methods of the characteriser."""

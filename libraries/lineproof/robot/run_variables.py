@@ -19,34 +19,25 @@ from ..files import is_folder, read_text, require_folder
 from ..system.login import Secrets
 from ..visible import shortened
 
-NAMES = (
-    "TESTBED",
-    "GOAL",
-    "CHARACTERISE",
-    "TELEMETRY",
-    "SEARCH_DEADLINE",
-    "MARGIN",
-    "MARGIN_DEADLINE",
-    "SOAK",
-    "CALIBRATIONS",
-    "REPEATS",
-    "RESUME",
-    "PROJECT",
-    "RESULTS",
-)
-"""The variables of the resources."""
+_ANY, _PERHAPS = (".+", "a value, or leave it out"), (".*", "")
+_WHEN = "never|onfailure|always", "never, on failure or always"
 
-VALUES = {
-    **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never|onfailure|always", "never, on failure or always")),
+VARIABLES = {
+    "TESTBED": _ANY,
+    "GOAL": _ANY,
+    "CHARACTERISE": _WHEN,
+    "TELEMETRY": _WHEN,
+    "SEARCH_DEADLINE": _ANY,
     "MARGIN": ("on|off|true|false", "on or off"),  # a YAML file makes true and false of them
+    "MARGIN_DEADLINE": _ANY,
     "SOAK": ("part|whole", "part or whole"),
+    "CALIBRATIONS": _PERHAPS,
     "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
-    "RESUME": ("[a-z0-9][a-z0-9.]{0,99}", "the name of a run's folder in the results"),
+    "RESUME": ("([a-z0-9][a-z0-9.]{0,99})?", "the name of a run's folder in the results"),
+    "PROJECT": _PERHAPS,
+    "RESULTS": _PERHAPS,
 }
-"""By variable: what its value matches, as :func:`_word`; and what is expected."""
-
-_MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
-"""The variables whose default is empty, or is taken for an empty value."""
+"""The variables of the resources: what a value matches, as :func:`_word`; and what is expected."""
 
 _LIKE = 0.74
 """How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
@@ -57,7 +48,7 @@ def check_run_variables() -> None:
     suite = Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}")))
     given = (value.partition(":")[0] for word, value in pairwise(sys.argv) if word in ("-v", "--variable"))
     check_names(given, read_text(suite, 1 << 20) if suite.is_file() else "")
-    check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
+    check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in VARIABLES})
 
 
 def check_names(given: Iterable[str], suite: str) -> None:
@@ -66,18 +57,16 @@ def check_names(given: Iterable[str], suite: str) -> None:
     Robot itself takes any name, and the run would have the default of ours; with '=' for ':' all of it is the name.
     """
     for name in given:
-        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], NAMES, 1, _LIKE)
-        if near and name.upper() not in NAMES and name.upper() not in suite.upper():
+        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], VARIABLES, 1, _LIKE)
+        if near and name.upper() not in VARIABLES and name.upper() not in suite.upper():
             raise ConfigError(f"'-v {shortened(name)}': Lineproof has no such variable; did you mean '-v {near[0]}:…'?")
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a value that could only fail later. None: its default, as "" of :data:`_MAY_BE_EMPTY`."""
+    """Raise ConfigError for a value that could only fail later. None: its default."""
     for name, value in values.items():
-        if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
-            raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
-        pattern, expected = VALUES.get(name, ("", ""))
-        if expected and value not in (None, "") and not re.fullmatch(pattern, _word(value)):
+        pattern, expected = VARIABLES[name]
+        if value is not None and not re.fullmatch(pattern, _word(value), re.DOTALL):
             raise _wrong(name, value, expected)
     for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
         deadline = values.get(name)

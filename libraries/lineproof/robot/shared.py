@@ -189,15 +189,10 @@ WIDTH = 79
 
 def narrow(text: str) -> str:
     """*text* with lines of at most :data:`WIDTH` characters; what is broken goes on indented."""
-    lines: list[str] = []
+    wrapper, lines = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False), []
     for line in text.splitlines():
-        if len(line) <= WIDTH:
-            lines.append(line)
-        else:
-            indent = " " * (len(line) - len(line.lstrip()) + 4)
-            lines += textwrap.wrap(
-                line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
+        wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)
 
 

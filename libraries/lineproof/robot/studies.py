@@ -11,10 +11,8 @@ from robot.api.deco import keyword
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
-from ..studies.forms import figure, headline, notes
-from ..studies.page import page, write_page
-from ..studies.recorded import read_results
-from ..studies.results import Compared, StudyCell, StudyResults
+from ..studies.forms import figure, headline, notes, page, write_page
+from ..studies.results import Compared, StudyCell, StudyResults, read_results
 from ..studies.runner import study_run
 from ..units import counted
 from .run_variables import check_run_variables, secrets_of_variables

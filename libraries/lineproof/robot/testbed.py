@@ -25,12 +25,10 @@ from ..session.session import Session
 from ..simulation.faults import parse_fault
 from ..testbed.lab.place import LabPlace
 from ..units import counted
-from . import suite_sentences
 from .lending import lent_testbed
 from .run_variables import check_run_variables, secrets_of_variables
-from .sentence_check import SentenceCheck, place_of
+from .sentences import KeywordCall, SentenceCheck, own_keywords, place_of, shared_steps, steps_of
 from .shared import Component, say, show_simulated
-from .suite_sentences import KeywordCall
 
 
 class TestbedKeywords(Component):
@@ -81,10 +79,10 @@ class TestbedKeywords(Component):
         | Check Sentences Of Suite
         """
         suite, plan = self._running_suite(), self._plan
-        check = SentenceCheck(plan.catalogue, plan, suite_sentences.own_keywords(suite))
+        check = SentenceCheck(plan.catalogue, plan, own_keywords(suite))
         if problems := check.problems(_shared_steps(suite)):
             raise ConfigError("\n".join(problems))
-        tests = {place_of(test): check.problems(suite_sentences.steps_of(test)) for test in suite.all_tests}
+        tests = {place_of(test): check.problems(steps_of(test)) for test in suite.all_tests}
         self.shared.wrong = {test: problems for test, problems in tests.items() if problems}
         for misfit in check.misfits():
             logger.warn(misfit)
@@ -202,7 +200,7 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
 
 def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
     """Yield the calls that the tests of *suite* share, in its file and in those below."""
-    yield from suite_sentences.shared_steps(suite)
+    yield from shared_steps(suite)
     for child in suite.suites:
         yield from _shared_steps(child)
 

@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
+from typing import Literal
 
 from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions
@@ -18,13 +20,12 @@ from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError
-from ..generators.abilities import Method
 from ..generators.base import Probe
 from ..methods import rfc2544
 from ..methods.deviations import Deviation
 from ..methods.margin import LINE_RATE, OWN_LIMIT, Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
-from ..methods.rfc2544 import LossCurve, ResetResult, ThroughputResult
+from ..methods.rfc2544 import BackToBackResult, LatencyResult, LossCurve, ResetResult, ThroughputResult
 from ..methods.scaling import ScalingResult, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
@@ -45,9 +46,10 @@ RECONFIGURED = Deviation(
 
 @dataclass(frozen=True)
 class Characteriser:
-    """The methods on *session*; loads end at the testbed's maximum. Results *found* are of the same words.
+    """The methods on *session*; loads end at the testbed's maximum. *traffic* is traffic and direction in words.
 
-    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins.
+    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins. Those of
+    ``robot/procedures.py`` are keywords by their own arguments and documentation.
     """
 
     session: Session
@@ -122,97 +124,134 @@ class Characteriser:
         return margin.unproven(problem) if problem else margin
 
     def ramp(
-        self, words: str, steps: int = 100, step: float = 1.0, warm_up: float = 5.0, hold: float = 5.0
+        self,
+        traffic: str,
+        steps: int = 100,
+        step: timedelta = timedelta(seconds=1),
+        warm_up: timedelta = timedelta(seconds=5),
+        hold: timedelta = timedelta(seconds=5),
     ) -> RampResult:
-        """A ramp to the testbed's maximum load; see :class:`~lineproof.methods.ramp.RampPlan`."""
-        traffic = self.traffic(words)
-        line, highest = self._line(traffic), self._put(traffic, warm_up=False)
+        """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
+
+        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
+        Example:
+        | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
+        """
+        known = self.traffic(traffic)
+        line, highest = self._line(known), self._put(known, warm_up=False)
         percent = min(100.0, 100 * highest.pps / line)
-        plan = RampPlan(line, steps, step, percent, warm_up, min(PROBE_PPS, line / 100), hold)
-        return ramp(self._measure, plan, self._terms(traffic))
+        before, after = warm_up.total_seconds(), hold.total_seconds()
+        plan = RampPlan(line, steps, step.total_seconds(), percent, before, min(PROBE_PPS, line / 100), after)
+        return ramp(self._measure, plan, self._terms(known))
 
     def throughput(
-        self, words: str, sizes: Sequence[int], duration: float, resolution: float = 0.001
-    ) -> Iterator[ThroughputResult]:
-        """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
-        self.session.plan.check_method(Method.THROUGHPUT)
-        if not sizes or len(set(sizes)) != len(sizes):
-            raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
-        # all words are parsed before any frame is sent
-        for size, traffic in [(size, self.traffic(f"{size}b {words}")) for size in sizes]:
-            line, highest = self._line(traffic), self._put(traffic)
-            terms = self._terms(traffic)
-            yield rfc2544.throughput(self._measure, size, line, terms, highest, duration, resolution)
+        self, traffic: str, *sizes: int, duration: timedelta = timedelta(seconds=60), resolution: float = 0.001
+    ) -> tuple[ThroughputResult, ...]:
+        """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
 
-    def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> Iterator[LossCurve]:
-        """RFC 2544 26.3: loss from the highest load down."""
-        self.session.plan.check_method(Method.FRAME_LOSS)
-        traffic = self.traffic(words)
-        line, highest, size = self._line(traffic), self._put(traffic), traffic.profile.mean_size
-        percent = min(100.0, 100 * highest.pps / line)
-        yield rfc2544.loss_curve(self._measure, size, line, self._terms(traffic), step, duration, percent)
+        *traffic* names the rest. *duration* of each trial: less than 60 s is a declared deviation. *resolution*: how
+        close loss and no loss come, as a ratio of line rate. Example:
+        | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
+        """
+        sizes = sizes or rfc2544.FRAME_SIZES
+        if len(set(sizes)) != len(sizes):
+            raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
+        found = []
+        # all words are parsed before any frame is sent
+        for size, known in [(size, self.traffic(f"{size}b {traffic}")) for size in sizes]:
+            line, highest, terms = self._line(known), self._put(known), self._terms(known)
+            of_trials = terms, highest, duration.total_seconds(), resolution
+            found.append(rfc2544.throughput(self._measure, size, line, *of_trials))
+        return tuple(found)
+
+    def loss_curve(self, traffic: str, step: float = 10.0, duration: timedelta = timedelta(seconds=60)) -> LossCurve:
+        """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
+
+        *duration* of each trial: less than 60 s is a declared deviation. Example:
+        | Frame Loss Rate Of    64b unidirectional    duration=10 s
+        """
+        known = self.traffic(traffic)
+        line, highest, size = self._line(known), self._put(known), known.profile.mean_size
+        of_trials = step, duration.total_seconds(), min(100.0, 100 * highest.pps / line)
+        return rfc2544.loss_curve(self._measure, size, line, self._terms(known), *of_trials)
 
     def latency(
-        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, duration: float
-    ) -> Iterator[rfc2544.LatencyResult]:
-        """RFC 2544 26.2 at each of *throughputs*."""
-        for size, load, traffic in self._at_throughputs(Method.LATENCY, words, throughputs):
-            probe = Probe(min(PROBE_PPS, load.pps / 10))
-            self.begin(traffic)
-            self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
-            yield rfc2544.latency(self._measure, size, load, self._terms(traffic), repeats, duration)
+        self,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        repeats: int = 20,
+        duration: timedelta = timedelta(seconds=120),
+    ) -> tuple[LatencyResult, ...]:
+        """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
+
+        *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
+        | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
+        """
+        found = []
+        for size, load, known in self._at_throughputs(traffic, throughputs):
+            probe, terms = Probe(min(PROBE_PPS, load.pps / 10)), self._terms(known)
+            self.begin(known)
+            self.session.traffic.put(known.profile, known.bidirectional, probe, pairs=known.pairs)
+            found.append(rfc2544.latency(self._measure, size, load, terms, repeats, duration.total_seconds()))
+        return tuple(found)
 
     def back_to_back(
-        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, longest: int | None, resolution: int
-    ) -> Iterator[rfc2544.BackToBackResult]:
-        """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
-        for size, load, traffic in self._at_throughputs(Method.BACK_TO_BACK, words, throughputs):
-            rate, line, terms = self._put(traffic, warm_up=False).pps, self._line(traffic), self._terms(traffic)
+        self,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        repeats: int = 50,
+        longest: int | None = None,
+        resolution: int = 1,
+    ) -> tuple[BackToBackResult, ...]:
+        """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
+
+        *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
+        frames; *longest*: frames (none: 2 s of line rate). Example:
+        | Back To Back Of    unidirectional    ${found}    repeats=5
+        """
+        found = []
+        for size, load, known in self._at_throughputs(traffic, throughputs):
+            rate, line, terms = self._put(known, warm_up=False).pps, self._line(known), self._terms(known)
             send = partial(self.session.traffic.burst, pps=rate)
             result = rfc2544.back_to_back(send, size, rate, min(load.pps, rate), terms, longest, resolution, repeats)
             if rate < line * (1 - 1e-9):
                 done = f"bursts at {100 * rate / line:.4g} % of it, the most that the generator is asked for"
                 short = Deviation("RFC 2544 26.4", "frames with the minimum gap of the medium", done)
                 result = replace(result, deviations=(*result.deviations, short))
-            yield result
-
-    def recovery(
-        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
-    ) -> Iterator[rfc2544.RecoveryResult]:
-        """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
-        for size, load, traffic in self._at_throughputs(Method.RECOVERY, words, throughputs):
-            most, terms, step_down = self._put(traffic).pps, self._terms(traffic), self.session.traffic.step_down
-            yield rfc2544.recovery(step_down, size, load, most, terms, repeats, overload_for, after)
+            found.append(result)
+        return tuple(found)
 
     def reset(
         self,
-        words: str,
+        traffic: str,
         throughputs: Sequence[ThroughputResult],
-        cause: Callable[[], None],
-        kind: str = "software",
-        limit: float = 600.0,
-    ) -> Iterator[ResetResult]:
-        """RFC 2544 26.6 at the throughput of the smallest frames: *cause* starts a reset of the router.
+        command: str = "",
+        kind: Literal["software", "hardware", "power"] = "software",
+        limit: timedelta = timedelta(minutes=10),
+    ) -> tuple[ResetResult, ...]:
+        """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
 
-        If the testbed's ``prepare`` configures the router, that is repeated after the restart, and declared. Raises
-        TestbedError if the router cannot be reset, SentenceError if there is no throughput.
+        At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
+        | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
-        known = list(self._at_throughputs(Method.RESET, words, throughputs))
-        if not known:
+        measured = list(self._at_throughputs(traffic, throughputs))
+        if not measured:
             raise SentenceError("a reset is measured at a throughput, and none was found")
-        self.session.router.check_resettable()
-        size, load, traffic = min(known, key=lambda smallest: smallest[0])
-        if traffic.pairs > 1:
+        router = self.session.router
+        router.check_resettable()
+        size, load, known = min(measured, key=lambda smallest: smallest[0])
+        if known.pairs > 1:
             raise SentenceError(
-                f"'{words}': the frames of all ports together show when a router is back, and one pair's frames may"
+                f"'{traffic}': the frames of all ports together show when a router is back, and one pair's frames may"
                 " hide that another's are missing; expected without 'on N pairs'"
             )
-        self._put(traffic)
+        self._put(known)
+        of_reset = partial(router.reset, command), kind, size, load, limit.total_seconds()
         with self._reconfiguring_after_restart():
-            result = rfc2544.reset(self.session.traffic.live(), cause, kind, size, load, limit)
+            result = rfc2544.reset(self.session.traffic.live(), *of_reset)
         if self.session.plan.testbed.prepare == "configure":
             result = replace(result, deviations=(*result.deviations, RECONFIGURED))
-        yield result
+        return (result,)
 
     @contextmanager
     def _reconfiguring_after_restart(self) -> Iterator[None]:
@@ -287,13 +326,12 @@ class Characteriser:
         return traffic.profile.line_rate_pps(self.session.plan.link_bps(traffic.pairs))
 
     def _at_throughputs(
-        self, method: Method, words: str, throughputs: Sequence[ThroughputResult]
+        self, traffic: str, throughputs: Sequence[ThroughputResult]
     ) -> Iterator[tuple[int, Load, TrafficWords]]:
-        """Yield size, throughput and traffic of each result that has one, if the generator can do *method*."""
-        self.session.plan.check_method(method)
+        """Yield size, throughput and traffic of each result that has one."""
         for result in throughputs:
             if result.throughput is not None:
-                yield result.size, result.throughput, self.traffic(f"{result.size}b {words}")
+                yield result.size, result.throughput, self.traffic(f"{result.size}b {traffic}")
 
 
 def flow_words(number: int) -> str:

@@ -22,7 +22,7 @@ from ..generators.kinds import refusal
 from ..generators.settings import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
-from ..methods.budget import Budget, sum_of_budgets
+from ..methods.budget import Budget
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers import BUILT_IN, described
@@ -221,7 +221,7 @@ class Plan:
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
-        return sum_of_budgets(map(self._budget_of, requirements))
+        return sum(map(self._budget_of, requirements), Budget())
 
     def _budget_of(self, requirement: Requirement) -> Budget:
         power = self.power_seconds if "power" in requirement.quantity.needs else ()

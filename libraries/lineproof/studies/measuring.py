@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from statistics import fmean
 
@@ -149,9 +150,9 @@ class _Measurement:
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
-        steps, seconds = self.row.steps or RAMP_STEPS, self.study.seconds or 1.0
-        characteriser = self._characteriser()
-        result = characteriser.ramp(self.words, steps, seconds, RAMP_EDGE, RAMP_EDGE)
+        steps, characteriser = self.row.steps or RAMP_STEPS, self._characteriser()
+        step, edge = (timedelta(seconds=seconds) for seconds in (self.study.seconds or 1.0, RAMP_EDGE))
+        result = characteriser.ramp(self.words, steps, step, edge, edge)
         ended = self._ended(characteriser, result)
         rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
         curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)

@@ -17,7 +17,7 @@ from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_identity, host_facts
 from ..evidence.resume import fingerprints
-from ..methods.budget import Budget, duration_text, sum_of_budgets
+from ..methods.budget import Budget, duration_text
 from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
@@ -125,7 +125,7 @@ class PreparedStudy:
     def seconds(self, steps: Sequence[Step]) -> float:
         """Return how long *steps* take, about: real seconds, with the sessions that they open."""
         tried = [step for step in steps if (step.variant, step.row) not in self.gaps]
-        whole = sum_of_budgets(self._budget(step.variant, step.row) for step in tried)
+        whole = sum((self._budget(step.variant, step.row) for step in tried), Budget())
         here = [step.variant for step in steps if step.variant in self.plans]
         keys = [self.session_key(variant) for variant in here]
         opened = [name for name, key, before in zip(here, keys, [None, *keys], strict=False) if key != before]

@@ -1,19 +1,27 @@
-"""The results of a study, from its records alone: figures, beside the baseline and beside the published ones."""
+"""The results of a study, from its run's folder alone: figures, beside the baseline and beside the published ones."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
+from ..errors import ConfigError
+from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import MeasurementRecord
+from ..evidence.run import RecordedRun, read_run
 from ..methods.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels
 from ..units import counted
-from .study import AT_LEAST, DIFFERENCES, RAMP_STEPS, RATES, Study
+from .study import AT_LEAST, DIFFERENCES, RAMP_STEPS, RATES, Study, load_study, steps_of
+
+REPEATS = "repeats"
+"""Key of an environment's extra data: the number of blocks."""
 
 MOST_OUTSIDE = 0.05
 """The share of published figures that may be outside of their tolerance."""
@@ -163,6 +171,45 @@ class StudyResults:
         for (row, _), cell in self.cells.items():
             found.setdefault(row, []).append(cell)
         return list(found.items())
+
+
+def study_of(run: RecordedRun) -> Study:
+    """Return the study that *run* has kept, with its number of blocks. Raises ConfigError."""
+    kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
+    if not kept:
+        raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", run.path)
+    repeats = run.environment.extra.get(REPEATS)
+    study = load_study(kept[0])
+    return study.model_copy(update={"repeats": repeats}) if isinstance(repeats, int) else study
+
+
+def read_results(folder: Path) -> StudyResults:
+    """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
+    run = read_run(folder)
+    records, environment, study = run.measured, run.environment, study_of(run)
+    carried = Counter(record.carried_from for record in records if record.carried_from)
+    total = counted(len(records), "measurement")
+    said = (f"{number} of {total} carried over from run {origin}." for origin, number in carried.items())
+    return replace(
+        results_of(study, records, len(steps_of(study))),
+        run=environment.run,
+        folder=folder,
+        testbed=environment.testbed,
+        machine=_machine_words(environment.host),
+        history=tuple(said),
+    )
+
+
+def _machine_words(host: Mapping[str, Any]) -> str:
+    """Return processor, number of CPUs, kernel and system of a record's *host*, as far as they are known."""
+    cpus = host.get("cpus")
+    parts = (
+        host.get("cpu"),
+        counted(cpus, "CPU") if isinstance(cpus, int) else "",
+        f"kernel {host['kernel']}" if host.get("kernel") else "",
+        host.get("system"),
+    )
+    return ", ".join(str(part) for part in parts if part)
 
 
 def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int = 0) -> StudyResults:

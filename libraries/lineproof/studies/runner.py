@@ -1,21 +1,27 @@
-"""Runs a study: each measurement in its order, a session for each platform and software, and every one kept at once."""
+"""Runs a study: each measurement in its order, a session for each platform and software, and every one kept at once.
+
+A run that goes on with an interrupted one copies what that measured with its trials, and does not repeat it. Nothing
+else may differ: who looks at figures and then chooses other blocks, tolerances or published figures finds differences
+that are none.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
-from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import new_run_id, read_run
+from ..evidence.resume import FINGERPRINTS, differences
+from ..evidence.run import RecordedRun, new_run_id, read_run
 from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
@@ -24,14 +30,64 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
-from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
+from ..units import counted
 from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
-from .recorded import REPEATS, study_of
+from .results import REPEATS, study_of
 from .study import AT_LEAST, Step, steps_of
+
+SESSIONS = "sessions"
+"""Key of an environment's extra data: by platform and software, versions and configuration of the router."""
+
+_STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement")
+"""Keys that stand among the versions, and may differ between two sessions of one run."""
 
 MOST_FAILURES = 3
 """Measurements in a row that could not be begun end a study: the testbed does not answer."""
+
+
+class OtherTestbed(TestbedError):
+    """A study that is not the one measured before: nothing may be added to those measurements."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The measurements of *run* that have a value, by their place; gaps are measured again."""
+
+    run: RecordedRun
+    records: Mapping[Step, MeasurementRecord]
+
+    @classmethod
+    def of(cls, folder: Path, prepared: PreparedStudy) -> Carried:
+        """Return what the run in *folder* measured of *prepared*.
+
+        Raises ConfigError, TestbedError naming what has changed.
+        """
+        run, name = read_run(folder), prepared.study.study
+        then = run.environment
+        if then.study != name:
+            of = f"of study '{then.study}'" if then.study else "of no study"
+            raise TestbedError(f"run '{then.run}' is {of}, and cannot go on as '{name}'; expected a run of that")
+        if apart := differences(then.extra.get(FINGERPRINTS, {}), prepared.identity()):
+            raise TestbedError(
+                f"run '{then.run}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
+                " run the study again, without --resume"
+            )
+        kept = (record for record in run.measured if record.value is not None)
+        return cls(run, {Step(record.block, record.turn, record.variant, record.row): record for record in kept})
+
+    def copy_to(self, recorder: Recorder) -> str:
+        """Copy everything into *recorder*'s run; returns how much it was, in words."""
+        folder = recorder.folder
+        for named in self.run.inputs.items():
+            folder.add_input(*named)
+        for record in self.records.values():
+            number = folder.next_requirement() if record.requirement else 0
+            for trial in self.run.trials_by_number.get(record.requirement, ()):
+                folder.add(replace(trial, run=folder.run_id, requirement=number))
+            origin = record.carried_from or self.run.environment.run
+            folder.add(replace(record, run=folder.run_id, requirement=number, carried_from=origin))
+        return counted(len(self.records), "measurement")
 
 
 class StudyRun:
@@ -52,7 +108,7 @@ class StudyRun:
         self._session: Session | None = None
         self._key: tuple[object, ...] = ()
         self._applied = self._current = ""
-        self._known = dict(carried.sessions) if carried else {}
+        self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
         self._held: dict[str, HeldTestbed] = {}
         self._noted: set[str] = set()
         self._away: dict[tuple[int, str, str], Gap] = {}
@@ -72,7 +128,7 @@ class StudyRun:
             if self.carried is not None:
                 copied = self.carried.copy_to(self._recorder)
                 self.measured = len(self.carried.records)
-                self.say(f"run {self.carried.run_id} measured {copied}: carried over")
+                self.say(f"run {self.carried.run.environment.run} measured {copied}: carried over")
             for before, step in zip([None, *self.steps], self.steps, strict=False):
                 if before is None or before.place != step.place:
                     turn = f", baseline {step.turn}" if step.turn else ""
@@ -105,7 +161,7 @@ class StudyRun:
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
                 FINGERPRINTS: prepared.identity(),
-                **({"resumed_from": self.carried.run_id, SESSIONS: self._known} if self.carried else {}),
+                **({"resumed_from": self.carried.run.environment.run, SESSIONS: self._known} if self.carried else {}),
             },
         )
 
@@ -245,8 +301,14 @@ class StudyRun:
         bypass = self.prepared.study.bypass
         name = f"testbed {plan.testbed.testbed}" if bypass else f"{plan.platform.platform}, {plan.software_name}"
         versions = session.versions()
-        if name in self._known:
-            check_versions(name, self._known[name], versions)
+        before, now = (
+            {key: value for key, value in known.items() if key not in _STATES}
+            for known in (self._known.get(name, {}).get("versions", versions), versions)
+        )
+        if apart := differences(before, now):
+            raise OtherTestbed(
+                f"{name} is not what was measured before: {'; '.join(apart)}; run the study again, without --resume"
+            )
         if name in self._noted:
             return
         configuration = {} if bypass else session.router.configuration()

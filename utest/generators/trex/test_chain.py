@@ -143,7 +143,7 @@ def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
     assert len(found.samples) >= 8
 
 
-def test_running_traffic_can_change_its_load_and_be_sampled(testbed: Testbed) -> None:
+def test_running_traffic_can_be_sampled(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         live = generator.live()
@@ -151,13 +151,13 @@ def test_running_traffic_can_change_its_load_and_be_sampled(testbed: Testbed) ->
             live.sample()
         began = live.start(Load(10_000))
         live.wait(0.2)
-        first, changed = live.sample(), live.change(Load(50_000))
+        first = live.sample()
         live.wait(0.2)
         last = live.sample()
         live.stop()
         live.stop()
         assert began.offered == 0 and first.offered >= 2000 and last.time - began.time >= 0.4
-        assert (last.offered - changed.offered) / (last.time - changed.time) == pytest.approx(50_000, rel=0.2)
+        assert (last.offered - first.offered) / (last.time - first.time) == pytest.approx(10_000, rel=0.2)
         # afterwards a trial works
         assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
 

@@ -137,19 +137,16 @@ class TrexLive:
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        answer = self._ask("begin", rates=self._rates(load), directions=self._trial["directions"])
+        rates = dict.fromkeys(self._trial["rates"], load.pps)
+        answer = self._ask("begin", rates=rates, directions=self._trial["directions"])
         self._start = answer["counters"]
         return Sample(float(answer["asked"]) * self._speed, 0, 0)
-
-    def change(self, load: Load) -> Sample:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        answer = self._ask("change", rates=self._rates(load), clock_speed=self._speed)
-        return self._reading(answer["after"], answer["answered"])
 
     def sample(self) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         (answer,) = self._ask("sample", seconds=0.0, interval=0.0)
-        return self._reading(answer, answer["moment"])
+        found = _snapshot(answer, self._start, self._directions)
+        return Sample(float(answer["moment"]) * self._speed, sum(found.offered), sum(found.forwarded))
 
     def wait(self, seconds: float) -> None:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
@@ -158,10 +155,3 @@ class TrexLive:
     def stop(self) -> None:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
         self._ask("stop")
-
-    def _rates(self, load: Load) -> dict[str, float]:
-        return dict.fromkeys(self._trial["rates"], load.pps)
-
-    def _reading(self, counters: Mapping[str, Any], moment: float) -> Sample:
-        found = _snapshot(counters, self._start, self._directions)
-        return Sample(float(moment) * self._speed, sum(found.offered), sum(found.forwarded))
