@@ -1,0 +1,180 @@
+"""Does the explanation of a failure name what limits the router? The rows of the published studies, overloaded.
+
+Each row is offered a tenth more than the model carries, and all that the generator sends. What binds is the model's
+(:mod:`.limits`); the explanation sees only what such a router shows (:mod:`.seen_router`). It is right when the limit
+that it names binds, wrong when it names others only, silent when it names none. No traffic and no clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lineproof.commands.main import finish
+from lineproof.core.explanation import Explanation
+from lineproof.core.traffic.profiles import Profile
+from lineproof.platforms import Software
+from lineproof.project import Project
+from lineproof.routers.why import TriedLoad, explanation
+from lineproof.studies.study import RATES
+from lineproof_bench.model.forwarding import forward
+from lineproof_bench.model.schema import RouterModel
+from support.model_loads import loads_at, lossless_share
+from support.published import modelled_variants, published_studies
+
+from .limits import Limit, binding_limits
+from .seen_router import facts_of, ledger_of, load_of
+from .shares import table
+
+LEAST_RIGHT = 0.95
+"""The share of rows whose explanation must be right. None at all may be silent where it is not."""
+
+ABOVE = 1.1
+"""The milder overload: this times what the router carries."""
+
+_NAMED = {
+    "generator": {Limit.GENERATOR},
+    "line": {Limit.LINE},
+    "tx slots": {Limit.TX_SLOTS},
+    "locks": {Limit.LOCK},
+    "bus": {Limit.BUS},
+    # one cannot see from outside whether a card's queue or its port is slow
+    "card or bus": {Limit.QUEUE, Limit.PORT, Limit.BUS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRow:
+    """One row at one load (share of line rate per direction): the limits that bind, and the explanation."""
+
+    name: str
+    load: float
+    limits: frozenset[Limit]
+    explanation: Explanation | None
+
+    @property
+    def named(self) -> frozenset[Limit]:
+        """The limits that the explanation names."""
+        if self.explanation is None:
+            return frozenset()
+        if self.explanation.rule in _NAMED:
+            return frozenset(_NAMED[self.explanation.rule])
+        return frozenset({Limit.WORKERS if " are " in self.explanation.words else Limit.ONE_WORKER})
+
+    @property
+    def outcome(self) -> str:
+        """``right``, ``silent`` or ``wrong``."""
+        if not self.named:
+            return "silent"
+        return "right" if self.named & self.limits else "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelledRow:
+    """One row: *software* (its name in the platform's file: ``software_name``) with *profile*."""
+
+    name: str
+    software_name: str
+    software: Software
+    model: RouterModel
+    profile: Profile
+    bidirectional: bool = False
+
+
+def modelled_rows(project: Project) -> tuple[ModelledRow, ...]:
+    """Return the rows of all rates without a firewall. Raises ConfigError for files that are not as they should be.
+
+    Nothing that FreeBSD counts tells a core that waits for a firewall's lock from a busy one.
+    """
+    return tuple(
+        ModelledRow(
+            f"{variant.study.study} {variant.name}",
+            variant.software,
+            variant.platform.software[variant.software],
+            variant.model,
+            variant.traffic.profile,
+            variant.traffic.bidirectional,
+        )
+        for variant in modelled_variants(project, published_studies(project))
+        if variant.study.measures[variant.row].kind in RATES
+        and "firewall" not in variant.study.variants[variant.variant].configured
+    )
+
+
+def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
+    """All failing rows. Raises ConfigError for files that are not as they should be."""
+    return tuple(found for row in modelled_rows(project) for found in _explained(row))
+
+
+def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
+    model, profile, software = row.model, row.profile, row.software
+    most, directions = model.ceiling, 2 if row.bidirectional else 1
+    at = loads_at(model, profile, row.bidirectional)
+    carried = lossless_share(model, at)
+    line = profile.line_rate_pps(model.speeds[0]) * directions
+    for share in sorted({min(most, ABOVE * carried), most}):
+        loads = at(share)
+        # all that the generator sends is what it sends of line rate
+        asked = line if share == most else line * share
+        limits = binding_limits(model, loads, asked)
+        if not limits:
+            continue  # nothing fails
+        found = forward(model, loads)
+        seen = load_of(model, software, loads, found, asked)
+        facts = facts_of(model, software, row.software_name)
+        counted = not any("rdma" in (nic.driver or "") for nic in facts.nics)
+        ledger = ledger_of(software, loads, found, counted)
+        tried = TriedLoad(
+            profile.mean_size,
+            profile.flows.count or None,
+            model.speeds[0],
+            asked,
+            seen.offered_pps,
+            seen.forwarded_pps,
+        )
+        yield ExplainedRow(row.name, share, limits, explanation(tried, ledger, facts, seen))
+
+
+def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
+    """The rows as text."""
+    head = ("row", "load", "binds", "rule", "confidence", "outcome")
+    cells = [
+        (
+            row.name,
+            f"{100 * row.load:.1f} %",
+            ", ".join(sorted(limit.value for limit in row.limits)),
+            row.explanation.rule if row.explanation else "",
+            row.explanation.confidence.value if row.explanation else "",
+            row.outcome if row.outcome == "right" else row.outcome.upper(),
+        )
+        for row in rows
+    ]
+    return table(head, cells, markdown)
+
+
+def enough_right(rows: Sequence[ExplainedRow]) -> bool:
+    """Return whether the bound is kept."""
+    return bool(rows) and sum(row.outcome == "right" for row in rows) >= LEAST_RIGHT * len(rows)
+
+
+def main() -> int:
+    """Print the table; 0 when enough rows are right, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m validation.why", description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    options = parser.parse_args()
+    rows = explained_rows(Project.find())
+    print(text_of(rows, options.markdown))
+    counts = Counter(row.outcome for row in rows)
+    several = sum(len(row.named) > 1 and row.outcome == "right" for row in rows)
+    print(
+        f"\n{len(rows)} rows: {counts['right']} right ({several} of them name more limits than one),"
+        f" {counts['silent']} silent, {counts['wrong']} wrong;"
+        f" {100 * counts['right'] / max(1, len(rows)):.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
+    )
+    return 0 if enough_right(rows) else 1
+
+
+if __name__ == "__main__":
+    finish(main)
