@@ -28,7 +28,7 @@ from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
 from .server.loop import TrexServer
-from .server.nic import read_nic_file
+from .server.nic import ServerCard, read_nic_file
 from .server.places import Places, ServerHabits
 
 
@@ -69,6 +69,8 @@ class EmbeddedBench:
         if kind == "wire":
             from .wire import WireBackend, WirePort
 
+            # it counts no streams of Mpps by their groups
+            self._nic = ServerCard(rx_caps=("latency", "rx_bytes"))
             rows = self._specification["ports"]
             return WireBackend([WirePort(**{"index": index, **row}) for index, row in enumerate(rows)]), time.monotonic
         raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")

@@ -109,7 +109,10 @@ class FlowStats:
         return {"ids": found}
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
-        """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
+        """The answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
+
+        An interface that only measures latency counts no group of the rule ``stats``.
+        """
         if len(numbers) > MOST_ASKED:
             raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
         flows: dict[str, Any] = {}
@@ -117,7 +120,7 @@ class FlowStats:
         versions: dict[str, int] = {}
         for number in self._backend.reported_groups(numbers):
             group = self._groups.get(number)
-            if group is None:
+            if group is None or (group.rule == "stats" and "flow_stats" not in self._nic.rx_caps):
                 continue
             versions[str(number)] = group.version
             counted = self._backend.flow_counters(number)

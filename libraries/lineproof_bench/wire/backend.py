@@ -1,7 +1,7 @@
 """The carrier of real frames behind the embedded TRex server: kernel interfaces, one sending process per port.
 
 All counts of ports are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame. Packet
-groups are counted as well, for streams that ask for it: see :mod:`.flows`.
+groups of latency streams are counted as well: see :mod:`.flows`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WireBackend(Backend):
         self._timed: dict[int, SenderProcess] = {}
         self._captures: dict[int, FrameCapture] = {}
         self._flows = FlowGroups(
-            {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._send_delay
+            {port.index: (port.netns, port.interface) for port in self._ports}, lambda port: self._timed[port].probes
         )
         try:
             for port in self._ports:
@@ -217,12 +217,6 @@ class WireBackend(Backend):
             ierrors=now.rx_errors - first.rx_errors,
             queue_full=now.tx_dropped - first.tx_dropped,
         )
-
-    def _counted(self, port: int, slot: int) -> int:
-        return sum(process.counted(slot) for process in self._own(port))
-
-    def _send_delay(self, port: int, group: int, start: int, number: int) -> int | None:
-        return self._timed[port].send_delays.of(group, start, number)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames of a packet group that were sent, and that came back, by port; exact."""

@@ -1,16 +1,11 @@
-"""A few received frames, with the kernel's time stamps, from packet sockets that ignore sent frames."""
+"""A few received frames, with the kernel's time stamps."""
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Iterator
-
-from lineproof.errors import TestbedError
-from lineproof.system.network_namespace import run_in_namespace
 
 from ..backend import CapturedFrame
-from . import packet_sockets as packets
+from .sockets import Receiver
 
 _ROOM, _ENOUGH, _MANY = 16 << 20, 1000, 100_000
 """Bytes of frames that may wait; frames for which another socket is worth its while; more than have room to wait."""
@@ -27,52 +22,30 @@ class FrameCapture:
         self._port, self._limit, self._seen = port, limit, 0
         self._place = (netns, interface)
         self._offset = time.time_ns() - time.monotonic_ns()
-        self._sockets = [self._open()]
-
-    def _open(self) -> socket.socket:
-        netns, interface = self._place
-        options = (
-            (packets.SOL_PACKET, packets.IGNORE_OUTGOING, 1),
-            (packets.SOL_PACKET, packets.AUXDATA, 1),
-            (socket.SOL_SOCKET, packets.SO_TIMESTAMPNS, 1),
-        )
-        room = ((socket.SOL_SOCKET, packets.SO_RCVBUFFORCE, _ROOM),)
-        try:
-            return run_in_namespace(netns, lambda: packets.open_packet_socket(interface, options, room))
-        except OSError as error:
-            raise TestbedError(f"cannot capture on interface '{interface}': {error}") from error
+        self._receivers = [Receiver(*self._place, _ROOM)]
 
     def look(self) -> None:
         """Let another socket take over if it is time. The one before goes on: no frame is missed meanwhile."""
-        self._seen += packets.new_frames(self._sockets[-1])[0]
+        self._seen += self._receivers[-1].new()[0]
         if self._seen >= max(self._limit, _ENOUGH):
             self._keep(1)
-            self._sockets.append(self._open())
+            self._receivers.append(Receiver(*self._place, _ROOM))
             self._seen = 0
 
     def frames(self) -> tuple[CapturedFrame, ...]:
         """Take the frames since the last call, oldest first. Time stamps are on the monotonic clock, s."""
         found: list[CapturedFrame] = []
-        for opened in self._sockets:
+        for receiver in self._receivers:
             since = found[-1].timestamp if found else 0.0
-            found += [frame for frame in self._read(opened) if frame.timestamp > since]
+            rows = ((frame.data, (frame.arrived - self._offset) / 1e9) for frame in receiver.read(_MANY))
+            found += [CapturedFrame(self._port, data, moment) for data, moment in rows if moment > since]
         self._keep(1)
         return tuple(found[-self._limit :])
 
-    def _read(self, opened: socket.socket) -> Iterator[CapturedFrame]:
-        for _ in range(_MANY):
-            try:
-                data, ancillary, _, _ = opened.recvmsg(65536, 256)
-            except BlockingIOError:
-                break
-            stamp, tag = packets.arrival_facts(ancillary)
-            data = data[:12] + tag + data[12:]
-            yield CapturedFrame(self._port, data, ((stamp or time.time_ns()) - self._offset) / 1e9)
-
-    def _keep(self, sockets: int) -> None:
-        """Close all but the last *sockets*."""
-        while len(self._sockets) > sockets:
-            self._sockets.pop(0).close()
+    def _keep(self, receivers: int) -> None:
+        """Close all but the last *receivers*."""
+        while len(self._receivers) > receivers:
+            self._receivers.pop(0).close()
 
     def close(self) -> None:
         """Keep no more frames."""
