@@ -124,6 +124,10 @@ class EmbeddedBench:
         """Let *fault*, as JSON, happen too. Raises ValueError in a sentence."""
         self.router.cause((InjectedFault.model_validate(fault),))
 
+    def ssh_fault(self) -> dict[str, Any]:
+        """Return the fault of the SSH command that has just come."""
+        return self.router.ssh_fault()
+
     @property
     def router(self) -> FaultyModel:
         """The router of the model, for its shells; another one after each restart. Raises ValueError without one."""
