@@ -140,13 +140,6 @@ class CapturedFrame(NamedTuple):
     timestamp: float
 
 
-class Utilisation(NamedTuple):
-    """Generator CPU in per cent since it was last asked for, for ``get_utilization`` and ``m_cpu_util``."""
-
-    tx_percent: float = 0.0
-    rx_percent: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class FlowCounters:
     """Frames and L2 bytes (with FCS) of a packet group since the backend began, by port: {port: (frames, bytes)}."""
@@ -254,8 +247,8 @@ class Backend(Protocol):
         """Frames kept since :meth:`capture` or the last call, in the order in which they came."""
         ...
 
-    def utilisation(self) -> Utilisation:
-        """How busy the generator is."""
+    def utilisation(self) -> float:
+        """The generator's CPU in per cent since it was last asked for."""
         ...
 
     def close(self) -> None:

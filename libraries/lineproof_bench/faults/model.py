@@ -21,9 +21,8 @@ from ..model.counting import Sending, StreamCounts
 from ..model.egress_frames import LeavingFrames
 from ..model.forwarding import Fate
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .added_frames import AddedFrames, Counts
 from .lies import Lie
-from .schedule import FaultSchedule
+from .schedule import AddedFrames, Counts, FaultSchedule
 
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""

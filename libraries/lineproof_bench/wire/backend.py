@@ -25,13 +25,12 @@ from ..backend import (
     PortCounters,
     PortDescription,
     StreamTraffic,
-    Utilisation,
 )
-from .capture import FrameCapture
 from .flows import FlowGroups
 from .linux import LinkReader
 from .protocol import SenderLoad
 from .sender_processes import SenderProcess, SenderProcesses
+from .sockets import FrameCapture
 
 DRIVER = "lineproof_wire"
 
@@ -251,15 +250,15 @@ class WireBackend(Backend):
         found = self._captures.get(port)
         return found.frames() if found is not None else ()
 
-    def utilisation(self) -> Utilisation:
+    def utilisation(self) -> float:
         """CPU of the busiest sending process since the last call, in per cent of one CPU."""
         now, seconds = time.monotonic(), self._seconds()
         before, used = self._used
         if now - before < 0.01:
-            return Utilisation()
+            return 0.0
         self._used = (now, seconds)
         busiest = max((new - old for new, old in zip(seconds, used, strict=True)), default=0.0)
-        return Utilisation(tx_percent=min(100.0, 100 * busiest / (now - before)))
+        return min(100.0, 100 * busiest / (now - before))
 
     def _seconds(self) -> list[float]:
         return [process.status[1] for process in self._processes or ()]
