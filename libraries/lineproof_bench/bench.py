@@ -16,7 +16,7 @@ from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
 from .backend import Backend, ServerAction, StreamTraffic
-from .clock import Clock, ClockReader
+from .clock import Clock
 from .faults.model import FaultyModel
 from .model.backend import ModelSettings
 from .model.counting import Sending
@@ -124,10 +124,6 @@ class EmbeddedBench:
         """Let *fault*, as JSON, happen too. Raises ValueError in a sentence."""
         self.router.cause((InjectedFault.model_validate(fault),))
 
-    def ssh_fault(self) -> dict[str, Any]:
-        """Return the fault of the SSH command that has just come."""
-        return self.router.ssh_fault()
-
     @property
     def router(self) -> FaultyModel:
         """The router of the model, for its shells; another one after each restart. Raises ValueError without one."""
@@ -136,7 +132,7 @@ class EmbeddedBench:
         return self._model
 
 
-def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: ClockReader) -> FaultyModel:
+def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: Clock) -> FaultyModel:
     """Return the model of the ``platform_file`` in *specification*, or of the cable that bypasses it."""
     path = Path(specification["platform_file"])
     return (DirectCableModel if specification.get("bypass") else FaultyModel)(

@@ -26,7 +26,9 @@ async def listening(specification: Mapping[str, Any], bench: EmbeddedBench) -> A
     """
     key = asyncssh.generate_private_key("ssh-ed25519")
     box = machine(bench, specification.get("setups") or ())
-    async with await listen(box, **specification["shells"], host_key=key, query=bench.ssh_fault) as acceptor:
+    async with await listen(
+        box, **specification["shells"], host_key=key, query=lambda: bench.router.ssh_fault()
+    ) as acceptor:
         yield {
             "ssh_port": acceptor.get_port(),
             "host_key": " ".join(key.export_public_key().decode().split()[:2]),

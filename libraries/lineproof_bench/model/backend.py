@@ -27,7 +27,7 @@ from ..backend import (
     PortDescription,
     StreamTraffic,
 )
-from ..clock import ClockReader
+from ..clock import Clock
 from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
@@ -77,9 +77,7 @@ class ModelBackend(Backend):
 
     is_simulated = True
 
-    def __init__(
-        self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
-    ) -> None:
+    def __init__(self, platform: Platform, software: str, clock: Clock, settings: ModelSettings = DEFAULTS) -> None:
         modelled = partial(router_model, platform, software, settings.rx_queues, settings.path)
         self._noiseless = self._model = self._plain = modelled()
         self._set_up = {

@@ -48,17 +48,12 @@ _HEADERS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class WirePort:
-    """A generator port: an *interface* of the namespace at *netns* (None: this one). ``speed_bps``: nominal, bit/s."""
+class WirePort(PortDescription):
+    """A generator port: an *interface* of the namespace at *netns* (None: this one), with a nominal speed."""
 
-    index: int
-    interface: str
-    netns: str | None
-    mac: str
-    peer_mac: str
-    ipv4: str = "0.0.0.0"
-    peer_ipv4: str = "0.0.0.0"
     speed_bps: float = 10e9
+    driver: str = DRIVER
+    netns: str | None = None
 
 
 class WireBackend(Backend):
@@ -95,19 +90,7 @@ class WireBackend(Backend):
     @property
     def ports(self) -> tuple[PortDescription, ...]:
         """The ports, index 0 first."""
-        return tuple(
-            PortDescription(
-                port.index,
-                port.mac,
-                port.peer_mac,
-                port.speed_bps,
-                DRIVER,
-                port.ipv4,
-                port.peer_ipv4,
-                port.interface,
-            )
-            for port in self._ports
-        )
+        return self._ports
 
     @property
     def sender(self) -> int | None:

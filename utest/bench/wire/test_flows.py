@@ -103,8 +103,8 @@ def test_behind_tags_and_labels(topology: Topology, head: str) -> None:
     """Over one cable without a router, which might not know all of them."""
     cable = topology.cables[0]
     ends = [
-        WirePort(0, cable.port, topology.generator, cable.port_mac, cable.router_mac),
-        WirePort(1, cable.router_interface, topology.router, cable.router_mac, cable.port_mac),
+        WirePort(0, cable.port_mac, cable.router_mac, interface=cable.port, netns=topology.generator),
+        WirePort(1, cable.router_mac, cable.port_mac, interface=cable.router_interface, netns=topology.router),
     ]
     frame = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + head) + IPV6
     timed = StreamTraffic(2, frame, 1000, count=100, flow_stats={"stream_id": 2, "rule_type": "latency"})
