@@ -44,6 +44,7 @@ async def listen(
     return await asyncssh.create_server(
         lambda: _OneUser(user, key, lambda: _Session(machine, query)),
         "127.0.0.1",
+        0,  # asyncssh's default is 22
         server_host_keys=[host_key],
         password_auth=False,
         kbdint_auth=False,
