@@ -1,8 +1,8 @@
 """``python -m lineproof_bench``: a testbed without hardware as one process.
 
-Specification (one JSON line on standard input): ``backend`` model or wire (:class:`.bench.EmbeddedBench`), or
-none for a machine without a server; ``shells``: of the router (:func:`.ssh.listening`), or none; ``folder``:
-the testbed's own, which is removed at the end. Ready: the server's facts; ``ssh_port`` and ``host_key`` of the shells.
+Specification (one JSON line on standard input): ``backend`` model or wire (:class:`.bench.EmbeddedBench`);
+``shells``: of the model's router (:func:`.ssh.listening`), or none; ``folder``: the testbed's own, which is
+removed at the end. Ready: the server's facts; ``ssh_port`` and ``host_key`` of the shells.
 Later lines: ``{"fault": …}``, answered by ``{"ok": true}`` or ``{"error": sentence}``.
 """
 
@@ -36,15 +36,14 @@ async def serve(specification: Mapping[str, Any]) -> None:
         if folder := specification.get("folder"):
             # while signals are handled, so that none prevents it
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        bench, facts = _opened(specification), dict[str, Any]()
-        if bench is not None:
-            serving = asyncio.create_task(bench.serve())
-            serving.add_done_callback(_end_if_failed)
-            stack.push_async_callback(asyncio.wait, [serving])
-            stack.callback(bench.stop)
-            facts = bench.facts()
-        if shells := specification.get("shells"):
-            facts |= await stack.enter_async_context(listening(shells, bench))
+        bench = _opened(specification)
+        serving = asyncio.create_task(bench.serve())
+        serving.add_done_callback(_end_if_failed)
+        stack.push_async_callback(asyncio.wait, [serving])
+        stack.callback(bench.stop)
+        facts = bench.facts()
+        if specification.get("shells"):
+            facts |= await stack.enter_async_context(listening(specification, bench))
         lines = await process.open_input()
         if specification.get("ends_with_parent"):
             end_with_parent()
@@ -55,10 +54,8 @@ async def serve(specification: Mapping[str, Any]) -> None:
         process.end_soon()
 
 
-def _opened(specification: Mapping[str, Any]) -> EmbeddedBench | None:
-    """Return the bench; None for a machine without a server. Refuses what cannot be opened."""
-    if not specification.get("backend"):
-        return None
+def _opened(specification: Mapping[str, Any]) -> EmbeddedBench:
+    """Return the bench. Refuses what cannot be opened."""
     try:
         return EmbeddedBench(specification)
     except PortTaken:
@@ -75,10 +72,8 @@ def _end_if_failed(serving: asyncio.Task[None]) -> None:
         os._exit(1)
 
 
-def _answer(bench: EmbeddedBench | None, line: bytes) -> dict[str, Any]:
+def _answer(bench: EmbeddedBench, line: bytes) -> dict[str, Any]:
     try:
-        if bench is None:
-            raise ValueError("there is no server here")
         bench.cause(json.loads(line)["fault"])
     except (ValueError, KeyError, TypeError) as error:
         return {"error": str(error)[:1000]}

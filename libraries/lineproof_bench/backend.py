@@ -62,10 +62,6 @@ class FieldVariable:
     """Frames that hold the same value before the next one comes."""
     limit: int = 0
     """Frames after which it begins again; 0: never."""
-    mask: int = 0
-    """The bits that are written; the frame keeps the others. 0: all bits."""
-    shift: int = 0
-    """Bits to shift left (negative: right) before writing."""
     values: tuple[int, ...] = ()
     """Written in place of the numbers ``minimum`` = 0 … ``maximum`` = len(values) - 1; empty: the number itself."""
 
@@ -88,15 +84,10 @@ class FieldVariable:
         step = -self.step if self.operation == "dec" else self.step
         return self.minimum + (self.initial - self.minimum + number * step) % span
 
-    def written(self, number: int, before: int) -> int:
-        """The bytes in frame *number*, as a number, after it was written over *before*."""
+    def written(self, number: int) -> int:
+        """The bytes in frame *number*, as a number."""
         value = self.value(number)
-        if self.values:
-            value = self.values[value]
-        value = value << self.shift if self.shift >= 0 else value >> -self.shift
-        all_bits = (1 << 8 * self.size) - 1
-        mask = self.mask or all_bits
-        return before & ~mask & all_bits | value & mask
+        return (self.values[value] if self.values else value) & (1 << 8 * self.size) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +138,6 @@ class CapturedFrame(NamedTuple):
     port: int
     data: bytes
     timestamp: float
-
-
-class Utilisation(NamedTuple):
-    """Generator CPU in per cent since it was last asked for, for ``get_utilization`` and ``m_cpu_util``."""
-
-    tx_percent: float = 0.0
-    rx_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +247,8 @@ class Backend(Protocol):
         """Frames kept since :meth:`capture` or the last call, in the order in which they came."""
         ...
 
-    def utilisation(self) -> Utilisation:
-        """How busy the generator is."""
+    def utilisation(self) -> float:
+        """The generator's CPU in per cent since it was last asked for."""
         ...
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
 from .backend import Backend, ServerAction, StreamTraffic
-from .clock import Clock, ClockReader
+from .clock import Clock
 from .faults.model import FaultyModel
 from .model.backend import ModelSettings
 from .model.counting import Sending
@@ -28,7 +28,7 @@ from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
 from .server.loop import TrexServer
-from .server.nic import read_nic_file
+from .server.nic import ServerCard, read_nic_file
 from .server.places import Places, ServerHabits
 
 
@@ -69,6 +69,8 @@ class EmbeddedBench:
         if kind == "wire":
             from .wire import WireBackend, WirePort
 
+            # it counts no streams of Mpps by their groups
+            self._nic = ServerCard(rx_caps=("latency", "rx_bytes"))
             rows = self._specification["ports"]
             return WireBackend([WirePort(**{"index": index, **row}) for index, row in enumerate(rows)]), time.monotonic
         raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")
@@ -130,7 +132,7 @@ class EmbeddedBench:
         return self._model
 
 
-def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: ClockReader) -> FaultyModel:
+def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: Clock) -> FaultyModel:
     """Return the model of the ``platform_file`` in *specification*, or of the cable that bypasses it."""
     path = Path(specification["platform_file"])
     return (DirectCableModel if specification.get("bypass") else FaultyModel)(

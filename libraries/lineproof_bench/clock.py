@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
-
-
-class ClockReader(Protocol):
-    """A clock as its users see it."""
-
-    def now(self) -> float:
-        """Seconds, never going back."""
-        ...
 
 
 class Clock:

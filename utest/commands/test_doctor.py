@@ -17,6 +17,7 @@ from lineproof.routers.ssh_shell import SshShell
 from support import robot_run
 from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server
+from support.hostile_ssh import Guard
 from support.robot_run import environment
 from support.served_bench import ServedBench, served
 from support.trex_host import trex_host_server
@@ -118,9 +119,9 @@ def with_host(folder: Path, bench: ServedBench, server: EmbeddedServer, ssh: str
 def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
     tmp_path: Path, bench: ServedBench, server: EmbeddedServer
 ):
-    with trex_host_server(tmp_path, "two nodes", "narrow slot", "held by linux", "old firmware") as host:
+    with trex_host_server(tmp_path) as ssh:
         began = time.monotonic()
-        root = with_host(tmp_path, bench, server, host.ssh, ", card: lineproof_model")
+        root = with_host(tmp_path, bench, server, ssh, ", card: lineproof_model")
         found = of_lab(tmp_path, root)
         took = time.monotonic() - began
         checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]
@@ -139,11 +140,11 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
 
 
 def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, bench: ServedBench, server: EmbeddedServer):
-    with trex_host_server(tmp_path) as host:
-        found = of_lab(tmp_path, with_host(tmp_path, bench, server, host.ssh.replace("user: trex", "user: nobody")))
+    with trex_host_server(tmp_path, Guard) as ssh:
+        found = of_lab(tmp_path, with_host(tmp_path, bench, server, ssh))
     (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
     assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
-    assert "refuses the login of 'nobody'" in line
+    assert "refuses the login of 'trex'" in line
 
 
 SET = "vppctl set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:01 static"

@@ -17,10 +17,8 @@ from lineproof.routers.freebsd import facts as freebsd_facts
 from lineproof.routers.linux import machine
 from lineproof.routers.linux.machine import read_host
 from lineproof.routers.shell_commands import ShellCommands
-from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
 from support.scripted_shells import answering, broken, this_machine
-from support.trex_host import shell_of
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
@@ -212,13 +210,6 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 def test_a_machine_that_shows_nothing_says_so() -> None:
     facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
-
-
-def test_every_habit_is_of_use() -> None:
-    # only Linux's own driver shows the firmware
-    shown = {habit: read_host(shell_of(habit, "held by linux")) for habit in HABITS}
-    fit = shown.pop("held by linux")
-    assert fit != read_host(shell_of()) and fit not in shown.values()
 
 
 @pytest.mark.slow

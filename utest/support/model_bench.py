@@ -13,6 +13,7 @@ from lineproof.project import Project
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Noise, RouterHabits
 from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.clock import Clock
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.state import RouterConfiguration
@@ -23,9 +24,8 @@ PROJECT = Project(ROOT)
 LINE = 10e9
 
 
-class HandClock:
-    def __init__(self) -> None:
-        self.time = 0.0
+class HandClock(Clock):
+    time = 0.0
 
     def now(self) -> float:
         return self.time

@@ -23,7 +23,6 @@ from lineproof_bench.backend import (
     PortCounters,
     PortDescription,
     StreamTraffic,
-    Utilisation,
 )
 from lineproof_bench.bench import DirectCableModel
 from lineproof_bench.clock import Clock
@@ -52,7 +51,7 @@ class FakeBackend(DirectCableModel):
         self.limits = [0, 0]
         self.groups: dict[int, int] = {}
         self.fails = False
-        self.load = Utilisation(12.5, 3.0)
+        self.load = 12.5
         self.counted: PortCounters | None = None
         """Counters of port 0, in place of what was sent; port 1 has counted nothing then."""
 
@@ -101,7 +100,7 @@ class FakeBackend(DirectCableModel):
     def answers(self, port: int, address: str) -> bool | None:
         return address == self.ports[port].peer_ipv4
 
-    def utilisation(self) -> Utilisation:
+    def utilisation(self) -> float:
         return self.load
 
     def close(self) -> None:

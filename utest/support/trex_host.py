@@ -1,51 +1,66 @@
-"""A simulated machine for TRex, with habits: its shell here, and behind an SSH server."""
+"""A Linux machine on which TRex is badly placed, behind an SSH server: what its files and tools show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from lineproof.routers.base import Shell
-from lineproof.system.known_hosts import write_known_hosts
-from lineproof.system.private_key import make_key
-from lineproof_bench.shells import trex_host
-from lineproof_bench.shells.machine import Machine, Memory
-from support.embedded_server import bench_process
-from support.fake_router import shell_of as shell_on
+from lineproof_bench.shells import posix
+from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory
+from support.hostile_ssh import Guard, HostileServer, OpenHouse
 
-USER = "trex"
+CARDS = (
+    ("0000:01:00.0", "igb", "8086:1521", 8, 0, "eno1"),
+    ("0000:03:00.0", "i40e", "8086:1572", 4, 0, "enp3s0f0"),
+    ("0000:81:00.0", "i40e", "8086:1572", 4, 1, "enp3s0f1"),
+)
+"""Address, driver, identifiers, lanes of 8, node, interface."""
+FILES = {
+    "/etc/os-release": 'PRETTY_NAME="Ubuntu 24.04 (SIMULATED)"\nID=simulated\n',
+    **{
+        f"/sys/devices/pci0000:00/{address}/{name}": text
+        for address, driver, identifiers, lanes, node, interface in CARDS
+        for name, text in {
+            "uevent": f"DRIVER={driver}\nPCI_CLASS=20000\nPCI_ID={identifiers}\n",
+            "numa_node": f"{node}\n",
+            "current_link_width": f"{lanes}\n",
+            "max_link_width": "8\n",
+            "current_link_speed": "8.0 GT/s PCIe\n",
+            "max_link_speed": "8.0 GT/s PCIe\n",
+            f"net/{interface}/uevent": f"INTERFACE={interface}\n",
+        }.items()
+    },
+}
+X710 = "Ethernet controller: Intel Corporation Ethernet Controller X710 for 10GbE SFP+ (rev 02)"
 
 
-def shell_of(*habits: str) -> Shell:
-    return shell_on(Machine(trex_host.software(habits), trex_host.no_router, Memory(), USER, sudo=True))
+def machine() -> Machine:
+    def said(text: str) -> Builtin:
+        return lambda arguments, line: CommandOutput(text)
 
-
-@dataclass(frozen=True)
-class TrexHost:
-    """A login of a testbed file: ``ssh`` is its YAML."""
-
-    port: int
-    ssh: str
+    files = {path: (lambda line, text=text: text) for path, text in FILES.items()}
+    tools = {
+        "ethtool": said("driver: i40e\nfirmware-version: 4.26 0x8000143f 0.0.0\n"),
+        "lscpu": said("CPU(s): 24\nModel name:   a processor\nNUMA node(s): 2\n"),
+        "lspci": said("".join(f"{address} {X710}\n" for address, *_ in CARDS)),
+        "uname": said("6.8.0-simulated\n"),
+    }
+    no_router: Any = None
+    return Machine({**posix.commands(files), **tools}, no_router, Memory())
 
 
 @contextmanager
-def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
-    """The machine behind an SSH server at 127.0.0.1, until the context ends."""
-    key = folder / "trex_client"
-    shells = {
-        "software": trex_host.KIND,
-        "habits": list(habits),
-        "host": "127.0.0.1",
-        "port": 0,
-        "user": USER,
-        "authorized_key": make_key(key),
-        "sudo": True,
-    }
-    with bench_process({"shells": shells}) as (_, facts):
-        known = folder / "trex_known_hosts"
-        write_known_hosts(known, "127.0.0.1", facts["ssh_port"], facts["host_key"])
-        yield TrexHost(
-            facts["ssh_port"], f"{{user: {USER}, port: {facts['ssh_port']}, key: {key}, known_hosts: {known}}}"
-        )
+def trex_host_server(folder: Path, guard: type[Guard] = OpenHouse) -> Iterator[str]:
+    """The machine at 127.0.0.1, until the context ends: its login as YAML of a testbed file."""
+    host = machine()
+
+    async def answer(process: Any) -> None:
+        output = host.run(process.command)
+        process.stdout.write(output.stdout.encode())
+        process.stderr.write(output.stderr.encode())
+        process.exit(output.status)
+
+    with closing(HostileServer(folder, guard, process_factory=answer)) as server:
+        yield f"{{user: trex, port: {server.port}, key: {server.key}, known_hosts: {server.known}}}"

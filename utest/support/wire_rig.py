@@ -30,19 +30,20 @@ def stream(
     cable: Cable,
     pps: float,
     group: int | None = None,
-    rule: str = "stats",
     size: int = 60,
-    number: int = 0,
     flows: int = 251,
     **more: Any,
 ) -> StreamTraffic:
-    """UDP through the router from this cable's network to the other's, from *flows* addresses."""
+    """UDP through the router from this cable's network to the other's, from *flows* addresses.
+
+    *group*: the packet group in which its latency is measured.
+    """
     source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
     ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
-    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + number.to_bytes(2, "big")
-    ip += bytes.fromhex("000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
+    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big")
+    ip += bytes.fromhex("0000000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
     udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
-    flow = None if group is None else {"stream_id": group, "rule_type": rule}
+    flow = None if group is None else {"stream_id": group, "rule_type": "latency"}
     variable = FieldVariable(26, 4, source, source + flows - 1, source)
     frame = (ethernet + ip + udp).ljust(size, b"\0")
     found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, flow_stats=flow)

@@ -34,17 +34,8 @@ def start_simulated(
     ``ports``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
     ports are cabled to each other. ``setups``: what a study's commands make of the router.
     """
-    folder, commands = belongings.folder, [setup.model_dump() for setup in setups]
-    key = folder / "client_key"
-    shells = {
-        "software": platform.software[software].shell,
-        "host": HOST,
-        "port": 0,
-        "user": USER,
-        "authorized_key": make_key(key),
-        "sudo": True,
-        "setups": commands,
-    }
+    folder, key = belongings.folder, belongings.folder / "client_key"
+    shells = {"user": USER, "authorized_key": make_key(key)}
     process = belongings.keep(
         TestbedProcess(
             "server",
@@ -60,7 +51,7 @@ def start_simulated(
                 "seed": settings.seed,
                 "bypass": bypass,
                 "set_up": list(settings.set_up),
-                "setups": commands,
+                "setups": [setup.model_dump() for setup in setups],
                 "noise": settings.noise.model_dump() if settings.noise else None,
                 "router_habits": settings.router_habits.model_dump(),
                 "faults": [fault.model_dump(by_alias=True, exclude_none=True) for fault in settings.faults],

@@ -15,15 +15,14 @@ from lineproof.platforms import Platform
 from lineproof.simulation.faults import InjectedFault
 
 from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, ServerAction, StreamTraffic
-from ..clock import ClockReader
+from ..clock import Clock
 from ..model.backend import DEFAULTS, ModelBackend, ModelSettings
 from ..model.counting import Sending, StreamCounts
 from ..model.egress_frames import LeavingFrames
 from ..model.forwarding import Fate
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .added_frames import AddedFrames, Counts
 from .lies import Lie
-from .schedule import FaultSchedule
+from .schedule import AddedFrames, Counts, FaultSchedule
 
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
@@ -53,9 +52,7 @@ _OF_GROUPS = {"reordered frames": "overtaken", "late frames": "late", "duplicate
 class FaultyModel(ModelBackend):
     """The model, faultless until :meth:`cause` is called."""
 
-    def __init__(
-        self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
-    ) -> None:
+    def __init__(self, platform: Platform, software: str, clock: Clock, settings: ModelSettings = DEFAULTS) -> None:
         super().__init__(platform, software, clock, settings)
         self._schedule, self._added = FaultSchedule(), AddedFrames(self._countable)
         self._actions: list[ServerAction] = []

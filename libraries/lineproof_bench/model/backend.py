@@ -27,8 +27,7 @@ from ..backend import (
     PortDescription,
     StreamTraffic,
 )
-from ..backend import Utilisation as GeneratorLoad
-from ..clock import ClockReader
+from ..clock import Clock
 from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
@@ -78,9 +77,7 @@ class ModelBackend(Backend):
 
     is_simulated = True
 
-    def __init__(
-        self, platform: Platform, software: str, clock: ClockReader, settings: ModelSettings = DEFAULTS
-    ) -> None:
+    def __init__(self, platform: Platform, software: str, clock: Clock, settings: ModelSettings = DEFAULTS) -> None:
         modelled = partial(router_model, platform, software, settings.rx_queues, settings.path)
         self._noiseless = self._model = self._plain = modelled()
         self._set_up = {
@@ -187,17 +184,17 @@ class ModelBackend(Backend):
         self._advance()
         return self._port(port).kept.take(port)
 
-    def utilisation(self) -> GeneratorLoad:
+    def utilisation(self) -> float:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in (port.sent for port in self._ports)]
         (before, then), self._used = self._used, (now, sent)
         above, self._was_above = self._was_above, self._above_ceiling
         if now <= before:
-            return GeneratorLoad()
+            return 0.0
         used = max((new - old) / limit for new, old, limit in zip(sent, then, self._limits, strict=True))
         share = min(1.0, used / (now - before))
-        return GeneratorLoad(tx_percent=100.0 if above else 100 * CPU_AT_CEILING * share)
+        return 100.0 if above else 100 * CPU_AT_CEILING * share
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of a packet group."""

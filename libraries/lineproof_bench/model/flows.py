@@ -52,8 +52,9 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
     """The bytes of frame *number*, without FCS."""
     frame = bytearray(stream.frame)
     for variable in stream.variables:
-        place = slice(variable.offset, variable.offset + variable.size)
-        frame[place] = variable.written(number, int.from_bytes(frame[place], "big")).to_bytes(variable.size, "big")
+        frame[variable.offset : variable.offset + variable.size] = variable.written(number).to_bytes(
+            variable.size, "big"
+        )
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
     if is_latency(stream):

@@ -1,1 +1,1 @@
-"""The TRex-compatible server: JSON-RPC, port owners, streams, events. ``python -m lineproof_bench.server``."""
+"""The TRex-compatible server: JSON-RPC, port owners, streams, events."""

@@ -1,7 +1,7 @@
 """Field-engine programs read into variables, lengths and checksums of a stream's frames.
 
-Facts from TRex's server (src/stx/stl): ranges of inc and dec are widened to a whole number of steps; a variable that
-another one names as its ``next_var`` moves on when that one wraps; a tuple's port moves on when its address wraps.
+Facts from TRex's server (src/stx/stl): ranges of inc and dec are widened to a whole number of steps; a tuple's port
+moves on when its address wraps.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ class FieldProgram:
 
 
 def _constant(variable: FieldVariable, value: int) -> FieldVariable:
-    only = FieldVariable(variable.offset, variable.size, value, value, value)
-    return replace(only, mask=variable.mask, shift=variable.shift)
+    return FieldVariable(variable.offset, variable.size, value, value, value)
 
 
 def _every_nth(variable: FieldVariable, place: int, step: int) -> FieldVariable:
@@ -67,8 +66,6 @@ def read_program(instructions: Iterable[Params], frame: bytes) -> FieldProgram:
             known = ", ".join(_INSTRUCTIONS)
             raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
         _INSTRUCTIONS[kind](found, instruction)
-    if found.waiting:
-        raise refused(f"the field engine's last variable has the next_var '{found.waiting:.40}', which does not follow")
     for name, times in found.used.items():
         if times > 1 and found.known[name].operation == "random" and name != found.trimmed:
             raise refused(f"the field engine uses the random variable '{name:.40}' twice, which this server cannot do")
@@ -91,19 +88,12 @@ class _ProgramReader:
         self.checksum: int | None = None
         self.lengths: tuple[int, ...] = ()
         self.udp_checksum: int | None = None
-        self.waiting, self.every = "", 1
 
     def _declare(self, instruction: Params) -> None:
-        name, following = instruction.text("name"), instruction.text("next_var", "")
-        if self.waiting and self.waiting != name:
-            raise refused(f"a next_var names '{self.waiting:.40}', but '{name:.40}' follows; expected that one")
-        every = self.every if self.waiting else 1
-        variable = _variable(instruction) if instruction.text("type") == "flow_var" else _limited(instruction)
-        variable = replace(variable, every=every)
-        if following and variable.operation == "random":
-            raise refused(f"flow_var '{name:.40}' is random and has a next_var, which this server does not know")
-        self.known[name] = variable
-        self.waiting, self.every = following, variable.period(RANDOM_PERIOD) if following else 1
+        name = instruction.text("name")
+        if instruction.text("next_var", ""):
+            raise refused(f"flow_var '{name:.40}' has a next_var, which this server does not know")
+        self.known[name] = _variable(instruction)
 
     def _tuple(self, instruction: Params) -> None:
         name = instruction.text("name")
@@ -135,25 +125,7 @@ class _ProgramReader:
         variable = self._known(instruction)
         add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
         offset = self._place(instruction, variable.size)
-        self._append(instruction, replace(_plus(variable, add), offset=offset), add)
-
-    def _write_mask(self, instruction: Params) -> None:
-        variable = self._known(instruction)
-        size = instruction.integer("pkt_cast_size")
-        if size not in (1, 2, 4) or variable.size > 4:
-            raise bad_parameter(
-                "write_mask_flow_var: expected a pkt_cast_size of 1, 2 or 4 and a variable of up to 4 bytes"
-            )
-        add = instruction.integer("add_value", 0, least=-(2**31), most=2**31 - 1)
-        variable = _plus(variable, add)
-        mask, shift = instruction.integer("mask", most=2**32 - 1), instruction.integer("shift", 0, least=-31, most=31)
-        mask &= 256**size - 1
-        if mask:
-            offset = self._place(instruction, size)
-            self._append(instruction, replace(variable, offset=offset, size=size, mask=mask, shift=shift), add)
-
-    def _append(self, instruction: Params, variable: FieldVariable, add: int) -> None:
-        self.written.append(variable)
+        self.written.append(replace(_plus(variable, add), offset=offset))
         self.sources.append((instruction.text("name"), add))
 
     def _trim(self, instruction: Params) -> None:
@@ -191,25 +163,18 @@ class _ProgramReader:
 
 _INSTRUCTIONS: dict[str, Callable[[_ProgramReader, Params], None]] = {
     "flow_var": _ProgramReader._declare,
-    "flow_var_rand_limit": _ProgramReader._declare,
     "tuple_flow_var": _ProgramReader._tuple,
     "write_flow_var": _ProgramReader._write,
-    "write_mask_flow_var": _ProgramReader._write_mask,
     "trim_pkt_size": _ProgramReader._trim,
     "fix_checksum_ipv4": _ProgramReader._ipv4_checksum,
     "fix_checksum_hw": _ProgramReader._hardware_checksum,
 }
 
 
-def _size(instruction: Params) -> int:
-    size = instruction.integer("size")
-    if size not in (1, 2, 4, 8):
-        raise bad_parameter(f"flow_var '{instruction.text('name'):.40}' has size {size}; expected 1, 2, 4 or 8 bytes")
-    return size
-
-
 def _variable(instruction: Params) -> FieldVariable:
-    name, size = instruction.text("name"), _size(instruction)
+    name, size = instruction.text("name"), instruction.integer("size")
+    if size not in (1, 2, 4, 8):
+        raise bad_parameter(f"flow_var '{name:.40}' has size {size}; expected 1, 2, 4 or 8 bytes")
     operation = instruction.choice("op", ("inc", "dec", "random"))
     most = 256**size - 1
     step = instruction.integer("step", 1, least=1, most=most)
@@ -235,15 +200,6 @@ def _variable(instruction: Params) -> FieldVariable:
                 " and has no room to be"
             )
     return FieldVariable(0, size, low, high, first, step, operation)
-
-
-def _limited(instruction: Params) -> FieldVariable:
-    """A random variable that repeats after ``limit`` values."""
-    name, size = instruction.text("name"), _size(instruction)
-    low, high = (instruction.integer(key, most=256**size - 1) for key in ("min_value", "max_value"))
-    if high < low:
-        raise bad_parameter(f"flow_var_rand_limit '{name:.40}': max_value {high} is below min_value {low}")
-    return FieldVariable(0, size, low, high, low, 1, "random", limit=instruction.integer("limit", least=1))
 
 
 def _plus(variable: FieldVariable, add: int) -> FieldVariable:

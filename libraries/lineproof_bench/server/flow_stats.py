@@ -11,7 +11,7 @@ With ``--hdrh`` there is a fine one too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ from hdrh.histogram import HdrHistogram
 from lineproof.generators.trex.probe_counts import DIGITS, HIGHEST, LOWEST
 
 from ..backend import Backend, FlowCounters, LatencyCounters
-from .nic import MOST_LATENCY_GROUPS, ServerCard
+from .nic import ServerCard
 from .params import bad_parameter, refused
 from .streams import ServerStream
 
@@ -38,8 +38,6 @@ class _Group:
     users: set[tuple[int, int]] = field(default_factory=set)
     seen: bool = True
     """True: the card leads its frames to the core that counts them."""
-    started: bool = False
-    """True: it has a counter of the card, which it keeps until it is removed."""
     place: int = 0
     """The first free one when it began, among the latency groups (TRex's ``hw_id``)."""
 
@@ -80,17 +78,6 @@ class FlowStats:
             self._versions += 1
         group.users.add((port, stream.stream_id))
 
-    def start(self, streams: Iterable[ServerStream]) -> None:
-        """*streams* are about to be sent. Raises RpcError if the card has no counter left for one of their groups."""
-        for stream in streams:
-            group = self._groups.get(stream.group.number) if stream.group else None
-            if group is None or group.started:
-                continue
-            most = MOST_LATENCY_GROUPS if group.rule == "latency" else self._nic.rx_counters
-            if sum(row.started and row.rule == group.rule for row in self._groups.values()) >= most:
-                raise refused("Failed allocating statistic counter. Probably all are used for this rule type.")
-            group.started = True
-
     def remove(self, port: int, stream: ServerStream) -> None:
         """A stream was removed."""
         group = self._groups.get(stream.group.number) if stream.group else None
@@ -109,7 +96,10 @@ class FlowStats:
         return {"ids": found}
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
-        """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
+        """The answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
+
+        An interface that only measures latency counts no group of the rule ``stats``.
+        """
         if len(numbers) > MOST_ASKED:
             raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
         flows: dict[str, Any] = {}
@@ -117,7 +107,7 @@ class FlowStats:
         versions: dict[str, int] = {}
         for number in self._backend.reported_groups(numbers):
             group = self._groups.get(number)
-            if group is None:
+            if group is None or (group.rule == "stats" and "flow_stats" not in self._nic.rx_caps):
                 continue
             versions[str(number)] = group.version
             counted = self._backend.flow_counters(number)

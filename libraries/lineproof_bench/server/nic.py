@@ -22,9 +22,6 @@ UNKNOWN_SPEED_BPS = 200e9
 """The speed that TRex v3.08 reports for one that the driver does not know: DPDK's 4294967295 Mbit/s, cut to the highest
 speed that TRex has (src/trex_port_attr.h:50)."""
 
-MOST_LATENCY_GROUPS = 128
-"""Groups with the rule ``latency`` that send at a time, on any card (MAX_FLOW_STATS_PAYLOAD, src/trex_defs.h:46)."""
-
 FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
 """Headers that a frame may have beside plain IPv4 over Ethernet."""
 
@@ -101,7 +98,7 @@ class ServerCard(Config):
     ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
     number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;
     None: as while it is up. ``flow_control``: RTE_ETH_FC_* of the port, -1: the driver cannot say.
-    ``rx_counters``: groups with the rule ``stats`` that are counted at a time.
+    ``rx_counters``: groups with the rule ``stats`` that the card counts at a time.
     ``refused_groups``: the server's words for streams of a packet group whose frames have such a layer;
     ``unseen_groups``: layers whose frames the card does not lead to the core that counts groups.
 

@@ -296,7 +296,6 @@ class ServerMethods:
         load = load_of(port.streams.values())
         port.factor = factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
         port.duration = lasts = duration if duration > 0 else None
-        self.flows.start(port.streams.values())
         port.sent = port.traffic(factor, lasts, force)
         self.transmission.start(port, port.sent, lasts)
         return {"multiplier": factor, "ts": begin}

@@ -8,7 +8,7 @@ from typing import Any
 
 from lineproof.units import FCS
 
-from ..backend import Backend, PortCounters, Utilisation
+from ..backend import Backend, PortCounters
 from .nic import Counted, ServerCard
 
 INTERVAL = 0.2
@@ -55,7 +55,7 @@ class Statistics:
         self._before: dict[int, tuple[float, PortCounters]] = {}
         self._rates: dict[int, tuple[float, float, float, float]] = {}
         self._sampled = now()
-        self._used = Utilisation()
+        self._used = 0.0
         self._smooth = 0.0
         self._history: deque[float] = deque([0.0] * CPU_HISTORY, CPU_HISTORY)
 
@@ -78,8 +78,8 @@ class Statistics:
         if (now := self._now()) - self._sampled < CPU_INTERVAL:
             return
         self._sampled, self._used = now, self._backend.utilisation()
-        self._history.appendleft(self._used.tx_percent)
-        self._smooth = 0.75 * self._smooth + 0.25 * self._used.tx_percent  # TRex's own filter
+        self._history.appendleft(self._used)
+        self._smooth = 0.75 * self._smooth + 0.25 * self._used  # TRex's own filter
 
     def port(self, port: int) -> dict[str, Any]:
         """The answer to ``get_port_stats``."""
@@ -144,10 +144,10 @@ class Statistics:
             found[f"m_total_{direction}_bytes"] = sum(row[f"{letter}bytes"] for row in rows.values())
         found |= {
             "m_cpu_util": self._smooth,
-            "m_cpu_util_raw": self._used.tx_percent,
+            "m_cpu_util_raw": self._used,
             # Gbit/s that a core would carry if it were busy all the time
             "m_bw_per_core": found["m_tx_bps"] / 1e9 / (self._smooth / 100) if self._smooth > 0.01 else 0.0,
-            "m_rx_cpu_util": self._used.rx_percent,
+            "m_rx_cpu_util": 0.0,
             "m_rx_core_pps": found["m_rx_pps"],
             "m_rx_drop_bps": max(0.0, found["m_tx_bps"] - found["m_rx_bps"]),
             "m_platform_factor": 1.0,

@@ -1,1 +1,1 @@
-"""The simulated routers' SSH shells (``python -m lineproof_bench.shells``), in front of the forwarding model."""
+"""The simulated routers' SSH shells, in front of the forwarding model."""

@@ -10,7 +10,6 @@ import ipaddress
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from ..state import InterfaceState, RouterConfiguration
 from .iproute import interface_towards
@@ -18,6 +17,7 @@ from .machine import CommandLine, CommandOutput
 
 ARP_SECONDS = 1182
 """Seconds that a learned entry says it still lasts; it lasts net.link.ether.inet.max_age = 1200 s (arp(4))."""
+IPV6 = "inet6"
 UP, DOWN = "8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST>", "8802<BROADCAST,SIMPLEX,MULTICAST>"
 
 
@@ -34,15 +34,26 @@ class Vlan:
 
 @dataclass
 class FreeBsdNetwork:
-    """``enabled``: interfaces without IFDISABLED; ``addresses``: (interface, IPv6 address); ``routes``: IPv6 to hop."""
+    """``enabled``: interfaces without IFDISABLED; ``tables``: what no model keeps, of IPv6 and by FIB."""
 
     enabled: set[str] = field(default_factory=set)
-    addresses: tuple[tuple[str, str], ...] = ()
     vlans: dict[str, Vlan] = field(default_factory=dict)
-    tables: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(FIB, address or network) to MAC address or next hop."""
-    neighbours: dict[str, str] = field(default_factory=dict)
-    routes: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, RouterConfiguration] = field(default_factory=dict)
+
+    def _table(self, name: str, line: CommandLine) -> RouterConfiguration:
+        """Return the table *name*: IPV6, or a FIB, of which 0 is the model's."""
+        if name == "0":
+            return line.state.configuration
+        found = self.tables.get(name, RouterConfiguration())
+        vlans = tuple((vlan, row) for vlan, one in self.vlans.items() if one.fib == name for row in one.inet)
+        return found if name == IPV6 else replace(found, addresses=vlans)
+
+    def _set(self, name: str, line: CommandLine, configuration: RouterConfiguration) -> CommandOutput:
+        if name == "0":
+            line.change(configuration)
+        else:
+            self.tables[name] = configuration
+        return CommandOutput()
 
     def ifconfig(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         """``ifconfig [-l | NAME [WORDS]]``."""
@@ -51,12 +62,12 @@ class FreeBsdNetwork:
             case ["-l"]:
                 return CommandOutput(" ".join([*interfaces, "lo0", *self.vlans]) + "\n")
             case []:
-                rows = (self._shown(one, line.state.configuration) for one in interfaces.values())
+                rows = (self._shown(one, line) for one in interfaces.values())
                 return CommandOutput("".join(rows))
             case [name, *words] if re.fullmatch(r"vlan\d+", name):
                 return self._vlan(name, words, interfaces)
             case [name] if name in interfaces:
-                return CommandOutput(self._shown(interfaces[name], line.state.configuration))
+                return CommandOutput(self._shown(interfaces[name], line))
             case [name, *words] if name in interfaces:
                 return self._interface(name, words, line)
         return refused(f"ifconfig: interface {arguments[0]} does not exist")
@@ -72,29 +83,28 @@ class FreeBsdNetwork:
             case ["inet6", "ifdisabled"]:
                 self.enabled.discard(name)
             case ["inet" | "inet6" as family, address, *mask, "alias" | "-alias" as verb]:
-                own = configuration.addresses if family == "inet" else self.addresses
-                length = f"/{int(mask[1], 16).bit_count()}" if mask else ""
+                table = "0" if family == "inet" else IPV6
+                configuration = self._table(table, line)
+                own, length = configuration.addresses, f"/{int(mask[1], 16).bit_count()}" if mask else ""
                 wanted = ipaddress.ip_interface(address + length)
                 others = tuple(row for row in own if row[0] != name or ipaddress.ip_interface(row[1]).ip != wanted.ip)
                 if verb == "-alias" and others == own:
                     return refused("ifconfig: ioctl (SIOCDIFADDR): Can't assign requested address")
                 own = (*others, (name, str(wanted))) if verb == "alias" else others
-                if family == "inet6":
-                    self.addresses = own
-                    return CommandOutput()
                 up = tuple(dict.fromkeys((*configuration.up, *([name] if verb == "alias" else []))))
-                line.change(replace(configuration, addresses=own, up=up))
+                return self._set(table, line, replace(configuration, addresses=own, up=up))
             case _:
                 return refused(f"ifconfig: {' '.join(words)}: bad value")
         return CommandOutput()
 
-    def _shown(self, one: InterfaceState, configuration: RouterConfiguration) -> str:
+    def _shown(self, one: InterfaceState, line: CommandLine) -> str:
+        configuration = line.state.configuration
         flags = UP if one.name in configuration.up else DOWN
         options = "21<PERFORMNUD,AUTO_LINKLOCAL>" if one.name in self.enabled else "29<PERFORMNUD,IFDISABLED>"
         text = f"{one.name}: flags={flags} metric 0 mtu 1500\n\tether {one.mac}\n"
         for _, address in (row for row in configuration.addresses if row[0] == one.name):
             text += _inet(address)
-        for _, address in (row for row in self.addresses if row[0] == one.name):
+        for _, address in (row for row in self._table(IPV6, line).addresses if row[0] == one.name):
             text += f"\tinet6 {address.replace('/', ' prefixlen ')}\n"
         status = "active" if one.link_up else "no carrier"
         media = f"Ethernet autoselect ({one.speed_bps / 1e9:g}Gbase-SIMULATED)"
@@ -132,9 +142,9 @@ class FreeBsdNetwork:
                 return refused(f"ifconfig: {' '.join(words)}: bad value")
         return CommandOutput()
 
-    def arp(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    def arp(self, arguments: Sequence[str], line: CommandLine, fib: str = "0") -> CommandOutput:
         """``arp -an``, ``-S ADDRESS MAC [temp]``, ``-d ADDRESS``."""
-        configuration, text = line.state.configuration, ""
+        configuration, text = self._table(fib, line), ""
         rows = configuration.neighbours
         match list(arguments):
             case ["-an"]:
@@ -146,11 +156,11 @@ class FreeBsdNetwork:
                 towards = interface_towards(configuration, address)
                 if towards is None:
                     return refused(f"arp: cannot intuit interface index and type for {address}")
-                line.change(configuration.with_neighbour((towards, address, mac), learned=bool(temporary)))
+                self._set(fib, line, configuration.with_neighbour((towards, address, mac), learned=bool(temporary)))
             case ["-d", address] if known := [row for row in rows if row[1] == address]:
                 for name, *_ in known:
                     configuration = configuration.without_neighbour(name, address)
-                line.change(configuration)
+                self._set(fib, line, configuration)
                 text = f"{address} ({address}) deleted\n"
             case _:
                 return refused(f"arp: {' '.join(arguments)} -- no entry")
@@ -158,38 +168,31 @@ class FreeBsdNetwork:
 
     def ndp(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         """``ndp -an``, ``-s ADDRESS MAC``, ``-d ADDRESS``."""
+        configuration = self._table(IPV6, line)
         match list(arguments):
             case ["-an"]:
                 head = f"{'Neighbor':36} {'Linklayer Address':18} {'Netif':>6} {'Expire':10} S Flags\n"
-                rows = (
-                    f"{address:36} {mac:18} {self.towards(address):>6} {'permanent':10} R\n"
-                    for address, mac in self.neighbours.items()
+                rows = configuration.neighbours
+                return CommandOutput(
+                    head + "".join(f"{at:36} {mac:18} {by:>6} {'permanent':10} R\n" for by, at, mac in rows)
                 )
-                return CommandOutput(head + "".join(rows))
-            case ["-s", address, mac] if self.towards(address):
-                self.neighbours[address] = mac
+            case ["-s", address, mac] if towards := interface_towards(configuration, address):
+                return self._set(IPV6, line, configuration.with_neighbour((towards, address, mac), learned=False))
             case ["-s", address, _]:
                 return refused(f"ndp: cannot intuit interface index and type for {address}")
-            case ["-d", address] if address in self.neighbours:
-                del self.neighbours[address]
-            case _:
-                return refused("usage: ndp -an | -d host | -s host ether_addr")
-        return CommandOutput()
+            case ["-d", address] if names := [row[0] for row in configuration.neighbours if row[1] == address]:
+                return self._set(IPV6, line, configuration.without_neighbour(names[0], address))
+        return refused("usage: ndp -an | -d host | -s host ether_addr")
 
-    def towards(self, hop: str) -> str | None:
-        """Return the interface with an IPv6 prefix that covers *hop*."""
-        return interface_towards(RouterConfiguration(addresses=self.addresses), hop)
-
-    def route(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    def route(self, arguments: Sequence[str], line: CommandLine, fib: str = "0") -> CommandOutput:
         """``route [-6] add|change|delete -net NETWORK HOP``."""
-        configuration, words = line.state.configuration, [word for word in arguments if not word.startswith("-")]
-        ipv6 = "-6" in arguments
-        routes = self.routes if ipv6 else dict(configuration.routes)
-        towards = self.towards if ipv6 else partial(interface_towards, configuration)
+        table, words = IPV6 if "-6" in arguments else fib, [word for word in arguments if not word.startswith("-")]
+        configuration = self._table(table, line)
+        routes = dict(configuration.routes)
         network = str(ipaddress.ip_network("0.0.0.0/0" if words[1:2] == ["default"] else "".join(words[1:2])))
         answer = f"{words[0]} net {network.partition('/')[0]}"
         match [words[0], *words[2:]]:
-            case ["add" | "change", hop] if towards(hop) is None:
+            case ["add" | "change", hop] if interface_towards(configuration, hop) is None:
                 return refused("route: writing to routing socket: Network is unreachable")
             case ["add", hop] if network in routes:
                 return refused("route: writing to routing socket: File exists")
@@ -202,45 +205,31 @@ class FreeBsdNetwork:
                 return refused("route: route has not been found")
             case _:
                 return refused("usage: route [-n] add|delete|change [-net] network gateway")
-        if not ipv6:
-            line.change(replace(configuration, routes=tuple(routes.items())))
+        self._set(table, line, replace(configuration, routes=tuple(routes.items())))
         return CommandOutput(f"{answer}\n")
 
-    def shown_routes(self, family: str, line: CommandLine) -> str:
+    def shown_routes(self, family: str, line: CommandLine, fib: str = "0") -> str:
         """``netstat -rnW -f FAMILY``."""
-        configuration = line.state.configuration
-        rows = [(network, hop, "UGS", self.towards(hop)) for network, hop in self.routes.items()]
-        if family == "inet":
-            rows = [(net, hop, "UGS", interface_towards(configuration, hop)) for net, hop in configuration.routes]
-            for number, (name, address) in enumerate(configuration.addresses, 1):
-                rows.append((str(ipaddress.ip_interface(address).network), f"link#{number}", "U", name))
+        configuration = self._table(IPV6 if family == "inet6" else fib, line)
+        rows = [(net, hop, "UGS", interface_towards(configuration, hop)) for net, hop in configuration.routes]
+        for number, (name, address) in enumerate(configuration.addresses if family == "inet" else (), 1):
+            rows.append((str(ipaddress.ip_interface(address).network), f"link#{number}", "U", name))
         head = f"Routing tables\n\n{family}:\n{'Destination':36} {'Gateway':30} {'Flags':7} {'Netif':>7} Expire\n"
         return head + "".join(f"{net:36} {hop:30} {flags:7} {name or '-':>7}\n" for net, hop, flags, name in rows)
 
     def setfib(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        """``setfib FIB arp|route WORDS``, as far as tagged frames need it."""
+        """``setfib FIB arp|route|netstat WORDS``."""
         fib, *words = arguments or [""]
         if not fib.isdigit() or int(fib) >= int(line.memory.sysctl["net.fibs"]):
             return refused(f"setfib: {fib}: not a valid fib")
-        mine = {key: value for (table, key), value in self.tables.items() if table == fib}
         match words:
-            case ["arp", "-S", address, value] | ["route", "add", "-net", address, value]:
-                hop = address if words[0] == "arp" else value
-                own = tuple((name, row) for name, one in self.vlans.items() if one.fib == fib for row in one.inet)
-                if interface_towards(RouterConfiguration(addresses=own), hop) is None:
-                    return refused(f"{words[0]}: {hop}: Network is unreachable")
-                self.tables[fib, address] = value
-            case ["arp", "-an"]:
-                rows = (f"? ({key}) at {mac} on vlan permanent [vlan]\n" for key, mac in mine.items() if "/" not in key)
-                return CommandOutput("".join(rows))
+            case ["arp", *more]:
+                return self.arp(more, line, fib)
+            case ["route", *more]:
+                return self.route(more, line, fib)
             case ["netstat", "-rnW", "-f", "inet"]:
-                rows = (f"{key:18} {hop:18} UGS\n" for key, hop in mine.items() if "/" in key)
-                return CommandOutput("".join(rows))
-            case ["arp", "-d", address] | ["route", "delete", "-net", address, _] if address in mine:
-                del self.tables[fib, address]
-            case _:
-                return refused(f"{' '.join(words)}: not in table")
-        return CommandOutput()
+                return CommandOutput(self.shown_routes("inet", line, fib))
+        return refused(f"setfib: {' '.join(words)}: not found")
 
 
 def refused(words: str) -> CommandOutput:

@@ -1,16 +1,23 @@
-"""``ip`` of iproute2 on a simulated Linux router: link, address, neighbour and route, shown and changed."""
+"""``ip`` of iproute2 on a simulated Linux router: links, addresses, neighbours and routes, shown and changed.
+
+Commands are taken as they are written out in full, with an interface behind ``dev``.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..state import InterfaceState, RouterConfiguration, RouterState
+from ..state import InterfaceState, RouterConfiguration
 from .machine import CommandLine, CommandOutput
 
-OBJECTS = ("link", "address", "neighbour", "neighbor", "route")
+Words = Mapping[str, str]
+"""The words of a command by their names; "" for one that may be left out, and was."""
+
+_OPTIONS = ("-4", "-o", "-s", "-j", "-d")
 
 
 class IpError(Exception):
@@ -23,55 +30,21 @@ class IpError(Exception):
 
 def ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """``ip [options] OBJECT [show|set|add|replace|del] …``"""
-    words = [word for word in arguments if word not in ("-4", "-o", "-s", "-j", "-d")]
-    if not words:
-        return CommandOutput("", "Usage: ip [ OPTIONS ] OBJECT { COMMAND | help }\n", 255)
-    kind = next((name for name in OBJECTS if name.startswith(words[0]) and not words[0].startswith("-")), None)
-    if kind is None:
-        return CommandOutput("", f'Object "{words[0]}" is unknown, try "ip help".\n', 1)
-    try:
-        if kind == "link" and "-j" in arguments:
-            return CommandOutput(_counters(line))
-        handler = {"link": _link, "address": _address, "route": _route}.get(kind, _neighbour)
-        return CommandOutput(handler(words[1:], line))
-    except IpError as complaint:
-        return CommandOutput("", f"{complaint}\n", complaint.status)
-
-
-def _options(words: list[str], known: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Positional words, and values of those keywords that are *known*."""
-    free, named, rest = [], {}, iter(words)
-    for word in rest:
-        if word in known:
-            named[word] = next(rest, "")
-        else:
-            free.append(word)
-    return free, named
-
-
-def _verb(words: list[str], known: Sequence[str]) -> tuple[str, list[str]]:
-    if not words or words[0] in ("dev", "show"):
-        return "show", words[1:] if words[:1] == ["show"] else words
-    found = next((name for name in known if name.startswith(words[0])), None)
-    if found is None:
-        raise IpError(f'Command "{words[0]}" is unknown, try "ip help".', 255)
-    return found, words[1:]
-
-
-def _device(state: RouterState, name: str) -> tuple[int, InterfaceState]:
-    for index, interface in enumerate(state.interfaces):
-        if interface.name == name:
-            return index + 2, interface
-    raise IpError(f'Cannot find device "{name}"', 1)
-
-
-def _selected(state: RouterState, names: list[str]) -> list[tuple[int, InterfaceState]]:
-    if not names:
-        return [(index + 2, interface) for index, interface in enumerate(state.interfaces)]
-    try:
-        return [_device(state, names[-1])]
-    except IpError:
-        raise IpError(f'Device "{names[-1]}" does not exist.', 1) from None
+    text = " ".join(word for word in arguments if word not in _OPTIONS)
+    if text == "link show" and "-j" in arguments:
+        return CommandOutput(_counters(line))
+    for pattern, handler in _COMMANDS:
+        if found := pattern.fullmatch(text):
+            words = found.groupdict("")
+            name = words.get("name")
+            try:
+                if name and name not in [one.name for one in line.state.interfaces]:
+                    unknown = 'Device "{}" does not exist.' if "show" in text else 'Cannot find device "{}"'
+                    raise IpError(unknown.format(name), 1)
+                return CommandOutput(handler(words, line))
+            except IpError as complaint:
+                return CommandOutput("", f"{complaint}\n", complaint.status)
+    return CommandOutput("", f'Object "{text}" is unknown, try "ip help".\n', 1)
 
 
 def _flags(interface: InterfaceState, up: bool) -> list[str]:
@@ -81,11 +54,11 @@ def _flags(interface: InterfaceState, up: bool) -> list[str]:
     return [*flags, "UP", "LOWER_UP"] if interface.link_up else ["NO-CARRIER", *flags, "UP"]
 
 
-def _check(verb: str, there: bool, missing: str) -> None:
+def _check(words: Words, there: bool, missing: str) -> None:
     """Raise IpError where what is to be added is there, or what is to be deleted is not."""
-    if verb == "del" and not there:
+    if words["verb"] == "del" and not there:
         raise IpError(f"RTNETLINK answers: {missing}")
-    if verb == "add" and there:
+    if words["verb"] == "add" and there:
         raise IpError("RTNETLINK answers: File exists")
 
 
@@ -122,95 +95,74 @@ def _counters(line: CommandLine) -> str:
     return f"{json.dumps(links)}\n"
 
 
-def _link(words: list[str], line: CommandLine) -> str:
-    verb, rest = _verb(words, ("set",))
-    free, named = _options(rest, ("dev",))
-    names = [named["dev"]] if "dev" in named else free[:1]
-    configuration = line.state.configuration
-    if verb == "show":
-        return "".join(_link_lines(i, one, one.name in configuration.up) for i, one in _selected(line.state, names))
-    if not names:
-        raise IpError('Not enough information: "dev" argument is required.', 255)
-    _, interface = _device(line.state, names[0])
-    others = tuple(name for name in configuration.up if name != interface.name)
-    if "up" in free:
-        line.change(replace(configuration, up=(*others, interface.name)))
-    elif "down" in free:
-        line.change(replace(configuration, up=others))
+def _links(words: Words, line: CommandLine) -> str:
+    up = line.state.configuration.up
+    return "".join(
+        _link_lines(index, one, one.name in up)
+        for index, one in enumerate(line.state.interfaces, 2)
+        if words["name"] in ("", one.name)
+    )
+
+
+def _link(words: Words, line: CommandLine) -> str:
+    others = tuple(name for name in line.state.configuration.up if name != words["name"])
+    line.change(replace(line.state.configuration, up=others if words["off"] else (*others, words["name"])))
     return ""
 
 
-def _address(words: list[str], line: CommandLine) -> str:
-    verb, rest = _verb(words, ("add", "replace", "del"))
-    free, named = _options(rest, ("dev", "scope", "broadcast", "brd", "label"))
+def _addresses(words: Words, line: CommandLine) -> str:
+    return _links(words, line) + "".join(
+        f"    inet {address} scope global {name}\n       valid_lft forever preferred_lft forever\n"
+        for name, address in line.state.configuration.addresses
+        if name == words["name"]
+    )
+
+
+def _address(words: Words, line: CommandLine) -> str:
     configuration = line.state.configuration
-    if verb == "show":
-        text = ""
-        for index, interface in _selected(line.state, [named["dev"]] if "dev" in named else free[:1]):
-            text += _link_lines(index, interface, interface.name in configuration.up)
-            for name, address in configuration.addresses:
-                if name == interface.name:
-                    text += f"    inet {address} scope global {name}\n       valid_lft forever preferred_lft forever\n"
-        return text
-    if not free or "dev" not in named:
-        raise IpError('Not enough information: "dev" argument is required.', 255)
-    _, interface = _device(line.state, named["dev"])
     try:
-        row = (interface.name, str(ipaddress.IPv4Interface(free[0])))
+        row = (words["name"], str(ipaddress.IPv4Interface(words["address"])))
     except ValueError:
-        raise IpError(f'Error: any valid prefix is expected rather than "{free[0]}".', 1) from None
-    _check(verb, row in configuration.addresses, "Cannot assign requested address")
+        raise IpError(f'Error: any valid prefix is expected rather than "{words["address"]}".', 1) from None
+    _check(words, row in configuration.addresses, "Cannot assign requested address")
     others = tuple(other for other in configuration.addresses if other != row)
-    line.change(replace(configuration, addresses=others if verb == "del" else (*others, row)))
+    line.change(replace(configuration, addresses=others if words["verb"] == "del" else (*others, row)))
     return ""
 
 
-def _neighbour(words: list[str], line: CommandLine) -> str:
-    verb, rest = _verb(words, ("add", "replace", "change", "del"))
-    free, named = _options(rest, ("dev", "lladdr", "nud", "to"))
-    configuration = line.state.configuration
-    if verb == "show":
-        text = ""
-        for name, address, mac in configuration.neighbours:
-            if free[:1] in ([], [address]) and named.get("dev", name) == name:
-                state = "STALE" if configuration.is_learned(name, address) else "PERMANENT"
-                text += f"{address} {'' if 'dev' in named else f'dev {name} '}lladdr {mac} {state} \n"
-        return text
-    if not free or "dev" not in named:
-        raise IpError("Device and destination are required arguments.", 255)
-    _, interface = _device(line.state, named["dev"])
-    key = (interface.name, free[0])
-    _check(verb, any(row[:2] == key for row in configuration.neighbours), "No such file or directory")
-    if verb == "del":
+def _neighbours(words: Words, line: CommandLine) -> str:
+    configuration, text = line.state.configuration, ""
+    for name, address, mac in configuration.neighbours:
+        if words["address"] in ("", address) and words["name"] in ("", name):
+            state = "STALE" if configuration.is_learned(name, address) else "PERMANENT"
+            text += f"{address} {'' if words['name'] else f'dev {name} '}lladdr {mac} {state} \n"
+    return text
+
+
+def _neighbour(words: Words, line: CommandLine) -> str:
+    configuration, key = line.state.configuration, (words["name"], words["address"])
+    _check(words, any(row[:2] == key for row in configuration.neighbours), "No such file or directory")
+    if words["verb"] == "del":
         line.change(configuration.without_neighbour(*key))
-        return ""
-    if "lladdr" not in named:
-        raise IpError("RTNETLINK answers: Invalid argument")
-    learned = named.get("nud", "permanent") not in ("permanent", "noarp")
-    line.change(configuration.with_neighbour((*key, named["lladdr"]), learned))
+    else:
+        line.change(configuration.with_neighbour((*key, words["mac"]), learned=words["state"] != "permanent"))
     return ""
 
 
-def _route(words: list[str], line: CommandLine) -> str:
-    verb, rest = _verb(words, ("add", "replace", "del"))
-    free, named = _options(rest, ("via", "dev", "proto", "scope", "src", "metric", "table"))
-    configuration = line.state.configuration
-    free = [word for word in free if word not in ("exact", "root", "match")]
-    if verb == "show":
-        return "".join(f"{text}\n" for prefix, text in routes(configuration) if not free or prefix == _prefix(free[0]))
-    if not free:
-        raise IpError("RTNETLINK answers: Invalid argument")
-    prefix = _prefix(free[0])
+def _routes(words: Words, line: CommandLine) -> str:
+    wanted = _prefix(words["prefix"]) if words["prefix"] else ""
+    return "".join(f"{text}\n" for prefix, text in routes(line.state.configuration) if wanted in ("", prefix))
+
+
+def _route(words: Words, line: CommandLine) -> str:
+    configuration, prefix, hop = line.state.configuration, _prefix(words["prefix"]), words["hop"]
     others = tuple(row for row in configuration.routes if row[0] != prefix)
-    hop = named.get("via") if verb == "del" else None
-    there = any(row[0] == prefix and hop in (None, row[1]) for row in configuration.routes)
-    _check(verb, there, "No such process")
-    if verb == "del":
-        line.change(replace(configuration, routes=others))
-        return ""
-    if not interface_towards(configuration, named.get("via", "")):
+    is_end = words["verb"] == "del"
+    there = any(row[0] == prefix and (not is_end or row[1] == hop) for row in configuration.routes)
+    _check(words, there, "No such process")
+    if not is_end and not interface_towards(configuration, hop):
         raise IpError("Error: Nexthop has invalid gateway.")
-    line.change(replace(configuration, routes=(*others, (prefix, named["via"]))))
+    line.change(replace(configuration, routes=others if is_end else (*others, (prefix, hop))))
     return ""
 
 
@@ -244,3 +196,20 @@ def routes(configuration: RouterConfiguration) -> list[tuple[str, str]]:
         address = ipaddress.IPv4Interface(text)
         rows.append((str(address.network), f"{address.network} dev {name} proto kernel scope link src {address.ip} "))
     return rows
+
+
+_DEV, _ADDRESS, _PREFIX = "dev (?P<name>\\S+)", "(?P<address>\\S+)", "(?P<prefix>\\S+)"
+_COMMANDS: tuple[tuple[re.Pattern[str], Callable[[Words, CommandLine], str]], ...] = tuple(
+    (re.compile(pattern), handler)
+    for pattern, handler in (
+        (f"link show(?: {_DEV})?", _links),
+        (f"link set {_DEV} (?:up|(?P<off>down))", _link),
+        (f"addr show {_DEV}", _addresses),
+        (f"addr (?P<verb>add|del) {_ADDRESS} {_DEV}", _address),
+        (f"neigh show(?: {_ADDRESS} {_DEV})?", _neighbours),
+        (f"neigh (?P<verb>replace) {_ADDRESS} lladdr (?P<mac>\\S+) nud (?P<state>\\S+) {_DEV}", _neighbour),
+        (f"neigh (?P<verb>del) {_ADDRESS} {_DEV}", _neighbour),
+        (f"route show(?: {_PREFIX})?", _routes),
+        (f"route (?P<verb>add|replace|del) {_PREFIX} via (?P<hop>\\S+)(?: {_DEV})?", _route),
+    )
+)

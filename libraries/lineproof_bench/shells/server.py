@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lineproof.errors import TestbedError
-
 from .machine import Machine
 from .ssh_library import asyncssh
 
@@ -28,59 +26,33 @@ class _OneUser(asyncssh.SSHServer):
     def __init__(self, user: str, key: asyncssh.SSHKey, session: Callable[[], _Session]) -> None:
         self._user, self._key, self._session = user, key, session
 
-    def begin_auth(self, username: str) -> bool:
-        return True
-
     def public_key_auth_supported(self) -> bool:
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         return username == self._user and key.public_data == self._key.public_data
 
-    def password_auth_supported(self) -> bool:
-        return False
-
-    def kbdint_auth_supported(self) -> bool:
-        return False
-
     def session_requested(self) -> _Session:
         return self._session()
 
 
 async def listen(
-    machine: Machine,
-    host: str,
-    port: int,
-    user: str,
-    authorized_key: str,
-    host_key: asyncssh.SSHKey,
-    query: FaultQuery = dict,
+    machine: Machine, user: str, authorized_key: str, host_key: asyncssh.SSHKey, query: FaultQuery
 ) -> asyncssh.SSHAcceptor:
-    """Serve *machine* at *host*:*port* (0: a free one). Raises TestbedError for a taken port or an invalid key."""
-    try:
-        key = asyncssh.import_public_key(authorized_key)
-    except asyncssh.KeyImportError as error:
-        raise TestbedError(
-            f"the authorized key of the simulated router is not an OpenSSH public key: {error}"
-        ) from None
-    try:
-        return await asyncssh.create_server(
-            lambda: _OneUser(user, key, lambda: _Session(machine, query)),
-            host,
-            port,
-            server_host_keys=[host_key],
-            password_auth=False,
-            kbdint_auth=False,
-            gss_host=None,
-            allow_scp=False,
-            login_timeout=LOGIN_LIMIT,
-            errors="replace",
-        )
-    except OSError as error:
-        raise TestbedError(
-            f"the simulated router cannot listen at {host}:{port}: {error.strerror or error};"
-            " name another port in the testbed's file, or 0 for a free one"
-        ) from None
+    """Serve *machine* at a free port of 127.0.0.1."""
+    key = asyncssh.import_public_key(authorized_key)
+    return await asyncssh.create_server(
+        lambda: _OneUser(user, key, lambda: _Session(machine, query)),
+        "127.0.0.1",
+        0,  # asyncssh's default is 22
+        server_host_keys=[host_key],
+        password_auth=False,
+        kbdint_auth=False,
+        gss_host=None,
+        allow_scp=False,
+        login_timeout=LOGIN_LIMIT,
+        errors="replace",
+    )
 
 
 class _Session(asyncssh.SSHServerSession[str]):

@@ -1,7 +1,7 @@
 """The carrier of real frames behind the embedded TRex server: kernel interfaces, one sending process per port.
 
 All counts of ports are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame. Packet
-groups are counted as well, for streams that ask for it: see :mod:`.flows`.
+groups of latency streams are counted as well: see :mod:`.flows`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from ..backend import (
     PortCounters,
     PortDescription,
     StreamTraffic,
-    Utilisation,
 )
-from .capture import FrameCapture
 from .flows import FlowGroups
 from .linux import LinkReader
 from .protocol import SenderLoad
 from .sender_processes import SenderProcess, SenderProcesses
+from .sockets import FrameCapture
 
 DRIVER = "lineproof_wire"
 
@@ -49,17 +48,12 @@ _HEADERS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class WirePort:
-    """A generator port: an *interface* of the namespace at *netns* (None: this one). ``speed_bps``: nominal, bit/s."""
+class WirePort(PortDescription):
+    """A generator port: an *interface* of the namespace at *netns* (None: this one), with a nominal speed."""
 
-    index: int
-    interface: str
-    netns: str | None
-    mac: str
-    peer_mac: str
-    ipv4: str = "0.0.0.0"
-    peer_ipv4: str = "0.0.0.0"
     speed_bps: float = 10e9
+    driver: str = DRIVER
+    netns: str | None = None
 
 
 class WireBackend(Backend):
@@ -75,7 +69,7 @@ class WireBackend(Backend):
         self._timed: dict[int, SenderProcess] = {}
         self._captures: dict[int, FrameCapture] = {}
         self._flows = FlowGroups(
-            {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._send_delay
+            {port.index: (port.netns, port.interface) for port in self._ports}, lambda port: self._timed[port].probes
         )
         try:
             for port in self._ports:
@@ -96,19 +90,7 @@ class WireBackend(Backend):
     @property
     def ports(self) -> tuple[PortDescription, ...]:
         """The ports, index 0 first."""
-        return tuple(
-            PortDescription(
-                port.index,
-                port.mac,
-                port.peer_mac,
-                port.speed_bps,
-                DRIVER,
-                port.ipv4,
-                port.peer_ipv4,
-                port.interface,
-            )
-            for port in self._ports
-        )
+        return self._ports
 
     @property
     def sender(self) -> int | None:
@@ -218,12 +200,6 @@ class WireBackend(Backend):
             queue_full=now.tx_dropped - first.tx_dropped,
         )
 
-    def _counted(self, port: int, slot: int) -> int:
-        return sum(process.counted(slot) for process in self._own(port))
-
-    def _send_delay(self, port: int, group: int, start: int, number: int) -> int | None:
-        return self._timed[port].send_delays.of(group, start, number)
-
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames of a packet group that were sent, and that came back, by port; exact."""
         return self._flows.flow_counters(group)
@@ -257,15 +233,15 @@ class WireBackend(Backend):
         found = self._captures.get(port)
         return found.frames() if found is not None else ()
 
-    def utilisation(self) -> Utilisation:
+    def utilisation(self) -> float:
         """CPU of the busiest sending process since the last call, in per cent of one CPU."""
         now, seconds = time.monotonic(), self._seconds()
         before, used = self._used
         if now - before < 0.01:
-            return Utilisation()
+            return 0.0
         self._used = (now, seconds)
         busiest = max((new - old for new, old in zip(seconds, used, strict=True)), default=0.0)
-        return Utilisation(tx_percent=min(100.0, 100 * busiest / (now - before)))
+        return min(100.0, 100 * busiest / (now - before))
 
     def _seconds(self) -> list[float]:
         return [process.status[1] for process in self._processes or ()]

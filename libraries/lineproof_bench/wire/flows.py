@@ -1,79 +1,74 @@
-"""Packet groups on the wire: their marks, the counts of their senders and receivers, their latency."""
+"""Packet groups on the wire: those of latency streams, counted frame by frame, with their latency.
+
+Streams that ask for counts without latency are sent like all others, and counted with their port.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from lineproof.core.traffic.ip_header import IpHeaderPosition
+from lineproof.core.traffic.ip_header import ip_header
 from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
 from ..backend import FlowCounters, LatencyCounters, StreamTraffic
-from . import group_marks
-from .counting import FrameCounter
-from .frames import WireStream
-from .group_marks import FrameKind
-from .latency import LatencyReader, LatencyTracker
-from .protocol import SLOTS, SenderLoad
+from .latency import LatencyTracker
+from .protocol import LATENCY_GROUPS, LATENCY_HEADER, MAGIC, SenderLoad, SentProbes
+from .sockets import Receiver
 
-SAMPLED_FRAMES = 256
-"""Frames of a stream that are examined if its field engine writes into the mark."""
 READ_IN_PASSING = 4000
 """The most latency frames that are read at once between requests: some 40 ms of work."""
 READ_ALL = 100_000
 """More than can be waiting to be read."""
 MOST_LATENCY_PPS = 20_000.0
 """Latency frames/s of all ports together that a busy machine is sure to read in time."""
-COUNTS_TAKEN_OVER = 60.0
-"""Seconds after which the kernel's counts are added up here, long before 32 bits are full."""
+LOSSES_LOGGED = 60.0
+"""Seconds between two looks for frames that found no room to wait."""
 STARTS = 255
 
-GroupCounts = tuple[int, int]
+_ROOM = 32 << 20
+"""Bytes of frames that may wait to be read: some tens of thousands of short ones."""
+_ACCEPTS = (
+    (0x80, 0, 0, 0),  # length
+    (0x14, 0, 0, LATENCY_HEADER.size),  # less that of the header
+    (0x07, 0, 0, 0),  # is where
+    (0x48, 0, 0, 0),  # the two bytes
+    (0x15, 0, 1, MAGIC),  # are the magic:
+    (0x06, 0, 0, 0x40000),  # take it whole,
+    (0x06, 0, 0, 0),  # else nothing
+)
+_UDP, _TCP = 17, 6
+
+log = logging.getLogger("lineproof.server")
 
 
 @dataclass(slots=True)
 class _Group:
-    rule: str
     number: int
-    """Among the groups of its rule."""
-    port: int = -1
-    """The port that sends a latency group."""
-    slots: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """{(port, L2 bytes with FCS): (slot, frames counted there before)}."""
-    kinds: dict[FrameKind, dict[int, GroupCounts]] = field(default_factory=dict)
-    """The counts of each port, of each kind, before."""
+    port: int
+    """The port that sends it."""
+    before: tuple[int, int]
+    """Frames and bytes that were sent with this number before."""
     tracker: LatencyTracker = field(default_factory=LatencyTracker)
     received: dict[int, list[int]] = field(default_factory=dict)
 
 
 class FlowGroups:
-    """The groups of all *ports*: {index: (namespace, interface)}.
+    """The groups of all *ports*: {index: (namespace, interface)}. *probes*: the latency frames that a port sent."""
 
-    *sent*: the frames that a port's processes counted in a slot. *send_delay*: for a port, group number, start and
-    sequence number, how many ns after its stamp that latency frame was really sent, if known.
-    """
-
-    def __init__(
-        self,
-        ports: Mapping[int, tuple[str | None, str]],
-        sent: Callable[[int, int], int],
-        send_delay: Callable[[int, int, int, int], int | None],
-    ) -> None:
-        self._ports, self._sent, self._send_delay = ports, sent, send_delay
+    def __init__(self, ports: Mapping[int, tuple[str | None, str]], probes: Callable[[int], SentProbes]) -> None:
+        self._ports, self._probes = ports, probes
         self._last_delay = dict.fromkeys(ports, 0)
         """The last known send delay of each port, ns."""
         self._groups: dict[int, _Group] = {}
-        self._counters = {port: FrameCounter(*interface) for port, interface in ports.items()}
-        self._readers: dict[int, LatencyReader] = {}
-        self._free = list(reversed(range(SLOTS)))
+        self._receivers: dict[int, Receiver] = {}
         self._last: dict[int, SenderLoad] = {}
         """The latency streams that each port sends."""
         self._starts = 0
-        self._settled = time.monotonic()
+        self._looked = time.monotonic()
 
     def prepare(
         self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool
@@ -83,15 +78,14 @@ class FlowGroups:
         *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
         """
         self._check(traffic, idle)
-        grouped = any(stream.flow_stats for streams in traffic.values() for stream in streams)
+        is_timed = any(_is_timed(stream) for streams in traffic.values() for stream in streams)
         self.collect()
-        if idle and not grouped:
+        if is_timed:
+            self._begin()
+        elif idle:
             # no receivers without groups: they would only cost time
             self.close()
-        if grouped:
-            self._starts = self._starts % STARTS + 1
         found = {port: self._loads(port, streams) for port, streams in traffic.items()}
-        self._receive(traffic)
         for port, (_, timed) in found.items():
             self._last[port] = timed
             self._expect(timed)
@@ -105,165 +99,95 @@ class FlowGroups:
         if replace(timed, start=last.start) == last:
             return plain, None
         self.collect()
-        self._starts = self._starts % STARTS + 1
+        self._begin()
         timed = self._last[port] = replace(timed, start=self._starts)
-        self._receive({port: streams})
         self._expect(timed)
         return plain, timed
 
+    def _begin(self) -> None:
+        self._starts = self._starts % STARTS + 1
+        for port, place in self._ports.items():
+            if port not in self._receivers:
+                self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
+
     def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
-        rows = [stream for streams in traffic.values() for stream in streams if _rule(stream) == "latency"]
+        rows = [stream for streams in traffic.values() for stream in streams if _is_timed(stream)]
         if not idle:
             rows += [stream for port, load in self._last.items() if port not in traffic for stream in load.streams]
         if (pps := sum(stream.pps for stream in rows)) > MOST_LATENCY_PPS:
             raise TestbedError(
                 f"latency streams ask for {pps:.0f} frames/s together; expected {MOST_LATENCY_PPS:.0f} at most, each of"
-                " which is stamped and read by itself, and a stream with the rule 'stats' for the rest"
+                " which is stamped and read by itself, and a stream without latency for the rest"
             )
 
     def _expect(self, timed: SenderLoad) -> None:
         for group in self._groups.values():
-            if group.rule == "latency" and group.number in timed.groups:
+            if group.number in timed.groups:
                 group.tracker.begin(timed.start)
 
     def _loads(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad]:
-        plain = [stream for stream in streams if _rule(stream) != "latency"]
-        timed = [stream for stream in streams if _rule(stream) == "latency"]
-        if not timed and not any(stream.flow_stats for stream in plain):
-            return SenderLoad(tuple(self._unmarked(stream) for stream in plain)), SenderLoad()
-        for stream in timed:
-            group = self._group(stream)
-            if group.port not in (-1, port):
-                raise TestbedError(
-                    f"latency stream {stream.stream_id} has a packet group that port {group.port} sends already;"
-                    " expected a group of its own"
-                )
-            group.port = port
-        groups = tuple(self._group(stream).number for stream in timed)
-        loads = [
-            SenderLoad(
-                tuple(self._marked(port, stream) for stream in rows), tuple(self._slot(port, stream) for stream in rows)
-            )
-            for rows in (plain, timed)
-        ]
-        return loads[0], replace(loads[1], groups=groups, start=self._starts)
+        timed = tuple(stream for stream in streams if _is_timed(stream))
+        plain = tuple(stream for stream in streams if not _is_timed(stream))
+        groups = tuple(self._group(port, stream).number for stream in timed)
+        return SenderLoad(plain), SenderLoad(timed, groups, self._starts if timed else 0)
 
-    def _unmarked(self, stream: StreamTraffic) -> StreamTraffic:
-        return replace(stream, frame=group_marks.without_mark(stream.frame)) if self._groups else stream
-
-    def _marked(self, port: int, stream: StreamTraffic) -> StreamTraffic:
-        if stream.flow_stats is None:
-            return self._unmarked(stream)
-        group, header = self._group(stream), group_marks.header_of(stream.frame)
-        if header is None:
+    def _group(self, port: int, stream: StreamTraffic) -> _Group:
+        """Return the group of a latency stream of *port*; a new one if there is none yet."""
+        if (room := _payload_room(stream.frame)) < LATENCY_HEADER.size:
             raise TestbedError(
-                f"stream {stream.stream_id} has flow statistics but neither an IPv4 nor an IPv6 header that could be"
-                " marked; expected one behind at most two VLAN tags or four MPLS labels"
+                f"latency stream {stream.stream_id} has room for {room} bytes behind its headers; expected an IP packet"
+                f" without padding and {LATENCY_HEADER.size} bytes or more, which hold its number and time"
             )
-        latency = group.rule == "latency"
-        mark = group_marks.LATENCY if latency else group_marks.BASE + group.number
-        if latency and (room := group_marks.payload_room(stream.frame, header)) < group_marks.LATENCY_HEADER.size:
-            raise TestbedError(
-                f"latency stream {stream.stream_id} has room for {room} bytes behind its headers; expected"
-                f" {group_marks.LATENCY_HEADER.size} or more, which hold its number and time"
-            )
-        found = replace(stream, frame=group_marks.with_mark(stream.frame, header, mark))
-        kinds = _kinds(found, header)
-        if any(kind.identification != mark for kind in kinds):
-            raise TestbedError(
-                f"the field engine of stream {stream.stream_id} writes the IPv4 identification or IPv6 flow label,"
-                " which marks its packet group; expected to leave these alone or to ask for no flow statistics"
-            )
-        if not latency:
-            for kind in [*kinds, FrameKind(header.version, mark, None)]:
-                if kind not in group.kinds:
-                    group.kinds[kind] = {port: counter.total(kind) for port, counter in self._counters.items()}
-        return found
-
-    def _slot(self, port: int, stream: StreamTraffic) -> int:
-        if stream.flow_stats is None:
-            return -1
-        group, key = self._group(stream), (port, len(stream.frame) + FCS)
-        if key not in group.slots:
-            if not self._free:
-                raise TestbedError(f"there are more than {SLOTS} packet groups and frame lengths to be counted by")
-            slot = self._free.pop()
-            group.slots[key] = slot, self._sent(port, slot)
-        return group.slots[key][0]
-
-    def _group(self, stream: StreamTraffic) -> _Group:
-        rule, name = _rule(stream), int((stream.flow_stats or {})["stream_id"])
-        group = self._groups.get(name)
-        if group is None:
-            used = {row.number for row in self._groups.values() if row.rule == rule}
-            most = group_marks.LATENCY_GROUPS if rule == "latency" else group_marks.GROUPS
-            number = next((number for number in range(most) if number not in used), None)
+        name = int((stream.flow_stats or {})["stream_id"])
+        if name not in self._groups:
+            used = {row.number for row in self._groups.values()}
+            number = next((number for number in range(LATENCY_GROUPS) if number not in used), None)
             if number is None:
-                raise TestbedError(f"there are more than {most} packet groups with the rule '{rule}'")
-            group = self._groups[name] = _Group(rule, number)
-        if group.rule != rule:
+                raise TestbedError(f"there are more than {LATENCY_GROUPS} packet groups of latency streams")
+            self._groups[name] = _Group(number, port, self._probes(port).counted(number))
+        group = self._groups[name]
+        if group.port != port:
             raise TestbedError(
-                f"packet group {name} has the rule '{group.rule}'; stream {stream.stream_id} asks '{rule}'"
+                f"latency stream {stream.stream_id} has a packet group that port {group.port} sends already;"
+                " expected a group of its own"
             )
         return group
 
-    def _receive(self, traffic: Mapping[int, tuple[StreamTraffic, ...]]) -> None:
-        rules = {_rule(stream) for streams in traffic.values() for stream in streams}
-        if "latency" in rules:
-            for port, interface in self._ports.items():
-                if port not in self._readers:
-                    self._readers[port] = LatencyReader(*interface)
-        sizes: dict[FrameKind, int] = {}
-        for streams in traffic.values():
-            for stream in streams:
-                if _rule(stream) == "stats":
-                    group, size = self._group(stream), len(stream.frame) + FCS
-                    sizes |= {kind: sizes.get(kind, size) for kind in group.kinds}
-        for counter in self._counters.values():
-            counter.count(sizes)
-
     def collect(self, limit: int = READ_IN_PASSING) -> None:
         """Read the latency frames received so far. To be called often while latency streams are sent."""
-        if self._readers:
-            groups = {group.number: group for group in self._groups.values() if group.rule == "latency"}
-            for port, reader in self._readers.items():
-                for frame in reader.read(limit):
-                    group = groups.get(frame.group)
-                    if group is None:
-                        continue
-                    row = group.received.setdefault(port, [0, 0])
-                    row[0] += 1
-                    row[1] += frame.size
-                    delay = self._send_delay(group.port, group.number, frame.start, frame.number)
-                    if delay is None:
-                        delay = self._last_delay[group.port]
-                    self._last_delay[group.port] = delay
-                    usec = (frame.arrived - frame.sent - delay) / 1000
-                    group.tracker.add(frame.start, frame.number, usec, frame.arrived / 1e9)
+        groups = {group.number: group for group in self._groups.values()}
+        for port, receiver in self._receivers.items():
+            for data, arrived in receiver.read(limit):
+                _, start, number, sequence, sent = LATENCY_HEADER.unpack_from(data, len(data) - LATENCY_HEADER.size)
+                if (group := groups.get(number)) is None:
+                    continue
+                row = group.received.setdefault(port, [0, 0])
+                row[0] += 1
+                row[1] += len(data) + FCS
+                delay = self._probes(group.port).delay(number, start, sequence)
+                if delay is None:
+                    delay = self._last_delay[group.port]
+                self._last_delay[group.port] = delay
+                group.tracker.add(start, sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
         now = time.monotonic()
-        if now - self._settled > COUNTS_TAKEN_OVER:
-            self._settled = now
-            for counter in self._counters.values():
-                counter.settle()
-            for reader in self._readers.values():
-                reader.unread()
+        if now - self._looked > LOSSES_LOGGED:
+            self._looked = now
+            self._log_losses()
+
+    def _log_losses(self) -> None:
+        for port, receiver in self._receivers.items():
+            if dropped := receiver.new()[1]:
+                words = "%d latency frames of port %d came faster than they could be read and appear as lost"
+                log.warning(words, dropped, port)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of *group* up to this moment."""
-        found = self._groups.get(group)
-        if found is None:
-            return FlowCounters()
         self.collect(READ_ALL)
-        sent: dict[int, GroupCounts] = {}
-        for (port, size), (slot, before) in found.slots.items():
-            frames = self._sent(port, slot) - before
-            sent[port] = _added(sent.get(port, (0, 0)), (frames, frames * size))
-        received = {port: (row[0], row[1]) for port, row in found.received.items()}
-        for kind, bases in found.kinds.items():
-            for port, base in bases.items():
-                total = self._counters[port].total(kind)
-                received[port] = _added(received.get(port, (0, 0)), (total[0] - base[0], total[1] - base[1]))
-        return FlowCounters(sent, received)
+        if (found := self._groups.get(group)) is None:
+            return FlowCounters()
+        frames, octets = self._probes(found.port).counted(found.number)
+        sent = {found.port: (frames - found.before[0], octets - found.before[1])}
+        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in found.received.items()})
 
     def latency_counters(self, group: int) -> LatencyCounters:
         """Latency of *group* up to this moment."""
@@ -274,33 +198,24 @@ class FlowGroups:
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero. Its frames on the way are counted nowhere."""
         self.collect(READ_ALL)
-        found = self._groups.pop(group, None)
-        if found is not None:
-            self._free += [slot for slot, _ in found.slots.values()]
+        self._groups.pop(group, None)
 
     def close(self) -> None:
         """Stop receiving; counts stay."""
-        for reader in self._readers.values():
-            reader.unread()
-            reader.close()
-        self._readers.clear()
-        for counter in self._counters.values():
-            counter.close()
+        self._log_losses()
+        for receiver in self._receivers.values():
+            receiver.close()
+        self._receivers.clear()
 
 
-def _rule(stream: StreamTraffic) -> str:
-    return str(stream.flow_stats["rule_type"]) if stream.flow_stats else ""
+def _is_timed(stream: StreamTraffic) -> bool:
+    return (stream.flow_stats or {}).get("rule_type") == "latency"
 
 
-def _added(first: GroupCounts, second: GroupCounts) -> GroupCounts:
-    return first[0] + second[0], first[1] + second[1]
-
-
-def _kinds(stream: StreamTraffic, header: IpHeaderPosition) -> set[FrameKind]:
-    """The kinds of a stream's frames: of the first SAMPLED_FRAMES if its field engine writes into the mark."""
-    first, end = header.offset + 2, header.offset + 6  # identification and length
-    if not any(row.offset < end and first < row.offset + row.size for row in stream.variables):
-        return {group_marks.kind_of(stream.frame, header)}
-    frames = WireStream(stream)
-    rows = frames.rows(np.arange(min(frames.period, SAMPLED_FRAMES), dtype=np.int64))
-    return {group_marks.kind_of(row.tobytes(), header) for row in np.unique(rows, axis=0)}
+def _payload_room(frame: bytes) -> int:
+    """Bytes behind the IP header, and the UDP or TCP header if there is one; 0 without one, and with padding."""
+    header = ip_header(frame)
+    if header is None or header.packet_end(frame) < len(frame):
+        return 0
+    protocol, begin = header.payload(frame)
+    return len(frame) - begin - {_UDP: 8, _TCP: 20}.get(protocol, 0)

@@ -43,27 +43,27 @@ class WireStream:
         if self._header is not None and self._header + 20 > self.length:
             raise TestbedError(f"stream {traffic.stream_id} has no room for an IPv4 header at offset {self._header}")
         self._variables = [
-            (variable, self._values(variable, np.arange(period)) if period <= LONGEST_TABLE else None)
+            (variable, _values(variable, np.arange(period)) if period <= LONGEST_TABLE else None)
             for variable, period in zip(traffic.variables, periods, strict=True)
         ]
-
-    def _values(self, variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
-        """Return what *variable* writes into the frames of these *numbers*."""
-        before = int.from_bytes(self._frame[variable.offset : variable.offset + variable.size].tobytes(), "big")
-        period = variable.period(RANDOM_PERIOD)
-        return np.array([variable.written(number % period, before) for number in numbers.tolist()], np.uint64)
 
     def rows(self, numbers: Indexes) -> Bytes:
         """The frames of these numbers, shape (len(numbers), length)."""
         rows: Bytes = np.repeat(self._frame[np.newaxis, :], len(numbers), axis=0)
         for variable, table in self._variables:
-            found = self._values(variable, numbers) if table is None else table[numbers % len(table)]
+            found = _values(variable, numbers) if table is None else table[numbers % len(table)]
             for place in range(variable.size):
                 shift = np.uint64(8 * (variable.size - 1 - place))
                 rows[:, variable.offset + place] = (found >> shift).astype(np.uint8)
         if self._header is not None:
             write_ipv4_checksum(rows, self._header)
         return rows
+
+
+def _values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
+    """Return what *variable* writes into the frames of these *numbers*."""
+    period = variable.period(RANDOM_PERIOD)
+    return np.array([variable.written(number % period) for number in numbers.tolist()], np.uint64)
 
 
 def write_ipv4_checksum(rows: Bytes, header: int) -> None:

@@ -125,30 +125,3 @@ def locate(plan: Sequence[RatioPhase], indexes: Indexes) -> tuple[Indexes, Index
     parts = np.split(indexes, np.searchsorted(indexes, bounds)) if bounds else [indexes]
     located = [phase.locate(part) for phase, part in zip(plan, parts, strict=True)]
     return np.concatenate([streams for streams, _ in located]), np.concatenate([numbers for _, numbers in located])
-
-
-class StreamTally:
-    """Counts the frames of each stream among the first ones that sender *share* of *shares* sends of *plan*."""
-
-    def __init__(self, plan: Sequence[RatioPhase], streams: int, share: int = 0, shares: int = 1) -> None:
-        self._streams, self._share, self._shares = streams, share, shares
-        self._parts: list[tuple[int, Indexes]] = []
-        """For each phase: how many own frames are before it, and the streams of own frames until they repeat."""
-        for phase in plan:
-            before = (phase.first + shares - 1 - share) // shares
-            cycle = len(phase.streams)
-            steps = np.arange(cycle // math.gcd(cycle, shares), dtype=np.int64)
-            places = (share + (before + steps) * shares - phase.first) % cycle
-            self._parts.append((before, phase.streams[places]))
-
-    def counts(self, sent: int) -> list[int]:
-        """Frames of each stream among the first *sent* own ones."""
-        found = np.zeros(self._streams, np.int64)
-        ends = [before for before, _ in self._parts[1:]] + [sent]
-        for (before, streams), end in zip(self._parts, ends, strict=True):
-            frames = min(end, sent) - before
-            if frames > 0:
-                whole, rest = divmod(frames, len(streams))
-                found += whole * np.bincount(streams, minlength=self._streams)
-                found += np.bincount(streams[:rest], minlength=self._streams)
-        return [int(count) for count in found]

@@ -1,110 +1,12 @@
-"""The receiving end of latency streams: every frame is read, with the kernel's time stamp of its arrival."""
+"""The order and the delays of one packet group's latency frames, each of which was read."""
 
 from __future__ import annotations
 
-import logging
 import math
-import socket
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
-from typing import NamedTuple
-
-from lineproof.errors import TestbedError
-from lineproof.system.network_namespace import run_in_namespace
-from lineproof.units import FCS
 
 from ..backend import LatencyCounters
 from ..packet_groups import WINDOW
-from . import packet_sockets as packets
-from .filters import packed, program
-from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, header_of, packet_end
-
-_ATTACH_FILTER = 26
-_BUFFER = 32 << 20
-"""Bytes of frames that may wait to be read: some tens of thousands of short ones."""
-_EVERYTHING = 0x40000
-
-log = logging.getLogger("lineproof.server")
-
-
-class LatencyArrival(NamedTuple):
-    """A latency frame: group number, start and sequence number of its header; ``size`` in L2 bytes with FCS.
-
-    ``sent`` and ``arrived`` in ns of real time.
-    """
-
-    group: int
-    start: int
-    number: int
-    sent: int
-    arrived: int
-    size: int
-
-
-class LatencyReader:
-    """Frames of latency streams received on *interface* of *netns* since it was made."""
-
-    def __init__(self, netns: str | None, interface: str) -> None:
-        def make() -> socket.socket:
-            kinds = {FrameKind(version, LATENCY, None): _EVERYTHING for version in (4, 6)}
-            with packed(program(kinds, base=14)) as found:
-                options = (
-                    (socket.SOL_SOCKET, _ATTACH_FILTER, found),
-                    (packets.SOL_PACKET, packets.AUXDATA, 1),
-                    (socket.SOL_SOCKET, packets.SO_TIMESTAMPNS, 1),
-                )
-                return packets.open_packet_socket(
-                    interface, options, ((socket.SOL_SOCKET, packets.SO_RCVBUFFORCE, _BUFFER),)
-                )
-
-        self._interface = interface
-        self._buffer = bytearray(65536)
-        try:
-            self._socket = run_in_namespace(netns, make)
-        except OSError as error:
-            raise TestbedError(f"cannot receive latency frames on interface '{interface}': {error}") from error
-
-    def read(self, limit: int) -> Iterator[LatencyArrival]:
-        """The frames that have arrived, oldest first, *limit* at most."""
-        buffers = [self._buffer]
-        for _ in range(limit):
-            try:
-                size, ancillary, _, _ = self._socket.recvmsg_into(buffers, 256)
-            except OSError:
-                # nothing is left; or the interface went down, which the kernel reports once
-                return
-            found = _header(bytes(self._buffer[:size]))
-            if found is not None:
-                _, start, group, number, sent = found
-                arrived, tag = packets.arrival_facts(ancillary)
-                yield LatencyArrival(group, start, number, sent, arrived, size + FCS + len(tag))
-
-    def unread(self) -> int:
-        """Frames since the last call that found no room to wait; they are logged too."""
-        _, dropped = packets.new_frames(self._socket)
-        if dropped:
-            log.warning(
-                "%d latency frames on '%s' came faster than they could be read and appear as lost",
-                dropped,
-                self._interface,
-            )
-        return dropped
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-
-def _header(frame: bytes) -> tuple[int, int, int, int, int] | None:
-    header = header_of(frame)
-    if header is None:
-        return None
-    at = packet_end(frame, header) - LATENCY_HEADER.size
-    if at < header.offset:
-        return None
-    found: tuple[int, int, int, int, int] = LATENCY_HEADER.unpack_from(frame, at)
-    return found if found[0] == MAGIC else None
-
 
 MOST_MISSING = 1 << 16
 """The most missing frames whose numbers are kept; a frame older than these counts as a duplicate."""

@@ -14,12 +14,12 @@ from collections import defaultdict, deque
 import numpy as np
 
 from lineproof.errors import TestbedError
+from lineproof.units import FCS
 
-from .group_marks import LATENCY_HEADER, MAGIC, header_of, packet_end
 from .interleaving import locate
-from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET, open_packet_socket
-from .protocol import SendDelays, SenderLoad
+from .protocol import LATENCY_HEADER, MAGIC, SenderLoad, SentProbes
 from .schedule import PlannedFrames
+from .sockets import SO_SNDBUFFORCE, SOL_PACKET, open_packet_socket
 
 _QDISC_BYPASS = 20
 _SO_TIMESTAMPING = 37
@@ -44,7 +44,7 @@ def open_socket(interface: str) -> socket.socket:
         (socket.SOL_SOCKET, _SO_TIMESTAMPING, stamps),
     )
     try:
-        return open_packet_socket(interface, (), wanted, protocol=0)
+        return open_packet_socket(interface, (), wanted)
     except OSError as error:
         raise TestbedError(f"latency frames cannot be sent from interface '{interface}': {error}") from error
 
@@ -52,29 +52,24 @@ def open_socket(interface: str) -> socket.socket:
 class LatencySender(PlannedFrames):
     """The latency streams of one port, sent through the socket *opened*."""
 
-    def __init__(
-        self, opened: socket.socket, load: SenderLoad, duration: float | None, send_delays: SendDelays
-    ) -> None:
+    def __init__(self, opened: socket.socket, load: SenderLoad, duration: float | None, probes: SentProbes) -> None:
         super().__init__(load, duration)
-        self._send_delays = send_delays
+        self._probes = probes
         self._socket, self._groups, self._start = opened, load.groups, load.start
-        self._headers = [header_of(stream.frame) for stream in load.streams]
         self._numbers: defaultdict[int, int] = defaultdict(int)
         self._built = 0
-        self._ready: deque[tuple[bytearray, int, int]] = deque()
+        self._ready: deque[tuple[bytearray, int]] = deque()
         self._build()
 
     def _build(self) -> None:
         if not self._plan:
             return
         which, numbers = locate(self._plan, np.arange(self._built, self._built + _BATCH, dtype=np.int64))
-        built: list[tuple[bytearray, int, int]] = [(bytearray(), 0, 0)] * _BATCH
+        built: list[tuple[bytearray, int]] = [(bytearray(), 0)] * _BATCH
         for place, stream in enumerate(self._streams):
             mine = np.flatnonzero(which == place)
             for at, row in zip(mine.tolist(), stream.rows(numbers[mine]), strict=True):
-                frame, header = bytearray(row.tobytes()), self._headers[place]
-                end = len(frame) if header is None else packet_end(frame, header)
-                built[at] = frame, end - LATENCY_HEADER.size, self._groups[place]
+                built[at] = bytearray(row.tobytes()), self._groups[place]
         self._ready.extend(built)
         self._built += _BATCH
 
@@ -85,11 +80,13 @@ class LatencySender(PlannedFrames):
         while taken < due:
             if not self._ready:
                 self._build()
-            frame, at, group = self._ready[0]
+            frame, group = self._ready[0]
             number = self._numbers[group]
             try:
                 stamp = time.time_ns()
-                LATENCY_HEADER.pack_into(frame, at, MAGIC, self._start, group, number, stamp)
+                LATENCY_HEADER.pack_into(
+                    frame, len(frame) - LATENCY_HEADER.size, MAGIC, self._start, group, number, stamp
+                )
                 self._socket.send(frame)
             except OSError as error:
                 # EAGAIN, ENOBUFS: the peer's queue refused the frame, which is offered again
@@ -98,7 +95,8 @@ class LatencySender(PlannedFrames):
                 break
             delay = self._transmitted(stamp) - stamp
             if 0 <= delay < _LATEST_STAMP:
-                self._send_delays.keep(group, self._start, number, delay)
+                self._probes.keep(group, self._start, number, delay)
+            self._probes.count(group, len(frame) + FCS)
             self._numbers[group] = (number + 1) % _NUMBERS
             self._ready.popleft()
             taken += 1

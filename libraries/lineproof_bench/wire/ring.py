@@ -21,7 +21,7 @@ from lineproof.errors import TestbedError
 
 from .frames import Bytes
 from .interleaving import Indexes
-from .packet_sockets import SO_SNDBUFFORCE, SOL_PACKET
+from .sockets import SO_SNDBUFFORCE, SOL_PACKET
 
 _TX_RING, _VERSION, _LOSS, _VNET_HDR, _QDISC_BYPASS = 13, 10, 14, 15, 20
 _TPACKET_V2 = 1

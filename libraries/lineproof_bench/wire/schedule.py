@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from .frames import WireStream
-from .interleaving import RatioPhase, StreamTally, phases
+from .interleaving import RatioPhase, phases
 from .protocol import SenderLoad
 
 BURST = 512
@@ -126,8 +126,3 @@ class PlannedFrames:
         self._streams = [WireStream(stream) for stream in load.streams]
         self._schedule = SendSchedule(self._plan, duration)
         self.pace = Pace(self._schedule, share, shares)
-        self._tally = StreamTally(self._plan, len(load.streams), share, shares)
-
-    def counts(self) -> list[int]:
-        """Frames of each stream that were taken."""
-        return self._tally.counts(self.pace.sent)

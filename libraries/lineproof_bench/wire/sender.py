@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -30,7 +30,7 @@ from .. import process
 from .interleaving import locate
 from .latency_sender import LatencySender, open_socket
 from .linux import wake_punctually
-from .protocol import SLOTS, STATUS, STATUS_BYTES, SendDelays, SenderLoad, slots_of
+from .protocol import STATUS, STATUS_BYTES, SenderLoad, SentProbes
 from .ring import USUAL_SLOTS, RingStore, TxRing, slots_for
 from .schedule import PlannedFrames
 
@@ -42,9 +42,6 @@ NICE = -5
 
 OVERTIME = 0.05
 """Seconds beyond the duration after which frames that are still due stay unsent."""
-
-COUNT_EVERY = 10
-"""Looks at a running trial between two counts of its frames by group."""
 
 
 class SenderShare(PlannedFrames):
@@ -109,24 +106,13 @@ class SenderShare(PlannedFrames):
 class RunningTrial:
     """One start of traffic: the sending thread, and the flags that it checks between batches."""
 
-    def __init__(self, share: SenderShare | LatencySender, slots: Sequence[int], duration: float | None) -> None:
+    def __init__(self, share: SenderShare | LatencySender, duration: float | None) -> None:
         self._share = share
-        self._slots = slots
         self._duration = duration
         self._ended = threading.Event()
         self._begin = 0.0
         self._thread: threading.Thread | None = None
         self.failure = ""
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """Frames that the kernel took, by slot."""
-        found: dict[int, int] = {}
-        if self._slots:
-            for slot, frames in zip(self._slots, self._share.counts(), strict=True):
-                found[slot] = found.get(slot, 0) + frames
-            found.pop(-1, None)
-        return found
 
     def elapsed(self) -> float:
         """Seconds since it began."""
@@ -181,10 +167,9 @@ class Sender:
     """The commands of one member. *timed*: a member for latency streams."""
 
     def __init__(self, interface: str, status: mmap.mmap, timed: bool) -> None:
-        self._rings, self._status, self._slots = RingStore(interface), status, slots_of(status)
+        self._rings, self._status = RingStore(interface), status
         self._socket = open_socket(interface) if timed else None
-        self._send_delays = SendDelays(status)
-        self._counted = [0] * SLOTS
+        self._probes = SentProbes(status)
         self._trial: RunningTrial | None = None
         self._number = 0
         self._ended = 0
@@ -193,22 +178,14 @@ class Sender:
 
     def watch(self) -> None:
         """Keep the status up to date while a trial runs, and close the trial when its threads are done."""
-        looks = 0
         while self._awake.wait():
-            looks += 1
             with self._lock:
                 if self._trial is not None and self._trial.over:
                     self._close()
                 if self._trial is None:
                     self._awake.clear()
-                elif looks % COUNT_EVERY == 0:
-                    self._count(self._trial)
                 self._write()
             time.sleep(0.002)
-
-    def _count(self, trial: RunningTrial) -> None:
-        for slot, frames in trial.counts.items():
-            self._slots[slot] = self._counted[slot] + frames
 
     def _write(self) -> None:
         STATUS.pack_into(self._status, 0, self._ended, time.process_time())
@@ -220,18 +197,13 @@ class Sender:
         trial.stop()
         if trial.failure:
             sys.stderr.write(trial.failure + "\n")
-        self._count(trial)
-        for slot in trial.counts:
-            self._counted[slot] = self._slots[slot]
         self._trial, self._ended = None, self._number
 
     def _load(self, order: Mapping[str, Any], duration: float | None) -> RunningTrial:
         load: SenderLoad = order["load"]
         if self._socket is not None:
-            return RunningTrial(LatencySender(self._socket, load, duration, self._send_delays), load.slots, duration)
-        return RunningTrial(
-            SenderShare(self._rings, load, duration, order["share"], order["shares"]), load.slots, duration
-        )
+            return RunningTrial(LatencySender(self._socket, load, duration, self._probes), duration)
+        return RunningTrial(SenderShare(self._rings, load, duration, order["share"], order["shares"]), duration)
 
     def command(self, order: Mapping[str, Any]) -> None:
         """Do one command. Raises TestbedError."""

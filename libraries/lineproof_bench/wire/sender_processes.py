@@ -15,7 +15,7 @@ from typing import IO, Any
 from lineproof.errors import TestbedError
 from lineproof.system import children
 
-from .protocol import STATUS, STATUS_BYTES, SendDelays, slots_of
+from .protocol import STATUS, STATUS_BYTES, SentProbes
 
 ANSWER_LIMIT = 5.0
 """Seconds that a process may take to answer."""
@@ -32,9 +32,8 @@ class SenderProcess:
         self._far_status = os.memfd_create("lineproof-sender")
         os.ftruncate(self._far_status, STATUS_BYTES)
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
-        self._slots = slots_of(self._status)
-        self.send_delays = SendDelays(self._status)
-        """The delays of its latency frames."""
+        self.probes = SentProbes(self._status)
+        """Its latency frames."""
         self._alive = True
         self.number = 0
         """Number of the trial begun last; :attr:`status` has the one that ended last."""
@@ -87,10 +86,6 @@ class SenderProcess:
         """Number of the last trial that ended, CPU seconds."""
         ended, seconds = STATUS.unpack_from(self._status, 0)
         return ended, seconds
-
-    def counted(self, slot: int) -> int:
-        """Frames of the streams with this slot that the kernel took, since the process began."""
-        return int(self._slots[slot])
 
     @property
     def busy(self) -> bool:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.next_hops import Question, link_local
 from lineproof.testbed.settings import SimulatedNic
-from lineproof_bench.backend import PortCounters, Utilisation
+from lineproof_bench.backend import PortCounters
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
 from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.ports import ServerPort
-from lineproof_bench.server.publisher import Event, Publisher
+from lineproof_bench.server.publisher import Publisher
 from lineproof_bench.server.service import ServerMethods
 from lineproof_bench.server.statistics import Statistics
 from lineproof_bench.server.streams import parse_stream
@@ -57,16 +57,6 @@ def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
 
 
 # -- what it says of itself
-
-
-@pytest.mark.parametrize("card", CARDS)
-def test_a_port_says_what_the_card_is_and_that_it_is_simulated(card: str) -> None:
-    nic, backend = nic_of(card), FakeBackend()
-    port = ServerPort(backend.ports[1], nic).information()
-    assert (port["driver"], port["pci_addr"][-1]) == (nic.driver, "0" if card == "virtio" else "1")
-    assert port["rx"] == {"caps": list(nic.rx_caps), "counters": nic.rx_counters}
-    assert port["supp_speeds"] == list(nic.supported_speeds)
-    assert {name: port[name] for name in nic.flags()} == nic.flags()
 
 
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
@@ -171,56 +161,20 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
     assert (found["7"]["rb"]["1"], found["8"]["rb"]["1"], found["7"]["tb"]["0"]) == (size, 640, 640)
 
 
-@pytest.mark.parametrize(("rule", "most"), [("stats", 127), ("latency", 128)])
-def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
-    flows = FlowStats(FakeBackend(), nic_of("i40e"))
-    streams = [group(number, IPV4, rule) for number in range(most + 1)]
-    for each in streams:
-        flows.add(0, each)
-    flows.start(streams[:most])
-    flows.start(streams[:most])
-    with pytest.raises(RpcError, match="Failed allocating statistic counter"):
-        flows.start(streams)
-    flows.remove(0, streams[0])
-    flows.start(streams[1:])
-
-
-# -- the numbers that the embedded server reports without being asked: of its events, and of the generator's CPU
+# -- the numbers that the embedded server reports of the generator's CPU
 
 
 def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_quarter() -> None:
     backend, clock = FakeBackend(), [0.0]
     statistics = Statistics(backend, lambda: clock[0])
     for moment, percent in ((0.5, 99.0), (1.0, 80.0), (1.9, 99.0), (2.0, 80.0)):
-        clock[0], backend.load = moment, Utilisation(percent, 3.0)
+        clock[0], backend.load = moment, percent
         statistics.sample_cpu()
     (core,) = statistics.utilisation()["cpu"]
     assert core["history"] == [80, 80] + [0] * 18
     found = statistics.overall()
-    assert (found["m_cpu_util_raw"], found["m_cpu_util"], found["m_rx_cpu_util"]) == (80.0, 35.0, 3.0)
+    assert (found["m_cpu_util_raw"], found["m_cpu_util"]) == (80.0, 35.0)
     assert statistics.port(0)["m_cpu_util"] == 35.0
-
-
-class Deaf:
-    """A socket without listeners."""
-
-    def send(self, data: bytes, flags: int = 0) -> None:
-        pass
-
-
-def numbers(rows: list[dict[str, Any]]) -> list[int]:
-    return [row["seq"] for row in rows]
-
-
-def test_event_numbers_are_consecutive_per_session() -> None:
-    source = Publisher(cast(Any, Deaf()))
-    assert source.events_of(1) == []
-    source.event(Event.STARTED, {"port_id": 0})
-    assert numbers(source.events_of(1)) == [0, 1], "the profile's event comes first"
-    assert source.events_of(2) == []
-    source.event(Event.RELEASED, {"port_id": 0})
-    assert numbers(source.events_of(1)) == [2]
-    assert numbers(source.events_of(2)) == [0]
 
 
 # -- a router behind the embedded server answers for its own addresses; habits: generators/trex/test_addresses.py

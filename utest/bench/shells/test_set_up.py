@@ -33,12 +33,12 @@ MASK = RouterSetup.model_validate(
 )
 
 
-def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBackend]:
+def machine(*setups: RouterSetup) -> tuple[Machine, ModelBackend]:
     box = read_platform(PROJECT.platforms, "freebsd_apu2")
     backend = ModelBackend(box, "igb_tuned", HandClock(), ModelSettings(setups=setups))
     software = freebsd.software()
     override = StudyCommands([setup.model_dump() for setup in setups], software).run
-    return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
+    return Machine(software, lambda: backend, Memory(packet_filter=True), override), backend
 
 
 def test_a_command_is_done_once_and_undone_once() -> None:
@@ -54,7 +54,7 @@ def test_a_command_is_done_once_and_undone_once() -> None:
 
 
 def test_what_is_set_can_be_read() -> None:
-    shell, _ = machine(MASK, user="lineproof")
+    shell, _ = machine(MASK)
     name = "kern.random.harvest.mask"
     assert shell.run(f"sysctl -n {name}").stdout == "351\n"
     assert shell.run(f"sudo -n {MASK.commands[0].do}").status == 0

@@ -36,8 +36,11 @@ def backend(topology: Topology) -> Iterator[WireBackend]:
     made = WireBackend(
         [
             WirePort(
-                *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
-                *(side.peer, side.address.partition("/")[0]),
+                *(cable.index, cable.port_mac, cable.router_mac),
+                ipv4=side.peer,
+                peer_ipv4=side.address.partition("/")[0],
+                interface=cable.port,
+                netns=topology.generator,
             )
             for cable in topology.cables
             for side in [default_side(cable.index)]

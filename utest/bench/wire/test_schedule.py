@@ -102,6 +102,15 @@ def test_it_sleeps_when_nothing_is_due_and_not_when_much_is() -> None:
     assert Pace(schedule(10.0, 1.0)).rest(0.0, 0.0005) >= 0.05
 
 
+def test_when_a_frame_is_due() -> None:
+    plan = phases([StreamTraffic(1, bytes(60), 10.0, (), 5), StreamTraffic(2, bytes(60), 20.0, (), 4, isg_usec=1e6)])
+    schedule = SendSchedule(plan, None)
+    for number in range(1, 10):
+        moment = schedule.moment(number)
+        assert schedule.due(moment + 1e-9) >= number > schedule.due(moment - 1e-6)
+    assert schedule.moment(10) == float("inf")
+
+
 def stream(pps: float, count: int | None = None, isg_usec: float = 0.0) -> StreamTraffic:
     return StreamTraffic(1, bytes(60), pps, count=count, isg_usec=isg_usec)
 
