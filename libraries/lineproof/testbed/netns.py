@@ -7,11 +7,10 @@ configuration", and of its reader, ``src/platform_cfg.cpp`` (v3.08).
 from __future__ import annotations
 
 import os
-import socket
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -23,7 +22,6 @@ from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
-from ..system.network_namespace import kept_within
 from . import namespaces, sshd
 from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
@@ -82,7 +80,7 @@ def start_netns(
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
-            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports)).facts
+            server = start_embedded(belongings, topology, sides, speeds, local_ports)
             rpc_port, pub_port, sender, namespace = server["rpc_port"], server["pub_port"], server["sender"], ""
         else:
             rpc_port, pub_port, namespace = RPC_PORT, PUB_PORT, topology.generator
@@ -106,9 +104,7 @@ def start_netns(
         generator = trex_endpoint(known, settings.cabled_sides)
     router = NO_ROUTER
     if not bypass:
-        argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)
-        log, listens = belongings.folder / "sshd.log", partial(_connect, (router.host, router.port))
-        belongings.keep(TestbedProcess("sshd", kept_within(topology.router, argv), log, answers=listens))
+        router = sshd.start(belongings, topology.router)
     return TestbedFacts(
         generator=generator,
         router=router,
@@ -120,9 +116,17 @@ def start_netns(
     )
 
 
-def _embedded(
-    folder: Path, topology: Topology, sides: Sequence[Side], speeds: Sequence[float], local_ports: tuple[int, int]
-) -> TestbedProcess:
+def start_embedded(
+    belongings: Belongings,
+    topology: Topology,
+    sides: Sequence[Side],
+    speeds: Sequence[float],
+    local_ports: tuple[int, int] = (0, 0),
+) -> Mapping[str, Any]:
+    """Start the embedded server on the ports of *topology*; returns what it says of itself. Raises TestbedError.
+
+    *speeds* in bit/s; *local_ports*: its TCP ports, 0: a free one.
+    """
     ports = [
         {
             "index": cable.index,
@@ -144,11 +148,8 @@ def _embedded(
         "rpc_port": local_ports[0],
         "pub_port": local_ports[1],
     }
-    return TestbedProcess("server", bench_command(), folder / "server.log", specification)
-
-
-def _connect(address: tuple[str, int]) -> None:
-    socket.create_connection(address, 0.2).close()
+    log = belongings.folder / "server.log"
+    return belongings.keep(TestbedProcess("server", bench_command(), log, specification)).facts
 
 
 def home_of_trex(testbed: str = "netns") -> Path:

@@ -10,6 +10,7 @@ import os
 import pwd
 import shlex
 import socket
+from functools import partial
 from pathlib import Path
 
 from ..files import write_whole
@@ -17,9 +18,10 @@ from ..system import children
 from ..system.children import find_program
 from ..system.identity import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
-from ..system.network_namespace import inside
+from ..system.network_namespace import inside, kept_within
 from ..system.private_key import make_key
 from .facts import RouterEndpoint
+from .process import Belongings, TestbedProcess
 
 HOST = "127.0.0.1"
 
@@ -28,6 +30,18 @@ SSHD_LIMIT = 20.0
 
 PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
+
+
+def start(belongings: Belongings, namespace: str, name: str = "ssh") -> RouterEndpoint:
+    """Start a server with sessions inside *namespace*, its files in the folder *name*. Raises TestbedError."""
+    argv, login = prepare(belongings.folder / name, namespace)
+    log, listens = belongings.folder / f"{name}d.log", partial(_connect, (login.host, login.port))
+    belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), log, answers=listens))
+    return login
+
+
+def _connect(address: tuple[str, int]) -> None:
+    socket.create_connection(address, 0.2).close()
 
 
 def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], RouterEndpoint]:
