@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..generators.site import GeneratorEndpoint
+from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..system.login import ENVIRONMENT, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, next_hops
-from .trex.kind import trex_endpoint
 from .trex.start import start_over_ssh
 
 
@@ -36,14 +35,15 @@ def hardware_facts(
 def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
     """How the generator is reached, of whatever kind it is."""
     generator, other = testbed.trex, testbed.generator
+    ports = tuple(range(other.port_count)) if generator is None else generator.ports
+    hops = next_hops(ports, testbed.cabled_sides)
     if generator is None:
-        ports = tuple(range(other.port_count))
-        return GeneratorEndpoint(ports, other.connect, next_hops(ports, testbed.cabled_sides), secrets=secrets)
+        return GeneratorEndpoint(ports, other.connect, hops, secrets=secrets)
     settings = TrexSettings(
         generator.address,
         generator.sync_port,
         generator.async_port,
-        generator.ports,
+        ports,
         generator.force,
         client=generator.client,
         pins_cores=generator.core_mask == "pin",
@@ -51,7 +51,7 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
         outlives_run=generator.start is None,
     )
     login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
-    return trex_endpoint(settings, testbed.cabled_sides, login, generator.trex_home or "")
+    return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
 
 
 def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> TestbedFacts:

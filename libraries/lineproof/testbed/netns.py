@@ -16,7 +16,7 @@ import yaml
 
 from ..errors import ConfigError, TestbedError
 from ..generators.settings import GeneratorSettings
-from ..generators.site import GeneratorEndpoint, PortPlace
+from ..generators.site import GeneratorEndpoint, PortPlace, connect_trex
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
@@ -27,7 +27,6 @@ from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
-from .trex.kind import trex_endpoint
 from .trex.start import start_in_namespace
 
 HOST = "127.0.0.1"
@@ -70,13 +69,12 @@ def start_netns(
     ends = zip(settings.cabled_sides, cables, strict=True)
     sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
     speeds = tuple(platform.ports.values())
-    sender = None
+    sender, hops = None, next_hops(ports, settings.cabled_sides)
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
         # a generator that sends from the ports themselves
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        hops = next_hops(ports, settings.cabled_sides)
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
@@ -101,7 +99,7 @@ def start_netns(
             outlives_run=False,
             namespace=namespace,
         )
-        generator = trex_endpoint(known, settings.cabled_sides)
+        generator = GeneratorEndpoint(ports, connect_trex, hops, known)
     router = NO_ROUTER
     if not bypass:
         router = sshd.start(belongings, topology.router)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command
@@ -11,8 +12,7 @@ from ..system.known_hosts import write_known_hosts
 from ..system.private_key import make_key
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings, TestbedProcess
-from .settings import SimulatedSettings
-from .trex.kind import trex_endpoint
+from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"
 USER = "lineproof"
@@ -83,18 +83,19 @@ def start_simulated(
     interfaces = platform.software[software].interfaces
     ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
     sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
+    numbers = tuple(range(len(sides)))
     server = TrexSettings(
         HOST,
         ready["rpc_port"],
         ready["pub_port"],
-        tuple(range(len(sides))),
+        numbers,
         client=settings.client,
         clock_speed=settings.clock_speed,
         promiscuous=settings.promiscuous,
         outlives_run=False,
     )
     return TestbedFacts(
-        generator=trex_endpoint(server, settings.cabled_sides),
+        generator=GeneratorEndpoint(numbers, connect_trex, next_hops(numbers, settings.cabled_sides), server),
         router=router,
         sides=sides,
         label=f"{platform.description}, {software}",
