@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from ..config import matching
 from ..errors import TestbedError
 from ..visible import shortened
 from . import children
@@ -17,19 +16,6 @@ LIMIT = 30.0
 """Seconds for a command."""
 
 
-def _of_its_own(value: str) -> str:
-    if children.is_handed_on(value):
-        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD")
-    return value
-
-
-Variable = Annotated[
-    str,
-    matching(
-        "[A-Z_][A-Z0-9_]*", "expected the name, in capitals, of an environment variable that holds it, not the secret"
-    ),
-    AfterValidator(_of_its_own),
-]
 Command = Annotated[str, Field(min_length=1, max_length=2000)]
 """A line for ``/bin/sh``."""
 

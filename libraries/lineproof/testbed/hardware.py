@@ -8,7 +8,7 @@ from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..system.login import ENVIRONMENT, Secrets
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, next_hops
 from .trex.start import start_over_ssh
@@ -21,7 +21,7 @@ def hardware_facts(
     router = testbed.router
     login = NO_ROUTER
     if router is not None:
-        login = RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
+        login = replace(router.login(router.address, secrets), sudo=router.sudo)
     interfaces = platform.software[software].interfaces
     sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(

@@ -9,8 +9,9 @@ from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
+from ..system.login import Login
 from ..system.private_key import make_key
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .process import Belongings, TestbedProcess
 from .settings import SimulatedSettings, next_hops
 
@@ -79,7 +80,7 @@ def start_simulated(
     if not bypass:
         known_hosts = folder / "known_hosts"
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
-        router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
+        router = Login(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
     ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
     sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
