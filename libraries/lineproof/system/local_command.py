@@ -28,25 +28,12 @@ def run_here(command: str, names: Sequence[str], secrets: Secrets, who: str) -> 
     """
     more = {name: secrets.read(name, "secret", who) for name in names}
     try:
-        child = children.start(
-            ("/bin/sh", "-c", command),
-            env=children.environment(more),
-            stdin=children.DEVNULL,
-            stdout=children.PIPE,
-            stderr=children.PIPE,
-            start_new_session=True,
-        )
+        ran = children.run(("/bin/sh", "-c", command), LIMIT, env=children.environment(more))
     except OSError as error:
         raise TestbedError(f"{who}: no command runs on this machine: {error.strerror}") from None
-    with child:
-        try:
-            output, errors = child.communicate(timeout=LIMIT)
-        except children.TimeoutExpired:
-            raise TestbedError(f"{who}: its command did not end within {LIMIT:g} s") from None
-        finally:
-            children.kill_group(child)
-    printed, said = (secrets.masked(text.decode(errors="replace"), names) for text in (output, errors))
-    if child.returncode:
-        reason = shortened(said.strip()) or "no reason"
-        raise TestbedError(f"{who}: its command failed with status {child.returncode}: {reason}")
-    return printed
+    except children.TimeoutExpired:
+        raise TestbedError(f"{who}: its command did not end within {LIMIT:g} s") from None
+    if ran.returncode:
+        reason = shortened(secrets.masked(ran.stderr, names).strip()) or "no reason"
+        raise TestbedError(f"{who}: its command failed with status {ran.returncode}: {reason}")
+    return secrets.masked(ran.stdout, names)
