@@ -16,10 +16,9 @@ from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.routers.ssh_shell import SshShell
 from support import robot_run
 from support.command_line import lineproof
-from support.embedded_server import EmbeddedServer, embedded_server
+from support.embedded_server import EmbeddedServer, embedded_server, trex_host_server
 from support.robot_run import environment
 from support.served_bench import ServedBench, served
-from support.trex_host import trex_host_server
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +119,7 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
 ):
     with trex_host_server(tmp_path, "two nodes", "narrow slot", "held by linux", "old firmware") as host:
         began = time.monotonic()
-        root = with_host(tmp_path, bench, server, host.ssh, ", card: lineproof_model")
+        root = with_host(tmp_path, bench, server, host, ", card: lineproof_model")
         found = of_lab(tmp_path, root)
         took = time.monotonic() - began
         checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]
@@ -140,7 +139,7 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
 
 def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, bench: ServedBench, server: EmbeddedServer):
     with trex_host_server(tmp_path) as host:
-        found = of_lab(tmp_path, with_host(tmp_path, bench, server, host.ssh.replace("user: trex", "user: nobody")))
+        found = of_lab(tmp_path, with_host(tmp_path, bench, server, host.replace("user: trex", "user: nobody")))
     (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
     assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
     assert "refuses the login of 'nobody'" in line

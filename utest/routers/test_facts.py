@@ -18,9 +18,9 @@ from lineproof.routers.linux import machine
 from lineproof.routers.linux.machine import read_host
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof_bench.shells.trex_host import HABITS
+from support.embedded_server import shell_of
 from support.fake_router import first_output
 from support.scripted_shells import answering, broken, this_machine
-from support.trex_host import shell_of
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"

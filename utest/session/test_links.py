@@ -26,9 +26,8 @@ from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits
-from support.kernel_router import configured, run_in_router
 from support.patience import wait_until
-from support.simulated_session import judged, started
+from support.simulated_session import judged, kernel_session, run_in_router, started
 
 
 def ends(generator: bool, router: bool) -> dict[str, bool]:
@@ -173,7 +172,7 @@ def test_links_that_come_up_late_are_awaited_where_nothing_is_configured_too(tmp
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Iterator[Session]:
-    with configured(tmp_path) as found:
+    with kernel_session(tmp_path) as found:
         yield found  # afterwards, that a route went with the link is no failure
 
 

@@ -1,4 +1,4 @@
-"""The embedded server in a process of its own, and what that process holds."""
+"""The bench in a process of its own: the embedded server, or a simulated machine for TRex behind an SSH server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from lineproof.routers.base import Shell
+from lineproof.system.known_hosts import write_known_hosts
+from lineproof.system.private_key import make_key
+from lineproof_bench.shells import trex_host
+from lineproof_bench.shells.machine import Machine, Memory
+from support.fake_router import shell_of as shell_on
 from support.paths import LIBRARIES, VARIABLES
 
 
@@ -68,3 +74,22 @@ def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServ
     log = folder / "server.log"
     with log.open("wb") as out, bench_process(chosen, out) as (process, facts):
         yield EmbeddedServer(process, facts, log)
+
+
+USER = "trex"
+
+
+def shell_of(*habits: str) -> Shell:
+    """The shell of a machine for TRex."""
+    return shell_on(Machine(trex_host.software(habits), trex_host.no_router, Memory(), USER, sudo=True))
+
+
+@contextmanager
+def trex_host_server(folder: Path, *habits: str) -> Iterator[str]:
+    """Such a machine behind an SSH server at 127.0.0.1, until the context ends: its login in YAML."""
+    key, known = folder / "trex_client", folder / "trex_known_hosts"
+    user = {"user": USER, "authorized_key": make_key(key), "sudo": True}
+    shells = {"software": trex_host.KIND, "habits": list(habits), "host": "127.0.0.1", "port": 0, **user}
+    with bench_process({"shells": shells}) as (_, facts):
+        write_known_hosts(known, "127.0.0.1", facts["ssh_port"], facts["host_key"])
+        yield f"{{user: {USER}, port: {facts['ssh_port']}, key: {key}, known_hosts: {known}}}"
