@@ -41,14 +41,9 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
         return GeneratorEndpoint(ports, other.connect, hops, secrets=secrets)
     settings = TrexSettings(
         generator.address,
-        generator.sync_port,
-        generator.async_port,
-        ports,
-        generator.force,
-        client=generator.client,
         pins_cores=generator.core_mask == "pin",
-        promiscuous=generator.promiscuous,
         outlives_run=generator.start is None,
+        **generator.model_dump(include={"sync_port", "async_port", "ports", "force", "client", "promiscuous"}),
     )
     login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
     return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")

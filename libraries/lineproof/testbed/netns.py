@@ -141,8 +141,6 @@ def start_embedded(
     specification = {
         "backend": "wire",
         "ports": ports,
-        "clock_speed": 1.0,
-        "host": HOST,
         "rpc_port": local_ports[0],
         "pub_port": local_ports[1],
     }

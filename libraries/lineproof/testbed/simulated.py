@@ -18,6 +18,9 @@ from .settings import SimulatedSettings, next_hops
 HOST = "127.0.0.1"
 USER = "lineproof"
 
+HANDED_ON = {"rx_queues", "nic", "seed", "set_up", "noise", "router_habits", "faults", "habits", "clock_speed"}
+"""The keys of a testbed's file that are the bench's, too."""
+
 
 def start_simulated(
     settings: SimulatedSettings,
@@ -52,23 +55,14 @@ def start_simulated(
             bench_command(),
             folder / "server.log",
             {
+                **settings.model_dump(mode="json", by_alias=True, exclude_none=True, include=HANDED_ON),
                 "backend": "model",
                 "platform_file": str(platform_file.resolve()),
                 "software": software,
                 "cabled": list(platform.ports)[: 2 * settings.pairs],
-                "rx_queues": settings.rx_queues,
-                "nic": settings.nic,
-                "seed": settings.seed,
                 "bypass": bypass,
-                "set_up": list(settings.set_up),
                 "setups": commands,
-                "noise": settings.noise.model_dump() if settings.noise else None,
-                "router_habits": settings.router_habits.model_dump(),
-                "faults": [fault.model_dump(by_alias=True, exclude_none=True) for fault in settings.faults],
-                "habits": [habit.model_dump(exclude_none=True) for habit in settings.habits],
                 "next_hops": [[side.peer, side.address.partition("/")[0]] for side in settings.cabled_sides],
-                "clock_speed": settings.clock_speed,
-                "host": HOST,
                 "rpc_port": ports[0],
                 "pub_port": ports[1],
                 "shells": None if bypass else shells,
@@ -90,10 +84,8 @@ def start_simulated(
         ready["rpc_port"],
         ready["pub_port"],
         numbers,
-        client=settings.client,
-        clock_speed=settings.clock_speed,
-        promiscuous=settings.promiscuous,
         outlives_run=False,
+        **settings.model_dump(include={"client", "clock_speed", "promiscuous"}),
     )
     return TestbedFacts(
         generator=GeneratorEndpoint(numbers, connect_trex, next_hops(numbers, settings.cabled_sides), server),
