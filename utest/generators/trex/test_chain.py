@@ -278,9 +278,7 @@ SENDER = """
 import sys
 from pathlib import Path
 from lineproof.generators.base import Direction
-from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
