@@ -147,12 +147,12 @@ def hardware(home: Path, name: str, ports: tuple[int, int], router: Login | None
 
     *more*: further lines.
     """
-    text = f"testbed: {name}\nkind: hardware\n{more}\n"
+    text = f"testbed: {name}\nkind: hardware\n"
     text += f"generator: {{address: 127.0.0.1, sync_port: {ports[0]}, async_port: {ports[1]}, client: pypi}}\n"
     if router is not None:
         login = f"port: {router.port}, user: {router.user}, key: {router.key_path}"
         text += f"router: {{address: 127.0.0.1, {login}, known_hosts: {router.known_hosts_path}}}\n"
-    (home / "variables" / "testbeds" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    (home / "variables" / "testbeds" / f"{name}.yaml").write_text(f"{text}{more}\n", encoding="utf-8")
 
 
 def short_goal(folder: Path, more: str = "") -> tuple[str, str]:

@@ -14,7 +14,8 @@ from lineproof.system.login import Login
 from support import robot_run
 from support.command_line import PROGRAM, environment
 
-SIDES = """\
+PREPARED = """\
+prepare: configure
 sides:
   - {address: 100.65.1.1/24, peer: 100.65.1.2, peer_mac: "02:00:00:00:00:01", network: 16.0.0.0/8}
   - {address: 100.65.2.1/24, peer: 100.65.2.2, peer_mac: "02:00:00:00:00:02", network: 48.0.0.0/8}
@@ -39,7 +40,7 @@ class ServedBench:
     def project(self, folder: Path) -> Path:
         """A project whose testbed ``lab`` is this bench."""
         home = robot_run.project(folder)
-        robot_run.hardware(home, "lab", (self.sync, self.events), self.router, SIDES)
+        robot_run.hardware(home, "lab", (self.sync, self.events), self.router, PREPARED)
         return home
 
 
