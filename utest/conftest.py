@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import hypothesis
 import pytest
-import zmq
 
 from lineproof.system.identity import runtime_folder
 from lineproof.testbed import namespaces
@@ -27,48 +24,11 @@ SLOW = ("slow", "netns")
 FEW, EXAMPLES = 25, 100
 """Made-up inputs of a test that asks for no number itself: with ``--quick``, and without."""
 
-PROCESSES = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
-FAMILIES = {socket.AF_INET, socket.AF_INET6, socket.AF_UNIX}
-
-
-class Unmarked(AssertionError):
-    """A test that is not marked ``slow`` started a process or opened a socket."""
-
-
-class Watch:
-    """Refuses processes and sockets while a test runs. What was refused fails it, even where the error is caught."""
-
-    def __init__(self) -> None:
-        self.refused: list[str] = []
-        self.active = False
-
-    def install(self) -> None:
-        """For the rest of this process: audit hooks stay."""
-        sys.addaudithook(self._audit)
-        make = zmq.Context.socket
-
-        def checked(*args: Any, **options: Any) -> Any:
-            if self.active:
-                self._refuse("a ZeroMQ socket")
-            return make(*args, **options)
-
-        zmq.Context.socket = checked  # type: ignore[method-assign]
-
-    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.active:
-            return
-        if event in PROCESSES:
-            self._refuse(f"a process ({event})")
-        # a pair of sockets leads nowhere: asyncio wakes its own loop with one
-        if event == "socket.__new__" and args[1] in FAMILIES and sys._getframe(2).f_code.co_name != "socketpair":
-            self._refuse("a socket")
-
-    def _refuse(self, what: str) -> NoReturn:
-        self.refused.append(what)
-        raise Unmarked(f"{what} in a test that is not marked 'slow'")
-
-
-WATCH = Watch()
+REFUSED = (
+    *("subprocess.Popen.__init__", "os.fork", "os.posix_spawn", "os.system", "socket.socket.connect"),
+    *("socket.socket.bind", "zmq.Socket.connect", "zmq.Socket.bind"),
+)
+"""The beginnings of processes and of links to them, which a test without a mark must not come to."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,7 +47,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    WATCH.install()
 
 
 def is_slow(item: pytest.Item) -> bool:
@@ -119,27 +78,13 @@ def no_namespaces() -> str | None:
     return namespaces.reason_against()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    WATCH.active = not is_slow(item)
-    try:
-        return (yield)
-    finally:
-        WATCH.active = False
+@pytest.fixture(autouse=True)
+def _only_marked_tests_start_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        pytest.fail("a process or a socket in a test that is not marked 'slow'")
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown() -> None:
-    WATCH.active = False  # what several tests share ends with the last of them, whichever it is
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
-    WATCH.refused.clear()
-    result = yield
-    if WATCH.refused:
-        raise Unmarked(f"{', '.join(WATCH.refused)} in a test that is not marked 'slow'")
-    return result
+    for place in () if is_slow(request.node) else REFUSED:
+        monkeypatch.setattr(place, refuse, raising=False)
 
 
 @pytest.fixture

@@ -126,7 +126,6 @@ def write(tmp_path: Path, text: str) -> Path:
         ("power:\n  kind: command\n  run: x\n", 1, "the key 'power.accuracy' is missing"),
         ("power:\n  kind: command\n  accuracy: 1\n", 1, "the key 'power.run' is missing"),
         ("power:\n  kind: csv\n  accuracy: 1\n  fil: x\n", 4, "unknown key 'power.fil'; did you mean 'file'?"),
-        ("power:\n  kind: csv\n  file: x\n  interval: 5\n  accuracy: 1\n  settle: 2\n", 6, "'power': 'settle' is 2 s"),
         ("power:\n  kind: csv\n  accuracy: 1 %\n  file: x\n", 3, "'power.accuracy': should be a valid number"),
     ],
 )

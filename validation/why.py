@@ -26,7 +26,7 @@ from support.published import modelled_variants, published_studies
 
 from .limits import Limit, binding_limits
 from .seen_router import facts_of, ledger_of, load_of
-from .shares import table
+from .population import table
 
 LEAST_RIGHT = 0.95
 """The share of rows whose explanation must be right. None at all may be silent where it is not."""

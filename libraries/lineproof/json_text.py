@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from itertools import accumulate
 from typing import Any, NoReturn
 
 from .visible import shortened
@@ -13,12 +12,10 @@ from .visible import shortened
 DEEPEST = 64
 """Arrays and objects within each other; a TRex stream has 5."""
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_ALL_BUT_MARKS = _ALL_BUT_BRACKETS.replace(b'"', b"")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a character: it can be read, and written to no file."""
+
+_TOO_DEEP = f"its arrays and objects are deeper than {DEEPEST}"
 
 _LONGEST_NUMBER = 40
 """Digits of a whole number: more than any counter of 64 bits has."""
@@ -43,10 +40,11 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if largest is not None and len(data) > largest:
         raise JsonError(f"{len(data)} bytes are too many; at most {largest}")
-    check_depth(data)
     try:
         text = text.decode() if isinstance(text, bytes) else text
         found = _DECODERS[strict].decode(text)
+        if data.count(b"[") + data.count(b"{") > DEEPEST and isinstance(found, dict | list):
+            _check_depth(found, DEEPEST - 1)
         if not own and (_HALF.search(text) or not text.isascii()):
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -58,7 +56,7 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
     except UnicodeEncodeError:
         raise JsonError("it holds half a character (\\ud800 to \\udfff)") from None
     except RecursionError:
-        raise JsonError("it is nested too deeply") from None
+        raise JsonError(_TOO_DEEP) from None
     except JsonError:
         raise
     except ValueError as error:
@@ -66,17 +64,13 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
     return found
 
 
-def check_depth(data: bytes) -> None:
-    """Raise JsonError where *data*, if it is JSON, is deeper than DEEPEST. The time grows with its length only."""
-    if data.count(b"[") + data.count(b"{") <= DEEPEST:
-        return
-    if b"\\" not in data:
-        # without escapes the quotes alone tell what is in a string; two in a row have no bracket between them
-        data = data.translate(None, _ALL_BUT_MARKS).replace(b'""', b"")
-    # one step down or up for each bracket outside of strings; those that do not match are json's to find
-    steps = memoryview(_STRING.sub(b"", data).translate(_STEPS, _ALL_BUT_BRACKETS)).cast("b")
-    if max(accumulate(steps), default=0) > DEEPEST:
-        raise JsonError(f"its arrays and objects are deeper than {DEEPEST}")
+def _check_depth(value: Any, most: int) -> None:
+    """Raise JsonError where *value* has more than *most* lists and dictionaries within each other."""
+    if most < 0:
+        raise JsonError(_TOO_DEEP)
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list):
+            _check_depth(inner, most - 1)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -97,9 +97,8 @@ def test_who_only_looks_is_not_taken_for_a_run_that_has_the_router() -> None:
 @pytest.mark.parametrize(
     ("line", "damage"),
     [
-        *((1, {key: "x"}) for key in ("uptime", "since", "here", "holder")),
-        *((1, {key: None}) for key in ("since", "here", "holder", "host_key")),
-        (1, {"holder": {"pid": 1, "start": "1", "where": 3}}),
+        *((1, {key: "x"}) for key in ("uptime", "since", "here", "pid")),
+        *((1, {key: None}) for key in ("since", "here", "pid", "host_key")),
         (2, b"{}\n"),
         # the last line has its end: it was written whole, and may have been run
         (3, b'{"do": ["x"], "und\xff": ["y"]}\n'),

@@ -212,7 +212,7 @@ def later(
 
 def here_restarted(now: Occasion) -> Occasion:
     """*now*, with this machine restarted before."""
-    return replace(now, here=30.0, holder=replace(now.holder, where="another boot"))
+    return replace(now, here=30.0, here_boot="another boot")
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,6 @@ SOFTWARE = """\
     version: unknown
     interfaces: [GigabitEthernet0/1, GigabitEthernet0/2]
 """
-TESTBED = """\
-testbed: box
-kind: hardware
-generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
-{router}prepare: {prepare}
-"""
 WARM = """\
 shell: warm
 channel: terminal
@@ -53,13 +47,8 @@ def project(
     software = SOFTWARE.format(shell=f"generic\n    commands: {commands}" if cli else "none")
     text = platform.read_text(encoding="utf-8").replace("software:\n", f"software:\n{software}", 1)
     platform.write_text(text, encoding="utf-8")
-    router = ""
-    if cli:
-        keys = f"port: {cli.login.port}, key: {cli.login.key_path}, known_hosts: {cli.login.known_hosts_path}"
-        router = f"router: {{address: 127.0.0.1, user: admin, {keys}}}\n"
-    sync, events = (bench.sync, bench.events) if bench else (4501, 4500)
-    testbed = TESTBED.format(sync=sync, events=events, router=router, prepare=prepare)
-    (home / "variables" / "testbeds" / "box.yaml").write_text(testbed, encoding="utf-8")
+    ports = (bench.sync, bench.events) if bench else (4501, 4500)
+    robot_run.hardware(home, "box", ports, cli.login if cli else None, f"prepare: {prepare}")
     return home
 
 

@@ -22,10 +22,9 @@ from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from lineproof.system.children import find_program
 from lineproof.system.network_namespace import configure, inside
-from support import kernel_router, robot_run
-from support.kernel_router import configured
+from support import robot_run
 from support.robot_run import RobotRun
-from support.simulated_session import judged, started
+from support.simulated_session import judged, kernel_session, run_in_router, started
 
 pytestmark = pytest.mark.netns
 
@@ -79,9 +78,9 @@ def test_what_it_can_prove_is_judged(tmp_path: Path, kind: str, words: str) -> N
 
 @pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'")
 def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path) -> None:
-    with kernel_router.configured(tmp_path) as session:
+    with kernel_session(tmp_path) as session:
         side = session.testbed.facts.sides[1]
-        run = partial(kernel_router.run_in_router, session)
+        run = partial(run_in_router, session)
         shaper = ("dev", side.interface, "root")
         run("tc", "qdisc", "add", *shaper, "tbf", "rate", "4mbit", "burst", "10kb", "limit", "20kb")
         slow = judged(session, "64b 1-flow unidirectional ≥ 20 kpps")
@@ -96,11 +95,11 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path) -> None:
 
 
 def test_a_neighbour_that_goes_in_a_sentence_makes_no_fail(tmp_path: Path) -> None:
-    with kernel_router.configured(tmp_path) as session:
+    with kernel_session(tmp_path) as session:
         side = session.testbed.facts.sides[1]
 
         def forget(*_: object) -> None:
-            kernel_router.run_in_router(session, "sh", "-c", f"ip neigh del {side.peer} dev {side.interface} || true")
+            run_in_router(session, "sh", "-c", f"ip neigh del {side.peer} dev {side.interface} || true")
 
         found = judged(session, "64b unidirectional ≥ 2 kpps", forget)
     assert found.ruling is Ruling.INCONCLUSIVE, found.message
@@ -155,7 +154,7 @@ WORDS = (
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A session whose router is configured."""
-    with configured(tmp_path_factory.mktemp("runtime")) as opened:
+    with kernel_session(tmp_path_factory.mktemp("runtime")) as opened:
         yield opened
 
 
@@ -240,7 +239,7 @@ LIES = {
 def test_a_router_that_lies_does_not_pass(session: Session, lie: str) -> None:
     traffic, rule, named = LIES[lie]
     hook = f"type filter hook egress device {session.testbed.facts.sides[1].interface} priority 0"
-    run = partial(kernel_router.run_in_router, session)
+    run = partial(run_in_router, session)
     run("nft", f"table netdev lies {{ chain leaving {{ {hook}; {rule}; }}; }}")
     try:
         verdict = judged(session, f"{traffic} ≥ 2 kpps")

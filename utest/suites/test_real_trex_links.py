@@ -17,11 +17,10 @@ from lineproof.core.trial import Fault
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
-from support.kernel_router import run_in_router
 from support.paths import ROOT
 from support.patience import wait_until
 from support.real_trex import REASON
-from support.simulated_session import judged, started
+from support.simulated_session import judged, run_in_router, started
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 

@@ -1,4 +1,4 @@
-"""The embedded server in a process of its own, and what that process holds."""
+"""The embedded server in a process of its own."""
 
 from __future__ import annotations
 

@@ -62,19 +62,15 @@ class FakeCli:
             process.stderr.write(b"Line has invalid autocommand\r\n")
             process.exit(1)
             return
-        page, mode, write = PAGE, "", process.stdout.write
+        page, write = PAGE, process.stdout.write
         write(b"\x1b]0;router\x07\r\n*** Router# is not for you ***\r\n")
         try:
             while True:
-                write(f"\x1b[1mRouter{mode}#\x1b[0m ".encode())
+                write(b"\x1b[1mRouter#\x1b[0m ")
                 line = await self._line(process)
                 self.typed.append(line)
-                if line == "exit":
-                    mode = ""
-                elif line == "configure terminal":
-                    mode = "(config)"
-                elif line.startswith("terminal "):
-                    page = 0 if line == "terminal length 0" else page
+                if line == "terminal length 0":
+                    page = 0
                 else:
                     await self._show(process, self._answered(line), page)
         except (asyncssh.Error, OSError, EOFError):

@@ -30,8 +30,15 @@ class ForkServer:
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def fork(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, streams: Sequence[int]) -> int:
-        """A new process with these standard *streams*; its id. :meth:`wait` for it before the next."""
+    def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | Path,
+        output: IO[bytes],
+        errors: IO[bytes] | None = None,
+    ) -> ForkedProcess:
+        """A process with nothing to read; *errors*: default *output*. Wait for it before the next."""
         if self._process is None:
             # one thread only: a fork takes no other along
             environment = os.environ | {
@@ -41,36 +48,22 @@ class ForkServer:
             command = [sys.executable, "-P", "-m", "support.fork_server", str(self._theirs.fileno()), self._program]
             self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno()])
         request = json.dumps([list(argv), dict(env), str(cwd)]).encode()
-        socket.send_fds(self._ours, [request], list(streams))
-        return int(self._ours.recv(100))
-
-    def wait(self, limit: float | None = None) -> int | None:
-        """The exit status of the forked process, negative: by that signal; None after *limit* seconds."""
-        if not select.select([self._ours], [], [], limit)[0]:
-            return None
-        return int(self._ours.recv(100))
+        with Path(os.devnull).open() as empty:
+            streams = [empty.fileno(), output.fileno(), (errors or output).fileno()]
+            socket.send_fds(self._ours, [request], streams)
+        return ForkedProcess(self._ours, int(self._ours.recv(100)))
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, output: IO[bytes], errors: IO[bytes], limit: float
     ) -> int:
-        """The exit status of a process with nothing to read, that is killed after *limit* seconds.
-
-        Raises subprocess.TimeoutExpired then.
-        """
-        with Path(os.devnull).open() as empty:
-            process = self.fork(argv, env, cwd, [empty.fileno(), output.fileno(), errors.fileno()])
-            status = self.wait(limit)
-        if status is None:
-            os.killpg(process, signal.SIGKILL)
-            self.wait()
-            raise subprocess.TimeoutExpired(list(argv), limit)
-        return status
-
-    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, output: IO[bytes]) -> ForkedProcess:
-        """A process with nothing to read that goes on; both its streams are *output*. Wait for it before the next."""
-        with Path(os.devnull).open() as empty:
-            streams = [empty.fileno(), output.fileno(), output.fileno()]
-            return ForkedProcess(self, self.fork(argv, env, cwd, streams))
+        """The exit status of such a process; raises subprocess.TimeoutExpired after *limit* s, when it is killed."""
+        process = self.start(argv, env, cwd, output, errors)
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
 
     def close(self) -> None:
         """End the process from which they are forked."""
@@ -81,24 +74,24 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """A process of a :class:`ForkServer`, with the names of ``subprocess.Popen``."""
+    """A forked process, with the names of ``subprocess.Popen``; *statuses*: where its exit status comes."""
 
-    def __init__(self, server: ForkServer, pid: int) -> None:
-        self._server, self.pid = server, pid
+    def __init__(self, statuses: socket.socket, pid: int) -> None:
+        self._statuses, self.pid = statuses, pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return its exit status, None while it runs."""
-        if self.returncode is None:
-            self.returncode = self._server.wait(0)
+        """Return its exit status, negative: by that signal; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
         return self.returncode
 
     def wait(self, limit: float | None = None) -> int:
         """Return its exit status. Raises subprocess.TimeoutExpired after *limit* seconds."""
         if self.returncode is None:
-            self.returncode = self._server.wait(limit)
-        if self.returncode is None:
-            raise subprocess.TimeoutExpired([f"process {self.pid}"], limit or 0.0)
+            if not select.select([self._statuses], [], [], limit)[0]:
+                raise subprocess.TimeoutExpired([f"process {self.pid}"], limit or 0.0)
+            self.returncode = int(self._statuses.recv(100))
         return self.returncode
 
     def send_signal(self, number: int) -> None:

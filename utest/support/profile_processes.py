@@ -7,10 +7,8 @@ such traffic, and clients that TRex ships, have it started as users do.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from lineproof.system import children
@@ -33,9 +31,7 @@ class ProfileProcesses:
         words = argv[len(children.python("")) :]
         if len(words) > 1:
             return children.start(argv, **options)
-        with Path(os.devnull).open() as empty:
-            streams = [empty.fileno(), options["stdout"].fileno(), options["stderr"].fileno()]
-            return ForkedProcess(self.server, self.server.fork(words, options["env"], options["cwd"], streams))
+        return self.server.start(words, options["env"], options["cwd"], options["stdout"], options["stderr"])
 
     def close(self) -> None:
         """End the process from which they are forked."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from robot.api import ExecutionResult
 
 from lineproof.evidence.rejudge import judge_another_sla, rejudge
+from lineproof.system.login import Login
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
 
@@ -139,6 +140,19 @@ def project(folder: Path, *names: str, more: str = "") -> Path:
         text = text.replace("testbed: simulated\n", f"testbed: {name}\n")
         (testbeds / f"{name}.yaml").write_text(f"{text}{more}\n", encoding="utf-8")
     return folder / "project"
+
+
+def hardware(home: Path, name: str, ports: tuple[int, int], router: Login | None, more: str = "") -> None:
+    """Add the testbed *name* of hardware to the project *home*: the TCP ports of its TRex server, its router's login.
+
+    *more*: further lines.
+    """
+    text = f"testbed: {name}\nkind: hardware\n"
+    text += f"generator: {{address: 127.0.0.1, sync_port: {ports[0]}, async_port: {ports[1]}, client: pypi}}\n"
+    if router is not None:
+        login = f"port: {router.port}, user: {router.user}, key: {router.key_path}"
+        text += f"router: {{address: 127.0.0.1, {login}, known_hosts: {router.known_hosts_path}}}\n"
+    (home / "variables" / "testbeds" / f"{name}.yaml").write_text(f"{text}{more}\n", encoding="utf-8")
 
 
 def short_goal(folder: Path, more: str = "") -> tuple[str, str]:

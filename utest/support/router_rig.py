@@ -9,7 +9,7 @@ import contextlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -25,14 +25,6 @@ from support.command_line import lineproof
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
 
-TESTBED = """\
-testbed: lab
-kind: hardware
-generator: {{address: 127.0.0.1, sync_port: {rpc}, async_port: {pub}, client: pypi}}
-router: {{address: 127.0.0.1, port: {port}, user: {user}, key: {key}, known_hosts: {known_hosts}}}
-prepare: configure
-{more}
-"""
 SUITE = f"""\
 *** Settings ***
 Resource          {ROOT}/resources/acceptance.resource
@@ -122,13 +114,12 @@ def _beside(folder: Path, testbed: str, platform: str, software: str, more: str 
         router, generator, known = bench.facts.router, bench.facts.generator.trex, folder / "known_hosts"
         assert generator is not None
         known.write_text(router.known_hosts_path.read_text())
-        login = {"port": router.port, "user": router.user, "key": router.key_path, "known_hosts": known}
-        variables = robot_run.project(folder) / "variables"
-        (variables / "testbeds" / "lab.yaml").write_text(
-            TESTBED.format(rpc=generator.sync_port, pub=generator.async_port, more=SET_UP * bool(more), **login)
-        )
+        home, ports = robot_run.project(folder), (generator.sync_port, generator.async_port)
+        robot_run.hardware(home, "lab", ports, replace(router, known_hosts_path=known), SET_UP * bool(more))
         names = ", ".join(box.software[software].interfaces[:2])
-        (variables / "platforms" / "box.yaml").write_text(BOX.format(software=software, names=names, more=more))
+        (home / "variables" / "platforms" / "box.yaml").write_text(
+            BOX.format(software=software, names=names, more=more)
+        )
         yield bench
 
 

@@ -14,16 +14,11 @@ from lineproof.system.login import Login
 from support import robot_run
 from support.command_line import PROGRAM, environment
 
-TESTBED = """\
-testbed: lab
-description: a testbed that says it is hardware
-kind: hardware
-generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
-router: {{address: 127.0.0.1, port: {ssh}, user: {user}, key: {key}, known_hosts: {hosts}}}
+PREPARED = """\
 prepare: configure
 sides:
-  - {{address: 100.65.1.1/24, peer: 100.65.1.2, peer_mac: "02:00:00:00:00:01", network: 16.0.0.0/8}}
-  - {{address: 100.65.2.1/24, peer: 100.65.2.2, peer_mac: "02:00:00:00:00:02", network: 48.0.0.0/8}}
+  - {address: 100.65.1.1/24, peer: 100.65.1.2, peer_mac: "02:00:00:00:00:01", network: 16.0.0.0/8}
+  - {address: 100.65.2.1/24, peer: 100.65.2.2, peer_mac: "02:00:00:00:00:02", network: 48.0.0.0/8}
 """
 
 
@@ -44,10 +39,8 @@ class ServedBench:
 
     def project(self, folder: Path) -> Path:
         """A project whose testbed ``lab`` is this bench."""
-        home, router = robot_run.project(folder), self.router
-        ssh = {"ssh": router.port, "user": router.user, "key": router.key_path, "hosts": router.known_hosts_path}
-        names = {"sync": self.sync, "events": self.events, **ssh}
-        (home / "variables" / "testbeds" / "lab.yaml").write_text(TESTBED.format(**names), encoding="utf-8")
+        home = robot_run.project(folder)
+        robot_run.hardware(home, "lab", (self.sync, self.events), self.router, PREPARED)
         return home
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from lineproof.session.bench import Listener, nobody
 from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.system.network_namespace import inside
 from support.paths import ROOT
 
 NETGATE = ("netgate6100", "vpp", "simulated")
@@ -82,3 +84,16 @@ def judged(session: Session, sentence: str, hear: Listener = nobody) -> Verdict:
     """Judge *sentence* without a warm-up, so that its first trial is the first start of traffic."""
     with mock.patch.object(session.traffic, "warm_up", lambda requirement: None):
         return judge(session, session.plan.requirement(sentence), hear)
+
+
+@contextmanager
+def kernel_session(runtime: Path) -> Iterator[Session]:
+    """One of network namespaces, its router configured; *runtime*: its runtime folder. Fails if that stays changed."""
+    with started(runtime, ("linux_router", "linux", "netns")) as session:
+        yield made_ready(session)
+
+
+def run_in_router(session: Session, *command: str) -> str:
+    """Return what *command* prints in the router's namespace. Raises CalledProcessError."""
+    argv = (*inside(session.testbed.facts.namespaces[-1]), *command)
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -18,6 +18,7 @@ from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import hardware_facts
 from lineproof.testbed.opening import OpenTestbed
+from lineproof.testbed.process import Belongings
 from lineproof.testbed.settings import HardwareSettings
 from support.paths import ROOT
 
@@ -69,7 +70,9 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
     """Both hosts, as root, until the end."""
     names, ports, remote = [], [], []
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(contextlib.closing(namespaces.build_topology(bypass=True, apart=True)))
+        belongings = stack.enter_context(contextlib.closing(Belongings()))
+        topology = namespaces.build_topology(bypass=True, apart=True)
+        belongings.later(topology.close)
         first, second = topology.cables
         for own, other in ((first, second), (second, first)):
             where: dict[str, object] = {"interface": own.port, "router_mac": other.port_mac}
@@ -80,16 +83,7 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
             )
             stack.callback(subprocess.run, ["ip", "netns", "del", names[-1]], check=False)
             ports.append({**where, "namespace": names[-1]})
-            argv, server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)
-            log = stack.enter_context((folder / f"sshd{own.index}.log").open("wb"))
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=log)
-            stack.callback(process.wait, 5)
-            stack.callback(process.terminate)
-            sshd_login = {
-                "user": server.user,
-                "port": server.port,
-                "key": str(server.key_path),
-                "known_hosts": str(server.known_hosts_path),
-            }
-            remote.append({**where, "address": server.host, "ssh": sshd_login})
+            server = sshd.start(belongings, own.namespace, f"ssh{own.index}")
+            files = {"key": str(server.key_path), "known_hosts": str(server.known_hosts_path)}
+            remote.append({**where, "address": server.host, "ssh": {"user": server.user, "port": server.port, **files}})
         yield TwoHosts(folder, (names[0], names[1]), ports, remote)

@@ -6,11 +6,9 @@ VPP is found on PATH or in ``bin`` of ``VPP_HOME``; Debian has no package of it,
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +16,8 @@ from pathlib import Path
 
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
-from lineproof.testbed import namespaces, sshd
+from lineproof.testbed import namespaces, netns, sshd
+from lineproof.testbed.process import Belongings
 from lineproof.testbed.settings import default_side
 from support import robot_run
 from support.patience import wait_until
@@ -34,13 +33,6 @@ memory {{ main-heap-size 256m main-heap-page-size 4k }}
 buffers {{ buffers-per-numa 8192 page-size 4k }}
 {cpu}
 plugins {{ plugin default {{ disable }} plugin af_packet_plugin.so {{ enable }} }}
-"""
-TESTBED = """\
-testbed: vpp-lab
-kind: hardware
-generator: {{address: 127.0.0.1, sync_port: {rpc}, async_port: {pub}, client: pypi}}
-router: {{address: 127.0.0.1, port: {port}, user: {user}, key: {key}, known_hosts: {known_hosts}}}
-tolerance: {{under: 0.01, over: 0.01}}
 """
 PLATFORM = """\
 platform: vpp-box
@@ -80,31 +72,35 @@ class Rig:
 @contextlib.contextmanager
 def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
-    tag = f"v{uuid.uuid4().hex[:6]}"
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(contextlib.closing(namespaces.build_topology(INTERFACES)))
-        _vpp(stack, folder, tag, topology, polling)
-        argv, ssh = sshd.prepare(folder / "ssh", topology.router)
-        session = folder / "ssh" / "session"
+        belongings = stack.enter_context(contextlib.closing(Belongings()))
+        topology = namespaces.build_topology(INTERFACES)
+        belongings.later(topology.close)
+        _vpp(stack, folder, topology, polling)
+        router = sshd.start(belongings, topology.router)
+        session = belongings.folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
-        start_process(stack, *argv)
-        ports = start_server(stack, topology)
-        testbeds = robot_run.project(folder) / "variables" / "testbeds"
-        login = {"port": ssh.port, "user": ssh.user, "key": ssh.key_path, "known_hosts": ssh.known_hosts_path}
-        (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
+        sides = [default_side(cable.index).of_router("", cable.port_mac) for cable in topology.cables]
+        server = netns.start_embedded(belongings, topology, sides, (10e9, 10e9))
+        home, ports = robot_run.project(folder), (server["rpc_port"], server["pub_port"])
+        robot_run.hardware(home, "vpp-lab", ports, router, "tolerance: {under: 0.01, over: 0.01}")
         names = ", ".join(f"host-{name}" for name in INTERFACES)
-        (testbeds.parent / "platforms" / "vpp-box.yaml").write_text(PLATFORM.format(interfaces=names))
-        yield Rig(folder, ("-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:vpp-lab"))
+        (home / "variables" / "platforms" / "vpp-box.yaml").write_text(PLATFORM.format(interfaces=names))
+        yield Rig(folder, ("-v", f"PROJECT:{home}", "-v", "TESTBED:vpp-lab"))
 
 
-def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology, polling: bool) -> None:
+def _vpp(stack: contextlib.ExitStack, folder: Path, topology: namespaces.Topology, polling: bool) -> None:
     cpu = "cpu { main-core 0 corelist-workers 1 }" if polling else ""
-    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag, cpu=cpu))
+    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=f"v{uuid.uuid4().hex[:6]}", cpu=cpu))
     (folder / "bin").mkdir()
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
-    start_process(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
+    command = (*inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
+    nothing = subprocess.DEVNULL
+    vpp = subprocess.Popen(command, start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing)
+    stack.callback(vpp.wait, 30)
+    stack.callback(vpp.terminate)
     version = [str(wrapper), "show", "version"]
     wait_until(
         lambda: subprocess.run(version, capture_output=True, check=False, timeout=60).returncode == 0,
@@ -116,58 +112,6 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
         if polling:
             mode = ("set", "interface", "rx-mode", f"host-{cable.router_interface}", "polling")
             subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=60)
-
-
-def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
-    """The embedded server on *topology*'s ports; returns its TCP ports. It ends with *stack*."""
-    ports = [
-        {
-            "index": cable.index,
-            "interface": cable.port,
-            "netns": topology.generator,
-            "mac": cable.port_mac,
-            "peer_mac": cable.router_mac,
-            "ipv4": default_side(cable.index).peer,
-            "peer_ipv4": default_side(cable.index).address.partition("/")[0],
-            "speed_bps": 10e9,
-        }
-        for cable in topology.cables
-    ]
-    specification = {
-        "backend": "wire",
-        "ports": ports,
-        "clock_speed": 1.0,
-        "host": "127.0.0.1",
-        "rpc_port": 0,
-        "pub_port": 0,
-    }
-    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench")
-    assert server.stdin and server.stdout
-    server.stdin.write(json.dumps(specification).encode() + b"\n")
-    server.stdin.flush()
-    facts: dict[str, int] = json.loads(server.stdout.readline())
-    return facts
-
-
-def start_process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
-    """*command*, which ends with *stack*."""
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    found = subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe, stderr=nothing)
-
-    def end() -> None:
-        if found.stdin:
-            found.stdin.close()
-        found.terminate()
-        try:
-            found.wait(5)
-        except subprocess.TimeoutExpired:
-            found.kill()
-            found.wait()
-        if found.stdout:
-            found.stdout.close()
-
-    stack.callback(end)
-    return found
 
 
 @contextlib.contextmanager

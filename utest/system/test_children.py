@@ -101,10 +101,6 @@ def test_a_program_starts_outside_of_the_current_folder(here: Path, monkeypatch:
     assert folder == "/" and str(here) not in path and "" not in path and variables["PATH"] == "/usr/bin:/bin"
 
 
-def test_the_command_of_a_module_is_this_interpreters() -> None:
-    assert children.python("lineproof", "check") == (sys.executable, "-P", "-m", "lineproof", "check")
-
-
 # -- a thread of its own for calls that may hang
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -138,24 +137,3 @@ def test_a_namespace_that_is_not_made_in_time_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(network_namespace, "LIMIT", 0.2)
     with pytest.raises(TestbedError, match=r"nothing happened within 0\.2 s"):
         Namespace.start()
-
-
-@pytest.mark.netns
-def test_a_number_that_another_process_has_now_leads_nowhere() -> None:
-    last = Path("/proc/sys/kernel/ns_last_pid")
-    with closing(Namespace.start()) as namespace:
-        holder = holder_of(namespace.path)
-        os.kill(holder, signal.SIGKILL)
-        wait_until(lambda: not psutil.pid_exists(holder), "the holder's end")
-        for _ in range(50):
-            last.write_text(str(holder - 1))
-            other = subprocess.Popen(["sleep", "60"])
-            try:
-                if other.pid == holder:
-                    with pytest.raises(TestbedError):
-                        configure(namespace.path, "link show lo")
-                    return
-            finally:
-                other.kill()
-                other.wait()
-        pytest.skip("no process got the holder's number here")

@@ -192,12 +192,6 @@ def test_sessions_get_their_command_as_one_argument(tmp_path: Path) -> None:
     assert done.stdout == f"[--net=x y][/bin/sh][-c][{command}]"
 
 
-def test_the_server_refuses_passwords(tmp_path: Path) -> None:
-    text = sshd.configuration(tmp_path, 2222, "root", pam=False)
-    assert "PasswordAuthentication no" in text and "KbdInteractiveAuthentication no" in text
-    assert "ListenAddress 127.0.0.1:2222" in text and "AllowUsers root" in text
-
-
 # -- a real TRex in the generator's namespace
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.testbed import process as processes
-from lineproof.testbed.process import LENGTH, TestbedProcess, read_log
+from lineproof.testbed.process import TestbedProcess
 
 pytestmark = pytest.mark.slow
 
@@ -127,15 +127,3 @@ def test_a_copy_is_bounded_and_private(tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be_made_is_no_other_error(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
     assert processes.keep_log(log(tmp_path, "run", b"it failed\n")) is None
-
-
-def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with log.open("wb") as file:
-        file.truncate(20 << 30)  # without taking room on the disk
-        file.seek(0, 2)
-        file.write(b"\xff the last words")
-    text = read_log(log)
-    assert text.endswith("\ufffd the last words") and len(text) <= LENGTH
-    log.write_text("short")
-    assert read_log(log) == "short"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Generator
-from .trex.driver import TrexSettings
+from .trex.client_fetch import fetcher
+from .trex.driver import TrexGenerator, TrexSettings
+from .trex.next_hops import NextHop
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +59,14 @@ class Site:
     endpoint: GeneratorEndpoint
     sides: tuple[SiteSide, ...]
     clock_speed: float = 1.0
+
+
+def connect_trex(site: Site) -> Generator:
+    """Return the TRex server of *site*, with its ports claimed. Raises TestbedError, with nothing left."""
+    at, hops = site.endpoint, dict[int, NextHop]()
+    for port, side in zip(at.ports, site.sides, strict=False):
+        named = at.next_hops.get(port)
+        hops[port] = NextHop(side.peer, named or side.address.partition("/")[0], explicit=named is not None)
+    if at.trex is None:
+        raise ValueError("the generator's endpoint has no settings of a TRex server")
+    return TrexGenerator(replace(at.trex, next_hops=hops), fetcher(at.login, at.home) if at.login else None)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ..command_values import GroupPattern, JsonPath, json_value, pattern_value
 from ..config import Config, FilePath
 from ..errors import TestbedError
-from ..system.local_command import Command, Variable, run_here
-from ..system.login import ENVIRONMENT, Secrets
+from ..system.local_command import Command, run_here
+from ..system.login import ENVIRONMENT, Secrets, Variable
 from ..visible import shortened
 
 MOST_WATTS = 1e6
@@ -27,9 +27,6 @@ FIGURES = 3
 
 POLL = 0.2
 """Seconds of the testbed's clock between two looks for a figure that is not there yet."""
-
-USUAL_SETTLE = 2.0
-"""Seconds until a figure shows a new load alone, where the file does not say it."""
 
 MOST_BYTES = 4096
 """Bytes of the end of a meter's file; a line is shorter."""
@@ -81,8 +78,8 @@ class MeterSettings(Config):
     """Settings of every meter. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
 
     ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
-    a new load alone (meters average), at least an interval, and :data:`USUAL_SETTLE` if it is not said. ``covers``:
-    what of the router it measures, for messages.
+    a new load alone (meters average); no less than an interval counts. ``covers``: what of the router it measures, for
+    messages.
     """
 
     is_login: ClassVar[bool] = True
@@ -90,25 +87,13 @@ class MeterSettings(Config):
     accuracy: Annotated[float, Field(gt=0, le=50)]
     resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1
     interval: Annotated[float, Field(gt=0, le=60)] = 1.0
-    settle: Annotated[float, Field(ge=0, le=300)] = USUAL_SETTLE
+    settle: Annotated[float, Field(ge=0, le=300)] = 2.0
     covers: Annotated[str, Field(min_length=1, max_length=100)] = "what it measures"
 
-    @model_validator(mode="before")
-    @classmethod
-    def _settle_for_an_interval(cls, data: Any) -> Any:
-        # the figure of a meter with longer intervals may be their mean; one that is too long is its own error
-        interval = data.get("interval") if isinstance(data, dict) else None
-        is_longer = isinstance(interval, int | float) and USUAL_SETTLE < interval <= 60
-        return {"settle": interval, **data} if is_longer else data
-
-    @model_validator(mode="after")
-    def _check_settle(self) -> Self:
-        if self.settle < self.interval:
-            raise ValueError(
-                f"'settle' is {self.settle:g} s and 'interval' {self.interval:g} s, so that a figure may be of time"
-                f" before the traffic; expected 'settle: {self.interval:g}' or more, or a shorter 'interval'"
-            )
-        return self
+    @property
+    def settling(self) -> float:
+        """Seconds until a figure shows a new load alone: the figure of a meter may be the mean of an interval."""
+        return max(self.settle, self.interval)
 
     @property
     def text(self) -> str:
@@ -145,7 +130,7 @@ class MeterSettings(Config):
 
     def idle_seconds(self) -> float:
         """Seconds of a reading without traffic, about; of the testbed's clock."""
-        return self.settle + FIGURES * self.interval
+        return self.settling + FIGURES * self.interval
 
     def trial_seconds(self, clock_speed: float) -> float:
         """Seconds of the testbed's clock that a trial lasts at least. *clock_speed*: of these per real second."""

@@ -11,7 +11,6 @@ power cut tore is left out: its command was never run.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -26,8 +25,8 @@ from pydantic import Field, TypeAdapter
 from ..command_values import compiled, value_at
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
-from ..system.file_lock import is_at, lock_within
-from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
+from ..system.file_lock import is_at, is_locked, lock_within
+from ..system.identity import STATE_ELSEWHERE, boot_id, machine_uptime, state_folder
 from ..visible import shortened
 from .shell_output import check_length, json_in, plain_mac
 
@@ -118,9 +117,9 @@ ChangesEnd = Literal["never", "program", "machine"]
 class Occasion:
     """When and by whom a router is changed. ``uptime`` of the router in s, None if it reports none.
 
-    ``host_key``: the fingerprint of its SSH key; ``since``: s since the epoch; ``here``: s since this machine's boot;
-    ``boot``: the name that the router's kernel gives to its run, "" if it gives none; ``changes_end``: see
-    :class:`.RouterDescription`.
+    ``host_key``: the fingerprint of its SSH key; ``since``: s since the epoch; ``here``: s since this machine's boot,
+    whose name is ``here_boot``; ``pid``: of the process; ``boot``: the name that the router's kernel gives to its run,
+    "" if it gives none; ``changes_end``: see :class:`.RouterDescription`.
     """
 
     router: str
@@ -129,7 +128,8 @@ class Occasion:
     uptime: float | None
     since: float
     here: float
-    holder: ProcessIdentity
+    here_boot: str
+    pid: int
     boot: str
     changes_end: ChangesEnd
 
@@ -138,8 +138,8 @@ class Occasion:
         cls, router: str, kind: str, host_key: str, uptime: float | None, boot: str, changes_end: ChangesEnd
     ) -> Occasion:
         """This process, now."""
-        here, holder = machine_uptime(), identify(os.getpid())
-        return cls(router, kind, host_key, uptime, time.time(), here, holder, boot, changes_end)
+        here = machine_uptime(), boot_id(), os.getpid()
+        return cls(router, kind, host_key, uptime, time.time(), *here, boot, changes_end)
 
     def restarted_since(self, now: Occasion) -> bool | None:
         """Return whether the router has restarted between this occasion and *now*, and with that lost its changes.
@@ -154,7 +154,7 @@ class Occasion:
             return False
         if now.uptime + BOOT_TOLERANCE < self.uptime:
             return True
-        same_boot = self.holder.where.split()[:1] == now.holder.where.split()[:1]
+        same_boot = self.here_boot == now.here_boot
         # the clock of this machine may be set; its uptime may not, and is good until it restarts
         elapsed = now.here - self.here if same_boot else now.since - self.since
         lacking = self.uptime + elapsed - now.uptime
@@ -166,7 +166,7 @@ class Occasion:
         return True if lacking > within else None
 
     def __str__(self) -> str:
-        return f"process {self.holder.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
+        return f"process {self.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
 
 
 LOOK_LIMIT = 1.0
@@ -190,14 +190,10 @@ def journal_path(host_key: str) -> Path:
 
 def look(host_key: str) -> Leftover | None:
     """Return what the journal of a router holds, whoever has it; None if there is none. Raises TestbedError."""
-    path, in_use = journal_path(host_key), False
+    path = journal_path(host_key)
     try:
         with FileIO(path) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                in_use = True
-            return _read(path, file, in_use)[0]
+            return _read(path, file, is_locked(file.fileno()))[0]
     except FileNotFoundError:
         return None
     except OSError as error:

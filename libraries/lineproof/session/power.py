@@ -67,7 +67,7 @@ class PoweredTrials:
 
         def read(into: list[PowerReading], wait: Callable[[float], None]) -> None:
             try:
-                wait(meter.settle)
+                wait(meter.settling)
                 began = self.now()
                 into.append(meter.reading(meter.figures(self._access, wait), began, self.now()))
             except TestbedError as error:

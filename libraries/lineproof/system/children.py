@@ -116,18 +116,38 @@ def start(
 def run(
     argv: Sequence[str], limit: float, *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", text: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run *argv*, its input *text*, to its end. Raises OSError; TimeoutExpired after *limit* s, when it is killed."""
-    return subprocess.run(
-        list(argv),
-        input=text,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=limit,
-        env=environment() if env is None else dict(env),
-        cwd=cwd,
-        check=False,
-    )
+    """Run *argv*, its input *text*, to its end. Raises OSError; TimeoutExpired after *limit* s.
+
+    It is killed then, with all that it started.
+    """
+    with start(argv, env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True) as child:
+        try:
+            printed = child.communicate(text.encode(), limit)
+        finally:
+            kill_group(child)
+    return subprocess.CompletedProcess(argv, child.returncode, *(output.decode(errors="replace") for output in printed))
+
+
+def end(child: subprocess.Popen[bytes], limit: float) -> bool:
+    """End *child*, which has a session of its own, by the end of its input; return whether it did within *limit* s.
+
+    If not, it is killed with all that it started.
+    """
+    with contextlib.suppress(OSError):
+        if child.stdin is not None:
+            child.stdin.close()
+    try:
+        child.wait(limit)
+        return True
+    except TimeoutExpired:
+        kill_group(child)
+        with contextlib.suppress(TimeoutExpired):
+            child.wait(KILL_LIMIT)
+        return False
+
+
+KILL_LIMIT = 5.0
+"""Seconds that a killed process has to be gone."""
 
 
 def kill_group(child: subprocess.Popen[bytes]) -> None:

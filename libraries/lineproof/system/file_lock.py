@@ -21,6 +21,15 @@ def lock_within(descriptor: int, limit: float = 0.0) -> bool:
             time.sleep(0.02)
 
 
+def is_locked(descriptor: int) -> bool:
+    """Return whether another process has the open file locked. Those who ask are not in each other's way."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
 def is_at(path: Path, descriptor: int) -> bool:
     """Return whether the open file still is *path*: whoever held it may have removed it meanwhile."""
     try:

@@ -1,4 +1,4 @@
-"""Processes, identified beyond their number, and the private folders of this user's runs."""
+"""This machine: its present run, and the private folders of this user there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import pwd
 import stat
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TestbedError, system_words
@@ -21,32 +20,6 @@ STATE_ELSEWHERE = "set XDG_STATE_HOME to another folder of yours that a reboot d
 
 CACHE_ELSEWHERE = "set XDG_CACHE_HOME to another folder of yours that can be written"
 """The other way out where :func:`cache_folder` cannot be written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
-    """A process: ``start`` differs for a later one with the same ``pid``; ``where``: boot and PID namespace."""
-
-    pid: int
-    start: str
-    where: str
-
-    @property
-    def alive(self) -> bool:
-        """Return whether this process still runs. One in another PID namespace cannot be seen and counts as alive."""
-        boot, _, space = self.where.partition(" ")
-        here_boot, _, here_space = _boot_and_namespace().partition(" ")
-        if boot != here_boot:
-            return False
-        return space != here_space or _start_time(self.pid) == self.start
-
-
-def identify(pid: int) -> ProcessIdentity:
-    """The process that has *pid* now. Raises ProcessLookupError where none has."""
-    start = _start_time(pid)
-    if start is None:
-        raise ProcessLookupError(pid)
-    return ProcessIdentity(pid, start, _boot_and_namespace())
 
 
 def runtime_folder() -> Path:
@@ -87,6 +60,14 @@ def machine_uptime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def boot_id() -> str:
+    """Return the name that this machine's kernel gives to its run until it restarts. Raises TestbedError."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise TestbedError(f"this system does not tell its restarts: {system_words(error)}; expected /proc") from error
+
+
 def _is_absolute(variable: str) -> bool:
     return Path(os.environ.get(variable, "")).is_absolute()
 
@@ -123,22 +104,3 @@ def _private_folder(folder: Path, elsewhere: str) -> Path:
     except OSError as error:
         raise not_written(folder, error, elsewhere) from error
     return folder
-
-
-def _start_time(pid: int) -> str | None:
-    """When *pid* started, as text to compare; None where it has ended (a zombie has ended)."""
-    try:
-        # field 2, the name in brackets, may contain anything; field 3 is the state; 22 the start in ticks since boot,
-        # which setting the clock does not change
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    except (OSError, IndexError):
-        return None
-
-
-def _boot_and_namespace() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError as error:
-        raise TestbedError(f"this system cannot tell processes apart: {system_words(error)}; expected /proc") from error

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from ..config import matching
 from ..errors import TestbedError
 from ..visible import shortened
 from . import children
@@ -17,19 +16,6 @@ LIMIT = 30.0
 """Seconds for a command."""
 
 
-def _of_its_own(value: str) -> str:
-    if children.is_handed_on(value):
-        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD")
-    return value
-
-
-Variable = Annotated[
-    str,
-    matching(
-        "[A-Z_][A-Z0-9_]*", "expected the name, in capitals, of an environment variable that holds it, not the secret"
-    ),
-    AfterValidator(_of_its_own),
-]
 Command = Annotated[str, Field(min_length=1, max_length=2000)]
 """A line for ``/bin/sh``."""
 
@@ -42,25 +28,12 @@ def run_here(command: str, names: Sequence[str], secrets: Secrets, who: str) -> 
     """
     more = {name: secrets.read(name, "secret", who) for name in names}
     try:
-        child = children.start(
-            ("/bin/sh", "-c", command),
-            env=children.environment(more),
-            stdin=children.DEVNULL,
-            stdout=children.PIPE,
-            stderr=children.PIPE,
-            start_new_session=True,
-        )
+        ran = children.run(("/bin/sh", "-c", command), LIMIT, env=children.environment(more))
     except OSError as error:
         raise TestbedError(f"{who}: no command runs on this machine: {error.strerror}") from None
-    with child:
-        try:
-            output, errors = child.communicate(timeout=LIMIT)
-        except children.TimeoutExpired:
-            raise TestbedError(f"{who}: its command did not end within {LIMIT:g} s") from None
-        finally:
-            children.kill_group(child)
-    printed, said = (secrets.masked(text.decode(errors="replace"), names) for text in (output, errors))
-    if child.returncode:
-        reason = shortened(said.strip()) or "no reason"
-        raise TestbedError(f"{who}: its command failed with status {child.returncode}: {reason}")
-    return printed
+    except children.TimeoutExpired:
+        raise TestbedError(f"{who}: its command did not end within {LIMIT:g} s") from None
+    if ran.returncode:
+        reason = shortened(secrets.masked(ran.stderr, names).strip()) or "no reason"
+        raise TestbedError(f"{who}: its command failed with status {ran.returncode}: {reason}")
+    return secrets.masked(ran.stdout, names)

@@ -6,7 +6,6 @@ remembered to remove it.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import select
@@ -91,14 +90,8 @@ class Namespace:
     def close(self) -> None:
         """End it, with every process of its PID namespace. May be repeated."""
         children.send_line(self._holder, "end")
-        for pipe in children.pipes(self._holder):
-            with contextlib.suppress(OSError):
-                pipe.close()
-        try:
-            self._holder.wait(LIMIT)
-        except children.TimeoutExpired:
-            self._holder.kill()
-            self._holder.wait()
+        children.end(self._holder, LIMIT)
+        children.pipes(self._holder)[1].close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

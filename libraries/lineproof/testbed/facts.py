@@ -9,16 +9,8 @@ from ..generators.site import GeneratorEndpoint
 from ..routers.base import Side
 from ..system.login import Login
 
-
-@dataclass(frozen=True, slots=True)
-class RouterEndpoint(Login):
-    """The router's SSH server. ``sudo``: the user is not root, and commands need ``sudo``."""
-
-    sudo: bool = False
-
-
-NO_ROUTER = RouterEndpoint("", 0, "", None, Path())
-"""In place of the router's endpoint while it is bypassed."""
+NO_ROUTER = Login("", 0, "", None, Path())
+"""In place of the router's login while it is bypassed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +25,7 @@ class TestbedFacts:
     """
 
     generator: GeneratorEndpoint
-    router: RouterEndpoint
+    router: Login
     sides: tuple[Side, ...]
     label: str
     clock_speed: float = 1.0

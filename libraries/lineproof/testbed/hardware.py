@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..generators.site import GeneratorEndpoint
+from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..system.login import ENVIRONMENT, Secrets
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, next_hops
-from .trex.kind import trex_endpoint
 from .trex.start import start_over_ssh
 
 
@@ -22,7 +21,7 @@ def hardware_facts(
     router = testbed.router
     login = NO_ROUTER
     if router is not None:
-        login = RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
+        login = replace(router.login(router.address, secrets), sudo=router.sudo)
     interfaces = platform.software[software].interfaces
     sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(
@@ -36,22 +35,18 @@ def hardware_facts(
 def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
     """How the generator is reached, of whatever kind it is."""
     generator, other = testbed.trex, testbed.generator
+    ports = tuple(range(other.port_count)) if generator is None else generator.ports
+    hops = next_hops(ports, testbed.cabled_sides)
     if generator is None:
-        ports = tuple(range(other.port_count))
-        return GeneratorEndpoint(ports, other.connect, next_hops(ports, testbed.cabled_sides), secrets=secrets)
+        return GeneratorEndpoint(ports, other.connect, hops, secrets=secrets)
     settings = TrexSettings(
         generator.address,
-        generator.sync_port,
-        generator.async_port,
-        generator.ports,
-        generator.force,
-        client=generator.client,
         pins_cores=generator.core_mask == "pin",
-        promiscuous=generator.promiscuous,
         outlives_run=generator.start is None,
+        **generator.model_dump(include={"sync_port", "async_port", "ports", "force", "client", "promiscuous"}),
     )
     login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
-    return trex_endpoint(settings, testbed.cabled_sides, login, generator.trex_home or "")
+    return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
 
 
 def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> TestbedFacts:

@@ -11,7 +11,6 @@ import hashlib
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..errors import TestbedError
 from ..files import not_written
@@ -90,24 +89,17 @@ class HeldTestbed:
         folder = runtime_folder()
         for name in names:
             path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
-            user = self._lock(path)
-            if user:
-                self._unlock()
-                return f"{name} is in use by {user}"
-        return ""
-
-    def _lock(self, path: Path) -> str:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            if not lock_within(descriptor):
-                user = os.pread(descriptor, 100, 0).decode(errors="replace")
-                os.close(descriptor)
-                return shortened(user) or "another run"
-            self._locks.append(descriptor)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
-        except OSError as error:
-            raise not_written(path, error, ELSEWHERE) from error
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                self._locks.append(descriptor)
+                if not lock_within(descriptor):
+                    user = shortened(os.pread(descriptor, 100, 0).decode(errors="replace")) or "another run"
+                    self._unlock()
+                    return f"{name} is in use by {user}"
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+            except OSError as error:
+                raise not_written(path, error, ELSEWHERE) from error
         return ""
 
     def _unlock(self) -> None:

@@ -7,29 +7,26 @@ configuration", and of its reader, ``src/platform_cfg.cpp`` (v3.08).
 from __future__ import annotations
 
 import os
-import socket
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..errors import ConfigError, TestbedError
 from ..generators.settings import GeneratorSettings
-from ..generators.site import GeneratorEndpoint, PortPlace
+from ..generators.site import GeneratorEndpoint, PortPlace, connect_trex
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
-from ..system.network_namespace import kept_within
 from . import namespaces, sshd
 from .facts import NO_ROUTER, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
-from .trex.kind import trex_endpoint
 from .trex.start import start_in_namespace
 
 HOST = "127.0.0.1"
@@ -72,17 +69,16 @@ def start_netns(
     ends = zip(settings.cabled_sides, cables, strict=True)
     sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
     speeds = tuple(platform.ports.values())
-    sender = None
+    sender, hops = None, next_hops(ports, settings.cabled_sides)
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
         # a generator that sends from the ports themselves
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        hops = next_hops(ports, settings.cabled_sides)
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:
-            server = belongings.keep(_embedded(belongings.folder, topology, sides, speeds, local_ports)).facts
+            server = start_embedded(belongings, topology, sides, speeds, local_ports)
             rpc_port, pub_port, sender, namespace = server["rpc_port"], server["pub_port"], server["sender"], ""
         else:
             rpc_port, pub_port, namespace = RPC_PORT, PUB_PORT, topology.generator
@@ -103,12 +99,10 @@ def start_netns(
             outlives_run=False,
             namespace=namespace,
         )
-        generator = trex_endpoint(known, settings.cabled_sides)
+        generator = GeneratorEndpoint(ports, connect_trex, hops, known)
     router = NO_ROUTER
     if not bypass:
-        argv, router = sshd.prepare(belongings.folder / "ssh", topology.router)
-        log, listens = belongings.folder / "sshd.log", partial(_connect, (router.host, router.port))
-        belongings.keep(TestbedProcess("sshd", kept_within(topology.router, argv), log, answers=listens))
+        router = sshd.start(belongings, topology.router)
     return TestbedFacts(
         generator=generator,
         router=router,
@@ -120,9 +114,17 @@ def start_netns(
     )
 
 
-def _embedded(
-    folder: Path, topology: Topology, sides: Sequence[Side], speeds: Sequence[float], local_ports: tuple[int, int]
-) -> TestbedProcess:
+def start_embedded(
+    belongings: Belongings,
+    topology: Topology,
+    sides: Sequence[Side],
+    speeds: Sequence[float],
+    local_ports: tuple[int, int] = (0, 0),
+) -> Mapping[str, Any]:
+    """Start the embedded server on the ports of *topology*; returns what it says of itself. Raises TestbedError.
+
+    *speeds* in bit/s; *local_ports*: its TCP ports, 0: a free one.
+    """
     ports = [
         {
             "index": cable.index,
@@ -139,16 +141,11 @@ def _embedded(
     specification = {
         "backend": "wire",
         "ports": ports,
-        "clock_speed": 1.0,
-        "host": HOST,
         "rpc_port": local_ports[0],
         "pub_port": local_ports[1],
     }
-    return TestbedProcess("server", bench_command(), folder / "server.log", specification)
-
-
-def _connect(address: tuple[str, int]) -> None:
-    socket.create_connection(address, 0.2).close()
+    log = belongings.folder / "server.log"
+    return belongings.keep(TestbedProcess("server", bench_command(), log, specification)).facts
 
 
 def home_of_trex(testbed: str = "netns") -> Path:

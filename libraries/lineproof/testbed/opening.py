@@ -26,37 +26,29 @@ from .simulated import start_simulated
 from .waiting_time import Say, silent
 
 
+@dataclass(eq=False)
 class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
-    ``host``: of its generator, as it was read before anything was started; None where there is no way to it.
-    ``logs``: after :meth:`close`, by process, what those that it started wrote to their logs, if anything: the last MB.
-    ``lab``: labgrid's place that it is, None if it is none; *held* is given back when it closes. ``say`` prints a line
-    while something is waited for.
+    ``belongings``: what was started for it. ``host``: of its generator, as it was read before anything was started;
+    None where there is no way to it. ``lab``: labgrid's place that it is, None if it is none; ``held`` is given back
+    when it closes. ``say`` prints a line while something is waited for. ``logs``: after :meth:`close`, by process, what
+    those that it started wrote to their logs, if anything: the last MB; ``failures``: what could not be taken down in
+    order, in words.
     """
 
-    def __init__(
-        self,
-        facts: TestbedFacts,
-        belongings: Belongings | None = None,
-        host: GeneratorHost | None = None,
-        lab: LabPlace | None = None,
-        held: HeldTestbed | None = None,
-        say: Say = silent,
-    ) -> None:
-        self.facts = facts
-        self.lab = lab
-        self.say = say
-        self._held = held
-        self.host = host
-        self.logs: dict[str, str] = {}
-        self._belongings = belongings
-        self.failures: tuple[str, ...] = ()
-        """After :meth:`close`: what could not be taken down in order, in words."""
+    facts: TestbedFacts
+    belongings: Belongings | None = None
+    host: GeneratorHost | None = None
+    lab: LabPlace | None = None
+    held: HeldTestbed | None = None
+    say: Say = silent
+    logs: dict[str, str] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
 
     @property
     def _processes(self) -> tuple[TestbedProcess, ...]:
-        return tuple(self._belongings.processes) if self._belongings else ()
+        return tuple(self.belongings.processes) if self.belongings else ()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -88,11 +80,11 @@ class OpenTestbed:
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
         with contextlib.ExitStack() as stack:
-            if self._held:
-                stack.callback(self._held.close)
-            if self._belongings:
+            if self.held:
+                stack.callback(self.held.close)
+            if self.belongings:
                 self.logs = self.logs or self._read_logs()
-                self.failures += self._belongings.close()
+                self.failures += self.belongings.close()
 
     def _read_logs(self) -> dict[str, str]:
         paths = [] if self.facts.runtime is None else sorted(self.facts.runtime.glob("*.log"))

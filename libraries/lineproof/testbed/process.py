@@ -34,9 +34,6 @@ POLL = 0.02
 ANSWER_LIMIT = 2.0
 """Seconds for the answer to a request."""
 
-KILL_LIMIT = 2.0
-"""Seconds that a killed process has to be gone."""
-
 
 class TestbedProcess:
     """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
@@ -195,14 +192,7 @@ class TestbedProcess:
     def close(self) -> str:
         """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
         self.request_end()
-        failure = ""
-        try:
-            self._child.wait(self._grace)
-        except children.TimeoutExpired:
-            failure = f"'{self.name}' had to be killed"
-            children.kill_group(self._child)
-            with contextlib.suppress(children.TimeoutExpired):
-                self._child.wait(KILL_LIMIT)
+        failure = "" if children.end(self._child, self._grace) else f"'{self.name}' had to be killed"
         if self._child.stdout is not None:
             self._child.stdout.close()
         return failure

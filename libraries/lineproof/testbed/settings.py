@@ -18,7 +18,7 @@ from ..power.meter import PowerSettings
 from ..routers.base import Side
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
-from ..system.login_settings import HostName, LoginSettings
+from ..system.login import HostName, LoginSettings
 from .lab.place import LabSettings
 from .trex.settings import ClientName, TrexGeneratorSettings
 from .waiting_time import Seconds

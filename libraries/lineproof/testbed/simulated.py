@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
+from ..system.login import Login
 from ..system.private_key import make_key
-from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, TestbedFacts
 from .process import Belongings, TestbedProcess
-from .settings import SimulatedSettings
-from .trex.kind import trex_endpoint
+from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"
 USER = "lineproof"
+
+HANDED_ON = {"rx_queues", "nic", "seed", "set_up", "noise", "router_habits", "faults", "habits", "clock_speed"}
+"""The keys of a testbed's file that are the bench's, too."""
 
 
 def start_simulated(
@@ -42,23 +46,14 @@ def start_simulated(
             bench_command(),
             folder / "server.log",
             {
+                **settings.model_dump(mode="json", by_alias=True, exclude_none=True, include=HANDED_ON),
                 "backend": "model",
                 "platform_file": str(platform_file.resolve()),
                 "software": software,
                 "cabled": list(platform.ports)[: 2 * settings.pairs],
-                "rx_queues": settings.rx_queues,
-                "nic": settings.nic,
-                "seed": settings.seed,
                 "bypass": bypass,
-                "set_up": list(settings.set_up),
                 "setups": [setup.model_dump() for setup in setups],
-                "noise": settings.noise.model_dump() if settings.noise else None,
-                "router_habits": settings.router_habits.model_dump(),
-                "faults": [fault.model_dump(by_alias=True, exclude_none=True) for fault in settings.faults],
-                "habits": [habit.model_dump(exclude_none=True) for habit in settings.habits],
                 "next_hops": [[side.peer, side.address.partition("/")[0]] for side in settings.cabled_sides],
-                "clock_speed": settings.clock_speed,
-                "host": HOST,
                 "rpc_port": ports[0],
                 "pub_port": ports[1],
                 "shells": None if bypass else shells,
@@ -70,22 +65,21 @@ def start_simulated(
     if not bypass:
         known_hosts = folder / "known_hosts"
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
-        router = RouterEndpoint(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
+        router = Login(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
     ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
     sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
+    numbers = tuple(range(len(sides)))
     server = TrexSettings(
         HOST,
         ready["rpc_port"],
         ready["pub_port"],
-        tuple(range(len(sides))),
-        client=settings.client,
-        clock_speed=settings.clock_speed,
-        promiscuous=settings.promiscuous,
+        numbers,
         outlives_run=False,
+        **settings.model_dump(include={"client", "clock_speed", "promiscuous"}),
     )
     return TestbedFacts(
-        generator=trex_endpoint(server, settings.cabled_sides),
+        generator=GeneratorEndpoint(numbers, connect_trex, next_hops(numbers, settings.cabled_sides), server),
         router=router,
         sides=sides,
         label=f"{platform.description}, {software}",

@@ -10,6 +10,7 @@ import os
 import pwd
 import shlex
 import socket
+from functools import partial
 from pathlib import Path
 
 from ..files import write_whole
@@ -17,9 +18,10 @@ from ..system import children
 from ..system.children import find_program
 from ..system.identity import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
-from ..system.network_namespace import inside
+from ..system.login import Login
+from ..system.network_namespace import inside, kept_within
 from ..system.private_key import make_key
-from .facts import RouterEndpoint
+from .process import Belongings, TestbedProcess
 
 HOST = "127.0.0.1"
 
@@ -30,7 +32,19 @@ PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
 
 
-def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], RouterEndpoint]:
+def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
+    """Start a server with sessions inside *namespace*, its files in the folder *name*. Raises TestbedError."""
+    argv, login = prepare(belongings.folder / name, namespace)
+    log, listens = belongings.folder / f"{name}d.log", partial(_connect, (login.host, login.port))
+    belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), log, answers=listens))
+    return login
+
+
+def _connect(address: tuple[str, int]) -> None:
+    socket.create_connection(address, 0.2).close()
+
+
+def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     """Write keys and configuration to *folder*, for sessions inside *namespace*. Raises TestbedError.
 
     Returns the command that runs the server in the foreground, its log on standard error, and the login.
@@ -50,7 +64,7 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], RouterEndpoi
     # what waits for the server connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
     if _knows_penalties(server, config):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
-    return (server, "-D", "-e", "-f", str(config)), RouterEndpoint(HOST, port, user, key, known_hosts)
+    return (server, "-D", "-e", "-f", str(config)), Login(HOST, port, user, key, known_hosts)
 
 
 def session_script(place: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ...config import MacAddress
 from ...core.traffic.profiles import PAIRS
-from ...system.login_settings import HostSettings
+from ...system.login import HostSettings
 from ..base import Generator
 from ..settings import GeneratorSettings
 from ..site import Site

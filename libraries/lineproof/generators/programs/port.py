@@ -138,18 +138,8 @@ class Port:
         except OSError as error:
             raise TestbedError(f"{self._name}: '{argv[0]}' does not start: {error.strerror}") from None
         stdin, stdout = children.pipes(child)
-
-        def end() -> None:
-            with contextlib.suppress(OSError):
-                stdin.close()
-            try:
-                child.wait(CLOSE_LIMIT)
-            except children.TimeoutExpired:
-                children.kill_group(child)
-                child.wait(3)
-            stdout.close()
-
-        self._closing.callback(end)
+        self._closing.callback(stdout.close)
+        self._closing.callback(children.end, child, CLOSE_LIMIT)
         return stdin, stdout
 
     def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:

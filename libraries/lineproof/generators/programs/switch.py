@@ -14,8 +14,8 @@ from ...command_values import GroupPattern
 from ...config import Config
 from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
 from ...errors import TestbedError
-from ...system.local_command import Command, Variable, run_here
-from ...system.login import Secrets
+from ...system.local_command import Command, run_here
+from ...system.login import Secrets, Variable
 from ...visible import shortened
 
 

@@ -119,14 +119,7 @@ class LabPlace:
     def close(self) -> None:
         """Give the place back. Harmless when repeated."""
         children.send_line(self._process, "end")
-        with contextlib.suppress(OSError):
-            if self._process.stdin:
-                self._process.stdin.close()
-        try:
-            self._process.wait(LIMIT)
-        except children.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(5)
+        children.end(self._process, LIMIT)
         self._reader.join(1)
         if self._process.stdout and not self._reader.is_alive():
             self._process.stdout.close()
