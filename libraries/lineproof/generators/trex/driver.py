@@ -25,7 +25,6 @@ from ..streams import (
     burst_streams,
     concurrent_streams,
     probe_groups,
-    probe_shares,
     profile_streams,
 )
 from .client_choice import PYPI, FetchClient, choose_client, misfit
@@ -36,7 +35,6 @@ from .outcomes import make_outcome, make_port
 from .pattern_checks import (
     check_continuous,
     check_destinations,
-    check_layers,
     check_pattern,
     intended_frames,
     is_continuous,
@@ -206,8 +204,6 @@ class TrexGenerator:
             check_destinations(profile, directions, self.ports)
         self._put(data)
         self._streams = data
-        rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
-        check_layers(profile, rates, (probe, probe_shares(profile)) if probe else None)
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
         self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}

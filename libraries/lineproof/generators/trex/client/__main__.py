@@ -134,16 +134,6 @@ class ClientCommands(RunningTraffic):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
-        """The server's account of the streams of each port, for :func:`..pattern_checks.check_layers`."""
-        library = self._connected()
-        found: dict[str, dict[str, float]] = {}
-        for port in ports:
-            limits = library.rates(port)
-            rate = {name: float(limits[f"max_{name}"]) for name in ("pps", "bps_l1", "bps_l2", "line_util")}
-            found[str(port)] = {**rate, "speed_bps": float(library.port_facts(port)["speed_bps"])}
-        return found
-
     def trial(
         self,
         rates: Mapping[str, float],

@@ -124,10 +124,6 @@ class ClientLibrary(ABC):
         self._set_promiscuous(ports, promiscuous)
         return {str(port): str(self._client.ports[port].handler) for port in ports}
 
-    def rates(self, port: int) -> Mapping[str, Any]:
-        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
-        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
-
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
         return answers.core_loads(self._ask("get_utilization"))
