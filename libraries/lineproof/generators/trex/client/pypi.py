@@ -23,7 +23,7 @@ from .answers import use_steady_clock
 from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .stream_objects import build_stream, program_data
+from .stream_objects import stream_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
@@ -42,7 +42,6 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
             # to read the IPv6 routes of this machine takes a tenth of the import, and no frame needs them
             conf.route6_autoload = False
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
-        from trex_stl_lib import trex_stl_streams as streams
         from trex_stl_lib.trex_stl_client import STLClient
         from trex_stl_lib.trex_stl_types import RpcCmdData
     except Exception as error:
@@ -51,9 +50,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010  (to mypy '=' is an error)
     use_steady_clock("trex_stl_lib")
-    return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
-    )
+    return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RpcCmdData=RpcCmdData)
 
 
 class PypiLibrary(ClientLibrary):
@@ -123,23 +120,15 @@ class PypiLibrary(ClientLibrary):
         self._find_destinations(items)
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
-            if any(item["program"] for item in rows):
-                self._add_program_streams(port, rows)
-            else:
-                self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
-
-    def _add_program_streams(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Put streams of a user's own file on a port: they are data, and the library takes only objects."""
-        batch = []
-        for place, item in enumerate(rows, 1):
-            data = program_data(item)
-            for key in ("start_paused", "core_id"):  # unknown to the servers of this client
-                data.pop(key, None)
-            data["vm"].setdefault("split_by_var", "")
-            batch.append(self._command("add_stream", number, stream_id=place, stream=data))
-        self._require_success(self._client._transmit_batch(batch))
-        port = self._client.ports[number]
-        port.state = port.STATE_STREAMS
+            batch = []
+            for place, item in enumerate(rows, 1):
+                data = stream_data(item)
+                for key in ("start_paused", "core_id"):  # unknown to the servers of this client
+                    data.pop(key, None)
+                data["vm"].setdefault("split_by_var", "")
+                batch.append(self._command("add_stream", port, stream_id=place, stream=data))
+            self._require_success(self._client._transmit_batch(batch))
+            self._client.ports[port].state = self._client.ports[port].STATE_STREAMS
 
     def start(
         self,
