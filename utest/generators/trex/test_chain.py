@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,8 @@ import pytest
 from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
-from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
 from lineproof.system.children import environment
-from lineproof.system.identity import identify, machine_uptime
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.leftovers import runs
@@ -281,9 +278,7 @@ SENDER = """
 import sys
 from pathlib import Path
 from lineproof.generators.base import Direction
-from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
@@ -347,31 +342,3 @@ def test_ports_of_a_killed_client_are_released_at_once(testbed: Testbed) -> None
         os.kill(generator._process.pid, signal.SIGKILL)
     with testbed.user("bob") as other:
         assert "force" not in other.versions
-
-
-# -- claims of ports: when that of a killed run is of no use any more
-
-HARDWARE = "192.0.2.10:4501"
-
-
-def killed(server: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The claim of a process that has ended."""
-    ended = replace(identify(os.getpid()), start="1")
-    monkeypatch.setattr(port_claims, "identify", lambda pid: ended)
-    claim = write_claim(server, {"0": "abc"})
-    assert claim is not None
-    return claim.path
-
-
-@pytest.mark.parametrize("jump", [-1e9, 1e9])
-def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, now = killed(HARDWARE, monkeypatch), time.time()
-    monkeypatch.setattr("lineproof.generators.trex.port_claims.time.time", lambda: now + jump)
-    ended, _ = read_claims(HARDWARE)
-    assert [claim.path for claim in ended] == [path]
-
-
-def test_a_claim_goes_after_its_lifetime(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, now = killed(HARDWARE, monkeypatch), machine_uptime()
-    monkeypatch.setattr(port_claims, "machine_uptime", lambda: now + CLAIM_LIFETIME + 1)
-    assert read_claims(HARDWARE) == ((), ()) and not path.exists()

@@ -442,7 +442,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             f" {async_port}; fix 'async_port' in the testbed file ({error})"
         )
     if error.kind == "taken":
-        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
+        own_claims = "; ".join(f"port {', '.join(claim.handlers)}: {claim}" for claim in read_claims(address)[1])
         return PortsTaken(
             f"a port of the TRex server at {address} is taken: {error}"
             + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
