@@ -195,7 +195,7 @@ def _generator(session: Session) -> Iterator[Check]:
     driver = session.generator.driver
     if isinstance(driver, TrexGenerator):
         yield _distance(median(driver.round_trips()))
-    if lacking := session.plan.abilities.lacking:
+    if lacking := session.plan.abilities.lacks_of(*WORDS):
         words = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
         yield warning(f"'{kind}' {words}; sentences that need it are refused before any traffic")

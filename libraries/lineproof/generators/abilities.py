@@ -65,37 +65,16 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """Abilities of a generator; by default all that TRex can.
+    """What a generator can: those of :data:`WORDS` in ``can``, all by default.
 
-    ``mixes``: frames of several sizes; ``flows``: any number; ``unlisted``: more
-    different frames than a list has place for; ``headers``: others than IPv4 and UDP; ``own_frames``:
-    captures and streams of a file; ``live``: a load that changes while it sends; ``own_counts``: it counts what it
-    receives itself. Only a generator with these may carry the label of RFC 2544, or one that a switch has checked.
-
+    Only a generator with ``own_counts`` may carry the label of RFC 2544, or one that a switch has checked.
     ``most_flows``: those that one without ``flows`` sends; ``fragments``: one without ``mixes`` sends the two sizes of
     a datagram in fragments.
     """
 
-    mixes: bool = True
-    flows: bool = True
-    unlisted: bool = True
-    headers: bool = True
-    own_frames: bool = True
-    bidirectional: bool = True
-    pairs: bool = True
-    latency: bool = True
-    capture: bool = True
-    live: bool = True
-    bursts: bool = True
-    own_counts: bool = True
-    promiscuous: bool = True
+    can: frozenset[str] = frozenset(WORDS)
     most_flows: int = 1
     fragments: bool = False
-
-    @property
-    def lacking(self) -> tuple[str, ...]:
-        """The names of those that it does not have."""
-        return tuple(name for name in WORDS if not getattr(self, name))
 
     def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1, *more: str) -> tuple[str, ...]:
         """The abilities that this traffic needs, or that are in *more*, and that are not there."""
@@ -114,7 +93,7 @@ class Abilities:
 
     def lacks_of(self, *names: str) -> tuple[str, ...]:
         """Return those of *names* that are not there."""
-        return tuple(name for name in names if not getattr(self, name))
+        return tuple(name for name in names if name not in self.can)
 
 
 def _has_list(profile: Profile) -> bool:

@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..project import Folder, listed
 from ..visible import shortened
 from .abilities import WORDS, Abilities
-from .settings import GeneratorSettings
+from .site import GeneratorSettings
 
 GROUP = "lineproof.generators"
 """The group of entry points. Each is named as the ``type`` in a testbed's file, and is a :class:`GeneratorSettings`."""

@@ -16,8 +16,7 @@ from pathlib import Path
 import yaml
 
 from ..errors import ConfigError, TestbedError
-from ..generators.settings import GeneratorSettings
-from ..generators.site import GeneratorEndpoint, PortPlace
+from ..generators.site import GeneratorEndpoint, GeneratorSettings, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform

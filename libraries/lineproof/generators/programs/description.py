@@ -141,8 +141,7 @@ class Description(Config):
     @property
     def abilities(self) -> Abilities:
         """The abilities of the program."""
-        able = {name: name in self.can for name in WORDS}
-        return Abilities(**able, most_flows=self.most_flows, fragments=self.fragments)
+        return Abilities(frozenset(self.can), self.most_flows, self.fragments)
 
     def read(self, ran: Ran, where: str, key: str = "report") -> Mapping[str, str]:
         """Return the groups of the last match of the expression *key* in what a program wrote. Raises TestbedError."""

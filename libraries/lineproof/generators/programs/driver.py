@@ -180,7 +180,7 @@ class ProgramGenerator:
             self._check_mtu(profile, directions)
         prepared, streams = {}, {}
         for row in directions:
-            listed = self._write_list(profile, row) if self._description.abilities.flows else {}
+            listed = self._write_list(profile, row) if "flows" in self._description.can else {}
             prepared[row] = self._sending(profile, row, {other.tx_port for other in directions})
             flows = [[flow[name] for name in _FLOW] for flow in prepared[row].flows]
             streams[str(row.tx_port)] = {"program": self._description.program, "flows": flows, **listed}
@@ -217,7 +217,7 @@ class ProgramGenerator:
         whole["router_mac"] = direction.destination or whole["router_mac"]
         values = list[Mapping[str, object]]()
         # one that sends many flows has a list of them
-        for number in range(1 if self._description.abilities.flows else flows.count):
+        for number in range(1 if "flows" in self._description.can else flows.count):
             ends = [str(IPv4Address(addresses.at(number))) for addresses in (flows.source, flows.destination)]
             udp_ports = (flows.source_port + number, flows.destination_port + number)
             values.append({**whole, **dict(zip(_FLOW, (*ends, *udp_ports), strict=True))})
