@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -97,11 +96,6 @@ def test_a_closed_port_for_events_is_named() -> None:
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_imp_bridge_is_not_installed_over_an_existing_imp() -> None:
-    modules: dict[str, ModuleType] = {"imp": ModuleType("imp")}
-    assert pypi.install_imp(modules) is False
 
 
 def test_errors_of_the_library_become_one_line() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-import importlib.util
 import itertools
 import os
 import random
@@ -14,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Container, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -31,7 +30,7 @@ BASIC_LAYERS = ["l2", "inet", "inet6"]
 
 def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
-    install_imp()
+    _install_imp()
     try:
         import scapy
         import zmq
@@ -276,12 +275,9 @@ class PypiLibrary(ClientLibrary):
         return answer
 
 
-def install_imp(modules: MutableMapping[str, ModuleType] | None = None) -> bool:
-    """Put a replacement of ``imp`` into *modules* (``sys.modules``) if Python has none; return whether it did."""
-    target = sys.modules if modules is None else modules
-    if "imp" in target or importlib.util.find_spec("imp") is not None:
-        return False
-    bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
-    bridge.reload = importlib.reload  # type: ignore[attr-defined]  # a module has any
-    target["imp"] = bridge
-    return True
+def _install_imp() -> None:
+    """Put a replacement of ``imp``, which Python 3.12 removed, into ``sys.modules``: reload only."""
+    if sys.version_info >= (3, 12):
+        bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
+        vars(bridge)["reload"] = importlib.reload
+        sys.modules.setdefault("imp", bridge)
