@@ -12,6 +12,7 @@ from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.profiles import Profile
 from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError
+from .abilities import WORDS
 
 HIGHEST_SPEED_BPS = 200e9
 """The speed that TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""
@@ -103,7 +104,10 @@ class Probe:
 
 
 class Generator(Protocol):
-    """A connected generator with claimed ports. Every call has a time limit and raises TestbedError beyond it."""
+    """A connected generator with claimed ports. Every call has a time limit and raises TestbedError beyond it.
+
+    One without the ability has no ``burst``, ``step_down`` and ``live``: the plan refuses what needs them.
+    """
 
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
@@ -152,7 +156,7 @@ class Generator(Protocol):
 
         The outcome's load is *pps*, its duration *frames* / *pps*.
         """
-        ...
+        raise TestbedError(f"the generator {WORDS['bursts']}")
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
@@ -161,11 +165,11 @@ class Generator(Protocol):
 
         In the second phase the counts are read every *interval* s, or as often as the generator can.
         """
-        ...
+        raise TestbedError(f"the generator {WORDS['live']}")
 
     def live(self) -> LiveTraffic:
         """Traffic of the prepared profile whose load changes and whose counts are read while it runs."""
-        ...
+        raise TestbedError(f"the generator {WORDS['live']}")
 
     def stop(self) -> None:
         """Stop all traffic now."""

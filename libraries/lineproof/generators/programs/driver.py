@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ...core.foreign import Heard
-from ...core.step_down import LiveTraffic, StepDown
 from ...core.traffic.ip_header import ipv4_checksum
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
-from ..abilities import WORDS, listing
-from ..base import Direction, GeneratorPort, Probe
+from ..abilities import listing
+from ..base import Direction, Generator, GeneratorPort, Probe
 from ..site import Site
 from ..streams import Stream, profile_streams
 from .counts import Counts, Sent, outcome_of
@@ -67,7 +66,7 @@ class Prepared:
     size: float
 
 
-class ProgramGenerator:
+class ProgramGenerator(Generator):
     """The program of *description* on ports at *places*, claimed anew by :meth:`reconnect`.
 
     *path*: of the program on the hosts. *link_wait*: s until a card that it takes from the kernel has its link again.
@@ -243,8 +242,6 @@ class ProgramGenerator:
 
     def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
-        if keep:
-            raise self._refused("capture")
         return self._trial(dict.fromkeys(self._prepared, load.pps), load, duration, during)
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
@@ -422,25 +419,6 @@ class ProgramGenerator:
         time.sleep(seconds)
         after = self._counters()
         return {index: Heard(max(0, after[index]["ipackets"] - before[index]["ipackets"])) for index in self._ports}
-
-    # -- what no program can -------------------------------------------------------------------------------------------
-
-    def burst(self, frames: int, pps: float) -> Outcome:
-        """Refused."""
-        raise self._refused("bursts")
-
-    def step_down(
-        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
-    ) -> StepDown:
-        """Refused."""
-        raise self._refused("live")
-
-    def live(self) -> LiveTraffic:
-        """Refused."""
-        raise self._refused("live")
-
-    def _refused(self, ability: str) -> TestbedError:
-        return TestbedError(f"the generator '{self._description.program}' {WORDS[ability]}")
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:

@@ -19,7 +19,7 @@ from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import call_within
-from ..base import Direction, GeneratorPort, PortsTaken, Probe, ProbesRefused
+from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
     burst_streams,
@@ -94,7 +94,7 @@ class TrexSettings:
         return f"{self.server}:{self.sync_port}{' of a network namespace' if self.namespace else ''}"
 
 
-class TrexGenerator:
+class TrexGenerator(Generator):
     """A connected TRex server with claimed ports. Connects when created; after a TestbedError nothing is left."""
 
     def __init__(self, settings: TrexSettings, fetch: FetchClient | None = None) -> None:
