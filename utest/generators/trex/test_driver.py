@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import TestbedError
 from lineproof.generators.streams import Stream
-from lineproof.generators.trex.client import pipe as pipe_module
-from lineproof.generators.trex.client import pypi
+from lineproof.generators.trex.client import pypi, sockets
 from lineproof.generators.trex.client.addresses import find_next_hops
 from lineproof.generators.trex.client.library import ALL_CORES
 from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
-from lineproof.generators.trex.client.pipe import Pipe
 from lineproof.generators.trex.client.service import Refusal
+from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client.stream_objects import program_data
 from lineproof.generators.trex.client_choice import choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
@@ -281,7 +280,7 @@ def test_what_is_no_result_of_the_request_is_refused(
 
 @pytest.mark.slow
 def test_a_silent_server_is_lost(monkeypatch: pytest.MonkeyPatch, pipe: Pipe) -> None:
-    monkeypatch.setattr(pipe_module, "REPLY_LIMIT", 0.01)
+    monkeypatch.setattr(sockets, "REPLY_LIMIT", 0.01)
     pipe.ask(ping(1))
     with pytest.raises(Refusal) as caught:
         while True:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .library import REPLY_LIMIT, ClientLibrary
+from .library import ClientLibrary
 from .messages import plain_message
 from .running_traffic import (
     COUNT_PERIOD,
@@ -32,6 +32,7 @@ from .running_traffic import (
     group_counts,
 )
 from .service import ClientService, Refusal
+from .sockets import REPLY_LIMIT
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
 """Errors of whoever reads an answer that has another form than a TRex server's."""

@@ -20,9 +20,6 @@ from .service import Refusal
 from .sockets import bound_libraries
 from .stream_objects import OWN_RATES
 
-REPLY_LIMIT = 5.0
-"""Seconds for one answer of the server."""
-
 SILENCE_LIMIT = 5.0
 """Seconds without a message after which the server counts as lost."""
 

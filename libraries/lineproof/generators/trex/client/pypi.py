@@ -19,9 +19,10 @@ from typing import Any
 
 from . import answers
 from .answers import use_steady_clock
-from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
+from .library import SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
 from .service import Refusal
+from .sockets import REPLY_LIMIT
 from .stream_objects import stream_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]

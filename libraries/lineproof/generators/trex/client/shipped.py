@@ -25,10 +25,10 @@ from ....system.identity import cache_folder
 from ..client_choice import client_folder
 from . import answers
 from .answers import use_steady_clock
-from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
+from .library import SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
-from .pipe import Pipe
 from .service import Refusal
+from .sockets import REPLY_LIMIT, Pipe
 from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
