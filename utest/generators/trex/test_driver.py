@@ -28,7 +28,7 @@ from lineproof.generators.trex.client.stream_objects import program_data
 from lineproof.generators.trex.client_choice import choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import Question
-from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
+from lineproof.generators.trex.server_facts import ServerFacts, ask_server
 from support.hostile_trex import HostileServer, hostile_trex, refusing, result
 from support.ports import free_port
 
@@ -89,9 +89,10 @@ def test_a_barrier_of_another_client_does_not_crash_the_library(server: HostileS
 
 
 @pytest.mark.slow
-def test_a_closed_port_for_events_is_named() -> None:
-    with pytest.raises(TestbedError, match="its port for events"):
-        check_events_port("127.0.0.1", free_port())
+def test_a_closed_port_for_events_is_named(server: HostileServer) -> None:
+    port = free_port()
+    with pytest.raises(TestbedError, match=f"at port {port}; fix 'async_port'"):
+        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, port))
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------

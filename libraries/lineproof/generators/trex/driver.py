@@ -41,7 +41,7 @@ from .pattern_checks import (
     line_use,
 )
 from .port_claims import PortClaim, read_claims, write_claim
-from .server_facts import ServerFacts, ask_server, check_events_port
+from .server_facts import ServerFacts, ask_server
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
@@ -127,8 +127,6 @@ class TrexGenerator(Generator):
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
         server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
         folder = choose_client(server, setting.client, self._fetch)
-        if folder is None:
-            check_events_port(setting.server, setting.async_port)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
             versions = self._call(
