@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.messages import ServerEvents
@@ -21,7 +20,6 @@ from lineproof.generators.trex.client.running_traffic import (
     wait_for_drain,
 )
 from lineproof.generators.trex.driver import remedy_of
-from lineproof.generators.trex.pattern_checks import line_use
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
@@ -220,16 +218,6 @@ def test_a_client_does_not_notice_that_the_clock_is_set(jump: float, monkeypatch
 )
 def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> None:
     assert remedy in remedy_of(words) and remedy_of("port is already taken by 'bob'") == ""
-
-
-def test_line_use_is_that_of_the_busiest_port():
-    directions = (
-        DirectionCount(0, 1, 1000, 1000, 1000, 64_000, 64_000),
-        DirectionCount(1, 0, 2000, 2000, 2000, 128_000, 128_000),
-    )
-    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
-    assert line_use(outcome, {0: 1e6, 1: 1e7}) == pytest.approx(67.2)
-    assert line_use(outcome, {0: 0.0}) is None
 
 
 # -- how long a trial waits for frames in transit

@@ -38,7 +38,6 @@ from .pattern_checks import (
     check_pattern,
     intended_frames,
     is_continuous,
-    line_use,
 )
 from .port_claims import PortClaim, read_claims, write_claim
 from .server_facts import ServerFacts, ask_server
@@ -248,8 +247,6 @@ class TrexGenerator(Generator):
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        if (used := line_use(found, self._speeds)) is not None:
-            readings["tx_line_use"] = used
         frames = {int(port): tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
         return replace(found, readings=readings, frames=frames)
 

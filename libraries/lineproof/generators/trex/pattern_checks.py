@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ...core.traffic.profiles import Profile
-from ...core.trial import Load, Outcome
+from ...core.trial import Load
 from ...errors import TestbedError
-from ...units import OVERHEAD, Layer
+from ...units import Layer
 from ..base import Direction, GeneratorPort
 from .next_hops import MAC_FROM_PACKET
 
@@ -95,16 +95,3 @@ def check_destinations(profile: Profile, directions: Sequence[Direction], ports:
                     f" generator's port {direction.tx_port} sends to {router}; expected 'mac_dst: port' in the entry of"
                     " the word, or 'Ether()' without 'dst'"
                 )
-
-
-def line_use(outcome: Outcome, speeds: Mapping[int, float]) -> float | None:
-    """Line use of the busiest sending port in per cent of L1, from its counters of frames and bytes.
-
-    *speeds* in bit/s by port number; None if no speed is known.
-    """
-    used = [
-        100 * 8 * (direction.offered_bytes + OVERHEAD * direction.offered) / max(outcome.elapsed, 1e-9) / speed
-        for direction in outcome.directions
-        if (speed := speeds.get(direction.tx_port))
-    ]
-    return max(used, default=None)
