@@ -15,7 +15,7 @@ import pytest
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
 from lineproof.generators import kinds
-from lineproof.generators.abilities import WORDS, Method
+from lineproof.generators.base import WORDS, Method
 from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -28,7 +28,7 @@ PROGRAMS = Project(ROOT).programs
 
 OTHER = """
 from typing import ClassVar
-from lineproof.generators.abilities import Abilities
+from lineproof.generators.base import Abilities
 from lineproof.generators.site import GeneratorSettings
 
 class Keys(GeneratorSettings):

@@ -18,8 +18,7 @@ from ..core.traffic.profiles import Profile
 from ..errors import LineproofError, TestbedError
 from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
-from ..generators.abilities import WORDS
-from ..generators.base import GeneratorPort
+from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project

@@ -12,7 +12,7 @@ from ..core.registry import load
 from ..errors import ConfigError
 from ..project import Folder, listed
 from ..visible import shortened
-from .abilities import WORDS, Abilities
+from .base import WORDS, Abilities
 from .site import GeneratorSettings
 
 GROUP = "lineproof.generators"

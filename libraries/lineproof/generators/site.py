@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
-from .abilities import Abilities
-from .base import Generator
+from .base import Abilities, Generator
 from .trex.driver import TrexSettings
 
 

@@ -15,7 +15,7 @@ from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
 from ..files import place
-from ..generators.abilities import Method
+from ..generators.base import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..testbed.files import read_testbed_or_pool

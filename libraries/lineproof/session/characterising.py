@@ -18,8 +18,7 @@ from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError
-from ..generators.abilities import Method
-from ..generators.base import Probe
+from ..generators.base import Method, Probe
 from ..methods import rfc2544
 from ..methods.deviations import Deviation
 from ..methods.margin import LINE_RATE, OWN_LIMIT, Margin, find_margin

@@ -17,7 +17,7 @@ from ..core.traffic.profiles import Profile
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
-from ..generators.abilities import Abilities, Method
+from ..generators.base import Abilities, Method
 from ..generators.kinds import refusal
 from ..generators.site import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares

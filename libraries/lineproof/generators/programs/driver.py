@@ -22,8 +22,7 @@ from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
-from ..abilities import listing
-from ..base import Direction, Generator, GeneratorPort, Probe
+from ..base import Direction, Generator, GeneratorPort, Probe, listing
 from ..site import Site
 from ..streams import Stream, profile_streams
 from .counts import Counts, Sent, outcome_of
