@@ -25,8 +25,8 @@ from support.model_loads import loads_at, lossless_share
 from support.published import modelled_variants, published_studies
 
 from .limits import Limit, binding_limits
-from .seen_router import facts_of, ledger_of, load_of
 from .population import table
+from .seen_router import facts_of, ledger_of, load_of
 
 LEAST_RIGHT = 0.95
 """The share of rows whose explanation must be right. None at all may be silent where it is not."""

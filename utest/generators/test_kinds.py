@@ -15,7 +15,7 @@ import pytest
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
 from lineproof.generators import kinds
-from lineproof.generators.abilities import WORDS, Abilities, Method
+from lineproof.generators.base import WORDS, Method
 from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -28,11 +28,11 @@ PROGRAMS = Project(ROOT).programs
 
 OTHER = """
 from typing import ClassVar
-from lineproof.generators.abilities import Abilities
-from lineproof.generators.settings import GeneratorSettings
+from lineproof.generators.base import Abilities
+from lineproof.generators.site import GeneratorSettings
 
 class Keys(GeneratorSettings):
-    abilities: ClassVar[Abilities] = Abilities(latency=False, mixes=False)
+    abilities: ClassVar[Abilities] = Abilities(frozenset({"bursts", "flows"}))
     slots: int
 """
 
@@ -83,8 +83,8 @@ def test_a_programs_file_of_the_project_lies_over_ours(tmp_path: Path) -> None:
         (testbeds.parent / "programs" / f"{name}.yaml").write_text(text.replace("can: [mixes, ", "can: ["), "utf-8")
     lab(testbeds, " faster\n", "netns")
     plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab", "quick")
-    assert not plan.abilities.mixes and "variables/programs/faster.yaml" in input_files(plan)
-    assert not generator_kind("trafgen", Project(tmp_path).programs).abilities.mixes
+    assert "mixes" not in plan.abilities.can and "variables/programs/faster.yaml" in input_files(plan)
+    assert "mixes" not in generator_kind("trafgen", Project(tmp_path).programs).abilities.can
 
 
 def ports(kind: str, *keys: str) -> str:
@@ -184,10 +184,6 @@ def test_a_method_beyond_the_generator_is_refused(method: Method, words: str) ->
     with pytest.raises(SentenceError, match=words):
         plan("netns-trafgen").check_method(method)
     plan("netns").check_method(method)
-
-
-def test_every_ability_has_words() -> None:
-    assert Abilities(*(False for _ in WORDS)).lacking == tuple(WORDS)
 
 
 def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:

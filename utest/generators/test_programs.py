@@ -195,14 +195,6 @@ def test_what_would_be_fragments_is_refused_before_any_command(monkeypatch: pyte
     assert port.said == []
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_what_no_program_can_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, _ = generator(name, monkeypatch)
-    for call in (program.live, lambda: program.burst(5, 1.0), lambda: program.measure(Load(1.0), 1.0, keep=1)):
-        with pytest.raises(TestbedError, match=rf"^the generator '{name}' (cannot|sends no|keeps no) "):
-            call()
-
-
 def test_flows_use_no_more_cores_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     program, port = generator("iperf3", monkeypatch, "64b 3-flows")
     assert program.measure(Load(1000.0), 1.0).readings["sender_cores"] == 2

@@ -24,7 +24,7 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.evidence.document import Column
 from lineproof.evidence.records import MarginRecord
-from lineproof.generators.abilities import Method
+from lineproof.generators.base import Method
 from lineproof.methods.margin import Margin
 from lineproof.methods.ramp import RampPlan, ramp
 from lineproof.methods.rfc2544 import back_to_back, loss_curve, throughput

@@ -21,8 +21,7 @@ from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
-from lineproof.generators.abilities import Abilities
-from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
+from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.session.traffic import Traffic
 from lineproof.simulation.faults import parse_fault

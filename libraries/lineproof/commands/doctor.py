@@ -18,8 +18,7 @@ from ..core.traffic.profiles import Profile
 from ..errors import LineproofError, TestbedError
 from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
-from ..generators.abilities import WORDS
-from ..generators.base import GeneratorPort
+from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project
@@ -195,7 +194,7 @@ def _generator(session: Session) -> Iterator[Check]:
     driver = session.generator.driver
     if isinstance(driver, TrexGenerator):
         yield _distance(median(driver.round_trips()))
-    if lacking := session.plan.abilities.lacking:
+    if lacking := session.plan.abilities.lacks_of(*WORDS):
         words = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
         yield warning(f"'{kind}' {words}; sentences that need it are refused before any traffic")

@@ -12,8 +12,8 @@ from ..core.registry import load
 from ..errors import ConfigError
 from ..project import Folder, listed
 from ..visible import shortened
-from .abilities import WORDS, Abilities
-from .settings import GeneratorSettings
+from .base import WORDS, Abilities
+from .site import GeneratorSettings
 
 GROUP = "lineproof.generators"
 """The group of entry points. Each is named as the ``type`` in a testbed's file, and is a :class:`GeneratorSettings`."""

@@ -16,7 +16,7 @@ from ..core.trial import Load
 from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
 from ..evidence.document import Column, Note, Part, Table
-from ..generators.abilities import Method
+from ..generators.base import Method
 from ..methods import rfc2544
 from ..methods.loadtest import loadtest_data
 from ..methods.ramp import RampResult

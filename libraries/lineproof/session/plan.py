@@ -17,9 +17,9 @@ from ..core.traffic.profiles import Profile
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
-from ..generators.abilities import Abilities, Method
+from ..generators.base import Abilities, Method
 from ..generators.kinds import refusal
-from ..generators.settings import GeneratorSettings
+from ..generators.site import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget
@@ -421,7 +421,7 @@ def abilities_of(testbed: Testbed) -> Abilities:
 
 
 def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
-    return catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"]), able.bidirectional
+    return catalogue.profile(["64b"] if "flows" in able.can else ["64b", "1-flow"]), "bidirectional" in able.can
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:

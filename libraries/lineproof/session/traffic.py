@@ -133,7 +133,7 @@ class Traffic:
                 raise
             probe = None
             self.put(profile, bidirectional, pairs=pairs)
-        is_known = (profile, bidirectional, pairs) in self._slow or not self.plan.abilities.capture
+        is_known = (profile, bidirectional, pairs) in self._slow or "capture" not in self.plan.abilities.can
         if self._content is not None and not self._content.is_kept_at_any_load and not is_known:
             self._examine_slowly(profile, bidirectional, pairs)
             self.put(profile, bidirectional, probe, pairs=pairs)
@@ -165,7 +165,7 @@ class Traffic:
             is_long = all(probe_size(profile, frame) == frame.size for frame in profile.frames)
         except ValueError:
             return False
-        can_count = profile not in self._unprobed and self.plan.abilities.latency
+        can_count = profile not in self._unprobed and "latency" in self.plan.abilities.can
         return can_count and is_long and len(profile.frames) * ways <= MOST_PROBE_GROUPS
 
     # -- trials --------------------------------------------------------------------------------------------------------

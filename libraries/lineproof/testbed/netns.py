@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError, TestbedError
-from ..generators.settings import GeneratorSettings
-from ..generators.site import GeneratorEndpoint, PortPlace, connect_trex
+from ..generators.site import GeneratorEndpoint, GeneratorSettings, PortPlace, connect_trex
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform

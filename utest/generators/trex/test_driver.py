@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,18 +18,17 @@ from hypothesis import strategies as st
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import TestbedError
 from lineproof.generators.streams import Stream
-from lineproof.generators.trex.client import pipe as pipe_module
-from lineproof.generators.trex.client import pypi
+from lineproof.generators.trex.client import pypi, sockets
 from lineproof.generators.trex.client.addresses import find_next_hops
 from lineproof.generators.trex.client.library import ALL_CORES
 from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
-from lineproof.generators.trex.client.pipe import Pipe
 from lineproof.generators.trex.client.service import Refusal
+from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client.stream_objects import program_data
 from lineproof.generators.trex.client_choice import choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import Question
-from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
+from lineproof.generators.trex.server_facts import ServerFacts, ask_server
 from support.hostile_trex import HostileServer, hostile_trex, refusing, result
 from support.ports import free_port
 
@@ -91,17 +89,13 @@ def test_a_barrier_of_another_client_does_not_crash_the_library(server: HostileS
 
 
 @pytest.mark.slow
-def test_a_closed_port_for_events_is_named() -> None:
-    with pytest.raises(TestbedError, match="its port for events"):
-        check_events_port("127.0.0.1", free_port())
+def test_a_closed_port_for_events_is_named(server: HostileServer) -> None:
+    port = free_port()
+    with pytest.raises(TestbedError, match=f"at port {port}; fix 'async_port'"):
+        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, port))
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_imp_bridge_is_not_installed_over_an_existing_imp() -> None:
-    modules: dict[str, ModuleType] = {"imp": ModuleType("imp")}
-    assert pypi.install_imp(modules) is False
 
 
 def test_errors_of_the_library_become_one_line() -> None:
@@ -287,7 +281,7 @@ def test_what_is_no_result_of_the_request_is_refused(
 
 @pytest.mark.slow
 def test_a_silent_server_is_lost(monkeypatch: pytest.MonkeyPatch, pipe: Pipe) -> None:
-    monkeypatch.setattr(pipe_module, "REPLY_LIMIT", 0.01)
+    monkeypatch.setattr(sockets, "REPLY_LIMIT", 0.01)
     pipe.ask(ping(1))
     with pytest.raises(Refusal) as caught:
         while True:

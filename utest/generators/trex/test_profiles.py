@@ -157,7 +157,8 @@ def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatc
         raise ConfigError("enough", path)
 
     monkeypatch.setattr("lineproof.generators.trex.profile_loader.run_profile", ask)
-    kept = copies.store_copy("v9.99", {"trex/stl/trex_stl_client.py": b""})
+    kept = copies.copies_folder() / "trex-v9.99"
+    kept.mkdir(parents=True)
     with pytest.raises(ConfigError, match="enough"):
         own.profile(ours("return stream(64, direction)"))
     assert asked == [kept]

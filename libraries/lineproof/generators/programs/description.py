@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ...command_values import compiled
 from ...config import Config
 from ...errors import TestbedError
-from ..abilities import WORDS, Abilities
+from ..base import WORDS, Abilities
 
 VALUES = {"program", "interface", "mac", "router_mac", "link_wait", "mtu", "own_mtu", "router", "peer", "control"}
 VALUES |= {"own", "far", "source", "destination", "source_port", "port", "size", "longest", "length"}
@@ -90,7 +90,7 @@ class Description(Config):
     A command may have ``{names}`` of :data:`VALUES`. They are put into it here only, quoted for the shell of a port.
 
     ``needs``: programs that the host must have, and Debian's package of each. ``version``: a command that prints it.
-    ``can``: its abilities, as :data:`..abilities.WORDS` names them; one that lacks ``flows`` is started once for each
+    ``can``: its abilities, as :data:`..base.WORDS` names them; one that lacks ``flows`` is started once for each
     of up to ``most_flows``, one that has them sends the list ``frames.cfg``, in trafgen's language. ``sockets``: it
     sends from sockets, so that the kernel adds the headers, and its ports must be in different networks.
     ``fragments``: it sends the two sizes of a datagram in fragments, because ``prepare`` sets the port's ``{mtu}``.
@@ -141,8 +141,7 @@ class Description(Config):
     @property
     def abilities(self) -> Abilities:
         """The abilities of the program."""
-        able = {name: name in self.can for name in WORDS}
-        return Abilities(**able, most_flows=self.most_flows, fragments=self.fragments)
+        return Abilities(frozenset(self.can), self.most_flows, self.fragments)
 
     def read(self, ran: Ran, where: str, key: str = "report") -> Mapping[str, str]:
         """Return the groups of the last match of the expression *key* in what a program wrote. Raises TestbedError."""

@@ -17,14 +17,12 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ...core.foreign import Heard
-from ...core.step_down import LiveTraffic, StepDown
 from ...core.traffic.ip_header import ipv4_checksum
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
-from ..abilities import WORDS, listing
-from ..base import Direction, GeneratorPort, Probe
+from ..base import Direction, Generator, GeneratorPort, Probe, listing
 from ..site import Site
 from ..streams import Stream, profile_streams
 from .counts import Counts, Sent, outcome_of
@@ -67,7 +65,7 @@ class Prepared:
     size: float
 
 
-class ProgramGenerator:
+class ProgramGenerator(Generator):
     """The program of *description* on ports at *places*, claimed anew by :meth:`reconnect`.
 
     *path*: of the program on the hosts. *link_wait*: s until a card that it takes from the kernel has its link again.
@@ -180,7 +178,7 @@ class ProgramGenerator:
             self._check_mtu(profile, directions)
         prepared, streams = {}, {}
         for row in directions:
-            listed = self._write_list(profile, row) if self._description.abilities.flows else {}
+            listed = self._write_list(profile, row) if "flows" in self._description.can else {}
             prepared[row] = self._sending(profile, row, {other.tx_port for other in directions})
             flows = [[flow[name] for name in _FLOW] for flow in prepared[row].flows]
             streams[str(row.tx_port)] = {"program": self._description.program, "flows": flows, **listed}
@@ -217,7 +215,7 @@ class ProgramGenerator:
         whole["router_mac"] = direction.destination or whole["router_mac"]
         values = list[Mapping[str, object]]()
         # one that sends many flows has a list of them
-        for number in range(1 if self._description.abilities.flows else flows.count):
+        for number in range(1 if "flows" in self._description.can else flows.count):
             ends = [str(IPv4Address(addresses.at(number))) for addresses in (flows.source, flows.destination)]
             udp_ports = (flows.source_port + number, flows.destination_port + number)
             values.append({**whole, **dict(zip(_FLOW, (*ends, *udp_ports), strict=True))})
@@ -243,8 +241,6 @@ class ProgramGenerator:
 
     def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
-        if keep:
-            raise self._refused("capture")
         return self._trial(dict.fromkeys(self._prepared, load.pps), load, duration, during)
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
@@ -422,25 +418,6 @@ class ProgramGenerator:
         time.sleep(seconds)
         after = self._counters()
         return {index: Heard(max(0, after[index]["ipackets"] - before[index]["ipackets"])) for index in self._ports}
-
-    # -- what no program can -------------------------------------------------------------------------------------------
-
-    def burst(self, frames: int, pps: float) -> Outcome:
-        """Refused."""
-        raise self._refused("bursts")
-
-    def step_down(
-        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
-    ) -> StepDown:
-        """Refused."""
-        raise self._refused("live")
-
-    def live(self) -> LiveTraffic:
-        """Refused."""
-        raise self._refused("live")
-
-    def _refused(self, ability: str) -> TestbedError:
-        return TestbedError(f"the generator '{self._description.program}' {WORDS[ability]}")
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:

@@ -11,8 +11,7 @@ from ...config import MacAddress
 from ...core.traffic.profiles import PAIRS
 from ...system.login import HostSettings
 from ..base import Generator
-from ..settings import GeneratorSettings
-from ..site import Site
+from ..site import GeneratorSettings, Site
 from .description import Description
 from .driver import ProgramGenerator
 from .port import Place

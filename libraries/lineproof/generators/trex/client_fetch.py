@@ -1,20 +1,16 @@
 """Copies the client from the TRex installation on the server's host over SSH, once per release.
 
-``<cache>/trex-client/<version>-<hash>/`` has the Python files of the client's own packages: no links, no other
-libraries. The hash is of all their names and bytes.
+``<cache>/trex-client/trex-<version>/`` has the Python files of the client's own packages: no links, no other libraries.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import re
 import shlex
-import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import paramiko
@@ -23,7 +19,7 @@ from ...errors import TestbedError, system_words
 from ...system.identity import CACHE_ELSEWHERE, cache_folder
 from ...system.login import Login
 from ...system.ssh import Connection
-from .client_choice import CLIENT_FILE, CLIENT_PATH, FetchClient, client_folder
+from .client_choice import CLIENT_FILE, CLIENT_PATH, FetchClient
 from .server_facts import ServerFacts
 
 COPY_LIMIT = 120.0
@@ -49,8 +45,6 @@ _PRINT_CLIENT = (
 )
 """Prints a tar file of the client of the installation ``$h``, if there is one, and ends."""
 
-_NAME, _NOT_IN_A_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"), re.compile(r"[^A-Za-z0-9._]")
-
 
 def fetcher(login: Login, home: str = "") -> FetchClient:
     """A function that gets a server's client from the cache or through *login*.
@@ -59,9 +53,9 @@ def fetcher(login: Login, home: str = "") -> FetchClient:
     """
 
     def fetch(server: ServerFacts) -> Path:
-        version = _NOT_IN_A_NAME.sub("_", server.version)[:40] or "unknown"
-        copies = sorted(copies_folder().glob(f"{version}-*")) if server.version else ()
-        return next(iter(copies), None) or _copy(login, home, version)
+        version = re.sub(r"[^A-Za-z0-9._]", "_", server.version)[:40] or "unknown"
+        copy = copies_folder() / f"trex-{version}"
+        return copy if copy.is_dir() else _copy(login, home, version)
 
     return fetch
 
@@ -74,7 +68,7 @@ def copies_folder() -> Path:
 def latest_copy() -> Path | None:
     """The newest copy of any release, or None."""
     with contextlib.suppress(OSError, TestbedError):
-        return max(copies_folder().glob("[!.]*-*"), key=lambda copy: copy.stat().st_mtime, default=None)
+        return max(copies_folder().glob("trex-*"), key=lambda copy: copy.stat().st_mtime, default=None)
     return None
 
 
@@ -85,11 +79,10 @@ def _copy(login: Login, home: str, version: str) -> Path:
     try:
         with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
             data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
-        files = dict(_python_files(data))
-    except (OSError, EOFError, ValueError, paramiko.SSHException, tarfile.TarError) as error:
+    except (OSError, EOFError, paramiko.SSHException) as error:
         reason = str(error) or type(error).__name__
         raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
-    if str(CLIENT_FILE) not in files:
+    if not data:
         tried = ", ".join(f"'{place}'" for place in places)
         reason = " ".join(words.decode(errors="replace").split())[:200]
         raise TestbedError(
@@ -97,42 +90,26 @@ def _copy(login: Login, home: str, version: str) -> Path:
             f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason.isprintable() and reason else ''});"
             " expected its folder as 'trex_home', under 'generator' in the testbed file"
         )
-    return store_copy(version, files)
+    return store_copy(copies_folder() / f"trex-{version}", data)
 
 
-def _python_files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Path and content of each Python file of a package in a tar file; nothing else is read."""
-    if not data:
-        return
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for member in archive:
-            parts = PurePosixPath(member.name).parts
-            if member.isreg() and parts[0] in PACKAGES and all(map(_NAME.fullmatch, parts)):
-                content = archive.extractfile(member)
-                yield member.name, content.read() if content else b""
-
-
-def store_copy(version: str, files: dict[str, bytes]) -> Path:
-    """Store *files* (relative POSIX path to content) of release *version* in one step; return the copy's folder.
-
-    Raises TestbedError if the cache cannot be written.
-    """
+def store_copy(copy: Path, data: bytes) -> Path:
+    """Unpack the tar file *data* as the folder *copy* in one step; return it. Raises TestbedError."""
     try:
-        copies_folder().mkdir(exist_ok=True, mode=0o700)
-        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=copies_folder()))
-        try:
-            digest = hashlib.sha256()
-            for name, data in sorted(files.items()):
-                digest.update(f"{name}\0{len(data)}\0".encode() + data)
-                path = fresh / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-            copy = copies_folder() / f"{version}-{digest.hexdigest()[:16]}"
-            if client_folder(copy) is None:  # else another process was faster
+        copy.parent.mkdir(exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=copy.parent) as folder:
+            fresh = Path(folder) / copy.name
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                for member in archive:
+                    outside = {"/", ".."} & set(PurePosixPath(member.name).parts)
+                    if member.isreg() and not outside and (content := archive.extractfile(member)):
+                        (fresh / member.name).parent.mkdir(parents=True, exist_ok=True)
+                        (fresh / member.name).write_bytes(content.read())
+            if not copy.is_dir():  # else another process was faster
                 fresh.rename(copy)
-            return copy
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    except tarfile.TarError as error:
+        raise TestbedError(f"what the TRex server's host sent is no copy of its client: {error}") from error
     except OSError as error:
-        words = system_words(error, copies_folder(), CACHE_ELSEWHERE)
+        words = system_words(error, copy.parent, CACHE_ELSEWHERE)
         raise TestbedError(f"the copy of TRex's client cannot be kept in {words}") from error
+    return copy

@@ -7,8 +7,6 @@ import json
 import os
 import select
 import signal
-import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,13 +35,6 @@ class ClientError(TestbedError):
         self.kind = kind
 
 
-def _private_log() -> IO[bytes]:
-    """A file without a name for what the process prints: in memory where the system can, so that no disk is full."""
-    if sys.platform == "linux":
-        return os.fdopen(os.memfd_create("lineproof-client", os.MFD_CLOEXEC), "w+b")
-    return tempfile.TemporaryFile()
-
-
 class ClientProcess:
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
@@ -52,9 +43,10 @@ class ClientProcess:
 
         *namespace*: the network namespace of its server; "": none of its own.
         """
+        # in memory: what it prints fills no disk
+        self._log = os.fdopen(os.memfd_create("lineproof-client"), "w+b")
         # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
         # cannot kill the process group of its parent (see pypi.load_library).
-        self._log = _private_log()
         argv = children.python(MODULE, *([] if folder is None else [str(folder.absolute())]))
         self._process = children.start(
             (*inside(namespace), *argv),

@@ -19,13 +19,12 @@ from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import call_within
-from ..base import Direction, GeneratorPort, PortsTaken, Probe, ProbesRefused
+from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
     burst_streams,
     concurrent_streams,
     probe_groups,
-    probe_shares,
     profile_streams,
 )
 from .client_choice import PYPI, FetchClient, choose_client, misfit
@@ -36,14 +35,12 @@ from .outcomes import make_outcome, make_port
 from .pattern_checks import (
     check_continuous,
     check_destinations,
-    check_layers,
     check_pattern,
     intended_frames,
     is_continuous,
-    line_use,
 )
 from .port_claims import PortClaim, read_claims, write_claim
-from .server_facts import ServerFacts, ask_server, check_events_port
+from .server_facts import ServerFacts, ask_server
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
@@ -96,7 +93,7 @@ class TrexSettings:
         return f"{self.server}:{self.sync_port}{' of a network namespace' if self.namespace else ''}"
 
 
-class TrexGenerator:
+class TrexGenerator(Generator):
     """A connected TRex server with claimed ports. Connects when created; after a TestbedError nothing is left."""
 
     def __init__(self, settings: TrexSettings, fetch: FetchClient | None = None) -> None:
@@ -129,8 +126,6 @@ class TrexGenerator:
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
         server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
         folder = choose_client(server, setting.client, self._fetch)
-        if folder is None:
-            check_events_port(setting.server, setting.async_port)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
             versions = self._call(
@@ -206,8 +201,6 @@ class TrexGenerator:
             check_destinations(profile, directions, self.ports)
         self._put(data)
         self._streams = data
-        rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
-        check_layers(profile, rates, (probe, probe_shares(profile)) if probe else None)
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
         self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
@@ -254,8 +247,6 @@ class TrexGenerator:
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        if (used := line_use(found, self._speeds)) is not None:
-            readings["tx_line_use"] = used
         frames = {int(port): tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
         return replace(found, readings=readings, frames=frames)
 
@@ -446,7 +437,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             f" {async_port}; fix 'async_port' in the testbed file ({error})"
         )
     if error.kind == "taken":
-        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
+        own_claims = "; ".join(f"port {', '.join(claim.handlers)}: {claim}" for claim in read_claims(address)[1])
         return PortsTaken(
             f"a port of the TRex server at {address} is taken: {error}"
             + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")

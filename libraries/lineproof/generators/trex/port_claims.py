@@ -70,10 +70,9 @@ def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
     return claim
 
 
-def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ...]]:
+def read_claims(server: str) -> tuple[list[PortClaim], list[PortClaim]]:
     """Claims of this user's runs on ports of *server*: those of ended processes, and those of running ones."""
-    ended: list[PortClaim] = []
-    running: list[PortClaim] = []
+    ended, running = list[PortClaim](), list[PortClaim]()
     with contextlib.suppress(OSError, TestbedError):
         for path in sorted(runtime_folder().glob(f"*{_SUFFIX}")):
             try:
@@ -86,4 +85,4 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
                 continue
             if claim.server == server:
                 found.append(claim)
-    return tuple(ended), tuple(running)
+    return ended, running

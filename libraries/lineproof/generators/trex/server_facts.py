@@ -1,7 +1,7 @@
 """Finds a TRex server and its API version, before a client library is chosen.
 
 The library itself waits 10 s for an answer and repeats the server's words of a mismatch. This module opens a TCP
-connection to each port and sends the handshake ``api_sync`` (JSON-RPC 2.0 in a ZeroMQ REQ socket).
+connection and sends the handshake ``api_sync`` (JSON-RPC 2.0 in a ZeroMQ REQ socket).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PYPI_API = (4, 1)
 """Core API (major, minor) of trex-stl-lib 0.3."""
 
 CONNECT_LIMIT = 1.2
-"""Seconds for a TCP connection, per port."""
+"""Seconds for a TCP connection."""
 
 HANDSHAKE_LIMIT = 2.5
 """Seconds for the answer to the handshake."""
@@ -66,7 +66,7 @@ class ServerFacts:
 def ask_server(server: str, sync_port: int) -> ServerFacts:
     """The facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
     where = f"{server}:{sync_port}"
-    _connect(server, sync_port, "requests")
+    _connect(server, sync_port)
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
     answer = call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
     found = call_server(server, sync_port, "get_version", {}).get("result")
@@ -84,12 +84,7 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
 
 
-def check_events_port(server: str, async_port: int) -> None:
-    """Raise TestbedError with a fix, unless the port for events answers."""
-    _connect(server, async_port, "events")
-
-
-def _connect(server: str, port: int, role: str) -> None:
+def _connect(server: str, port: int) -> None:
     try:
         socket.create_connection((server, port), CONNECT_LIMIT).close()
     except socket.gaierror as error:
@@ -100,7 +95,7 @@ def _connect(server: str, port: int, role: str) -> None:
     except OSError as error:
         reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
         raise TestbedError(
-            f"no TRex server answers at {server}:{port}, its port for {role} ({reason}); start it there"
+            f"no TRex server answers at {server}:{port}, its port for requests ({reason}); start it there"
             " (t-rex-64 -i), or fix 'address' in the testbed file"
         ) from error
 

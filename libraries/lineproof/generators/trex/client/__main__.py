@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .library import REPLY_LIMIT, ClientLibrary
+from .library import ClientLibrary
 from .messages import plain_message
 from .running_traffic import (
     COUNT_PERIOD,
@@ -32,6 +32,7 @@ from .running_traffic import (
     group_counts,
 )
 from .service import ClientService, Refusal
+from .sockets import REPLY_LIMIT
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
 """Errors of whoever reads an answer that has another form than a TRex server's."""
@@ -133,16 +134,6 @@ class ClientCommands(RunningTraffic):
         return released
 
     # -- traffic -------------------------------------------------------------------------------------------------------
-
-    def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
-        """The server's account of the streams of each port, for :func:`..pattern_checks.check_layers`."""
-        library = self._connected()
-        found: dict[str, dict[str, float]] = {}
-        for port in ports:
-            limits = library.rates(port)
-            rate = {name: float(limits[f"max_{name}"]) for name in ("pps", "bps_l1", "bps_l2", "line_util")}
-            found[str(port)] = {**rate, "speed_bps": float(library.port_facts(port)["speed_bps"])}
-        return found
 
     def trial(
         self,

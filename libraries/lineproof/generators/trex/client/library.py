@@ -20,9 +20,6 @@ from .service import Refusal
 from .sockets import bound_libraries
 from .stream_objects import OWN_RATES
 
-REPLY_LIMIT = 5.0
-"""Seconds for one answer of the server."""
-
 SILENCE_LIMIT = 5.0
 """Seconds without a message after which the server counts as lost."""
 
@@ -123,10 +120,6 @@ class ClientLibrary(ABC):
         self._leave_service_mode(ports)
         self._set_promiscuous(ports, promiscuous)
         return {str(port): str(self._client.ports[port].handler) for port in ports}
-
-    def rates(self, port: int) -> Mapping[str, Any]:
-        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
-        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""

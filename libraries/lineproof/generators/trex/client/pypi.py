@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-import importlib.util
 import itertools
 import os
 import random
@@ -14,16 +13,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Container, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 from . import answers
 from .answers import use_steady_clock
-from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
+from .library import SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .stream_objects import build_stream, program_data
+from .sockets import REPLY_LIMIT
+from .stream_objects import stream_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
@@ -31,7 +31,7 @@ BASIC_LAYERS = ["l2", "inet", "inet6"]
 
 def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
-    install_imp()
+    _install_imp()
     try:
         import scapy
         import zmq
@@ -42,7 +42,6 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
             # to read the IPv6 routes of this machine takes a tenth of the import, and no frame needs them
             conf.route6_autoload = False
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
-        from trex_stl_lib import trex_stl_streams as streams
         from trex_stl_lib.trex_stl_client import STLClient
         from trex_stl_lib.trex_stl_types import RpcCmdData
     except Exception as error:
@@ -51,9 +50,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010  (to mypy '=' is an error)
     use_steady_clock("trex_stl_lib")
-    return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
-    )
+    return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RpcCmdData=RpcCmdData)
 
 
 class PypiLibrary(ClientLibrary):
@@ -123,23 +120,15 @@ class PypiLibrary(ClientLibrary):
         self._find_destinations(items)
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
-            if any(item["program"] for item in rows):
-                self._add_program_streams(port, rows)
-            else:
-                self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
-
-    def _add_program_streams(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Put streams of a user's own file on a port: they are data, and the library takes only objects."""
-        batch = []
-        for place, item in enumerate(rows, 1):
-            data = program_data(item)
-            for key in ("start_paused", "core_id"):  # unknown to the servers of this client
-                data.pop(key, None)
-            data["vm"].setdefault("split_by_var", "")
-            batch.append(self._command("add_stream", number, stream_id=place, stream=data))
-        self._require_success(self._client._transmit_batch(batch))
-        port = self._client.ports[number]
-        port.state = port.STATE_STREAMS
+            batch = []
+            for place, item in enumerate(rows, 1):
+                data = stream_data(item)
+                for key in ("start_paused", "core_id"):  # unknown to the servers of this client
+                    data.pop(key, None)
+                data["vm"].setdefault("split_by_var", "")
+                batch.append(self._command("add_stream", port, stream_id=place, stream=data))
+            self._require_success(self._client._transmit_batch(batch))
+            self._client.ports[port].state = self._client.ports[port].STATE_STREAMS
 
     def start(
         self,
@@ -287,12 +276,9 @@ class PypiLibrary(ClientLibrary):
         return answer
 
 
-def install_imp(modules: MutableMapping[str, ModuleType] | None = None) -> bool:
-    """Put a replacement of ``imp`` into *modules* (``sys.modules``) if Python has none; return whether it did."""
-    target = sys.modules if modules is None else modules
-    if "imp" in target or importlib.util.find_spec("imp") is not None:
-        return False
-    bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
-    bridge.reload = importlib.reload  # type: ignore[attr-defined]  # a module has any
-    target["imp"] = bridge
-    return True
+def _install_imp() -> None:
+    """Put a replacement of ``imp``, which Python 3.12 removed, into ``sys.modules``: reload only."""
+    if sys.version_info >= (3, 12):
+        bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
+        vars(bridge)["reload"] = importlib.reload
+        sys.modules.setdefault("imp", bridge)

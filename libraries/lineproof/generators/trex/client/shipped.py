@@ -25,10 +25,10 @@ from ....system.identity import cache_folder
 from ..client_choice import client_folder
 from . import answers
 from .answers import use_steady_clock
-from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
+from .library import SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
-from .pipe import Pipe
 from .service import Refusal
+from .sockets import REPLY_LIMIT, Pipe
 from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
@@ -58,7 +58,6 @@ def load_library(folder: Path) -> SimpleNamespace:
             import zmq
             from trex.common.trex_types import RC_OK, RpcCmdData
             from trex.stl import trex_stl_packet_builder_scapy as builder
-            from trex.stl import trex_stl_streams as streams
             from trex.stl.trex_stl_client import STLClient
     except Exception as error:
         raise Refusal(
@@ -66,7 +65,7 @@ def load_library(folder: Path) -> SimpleNamespace:
         ) from error
     use_steady_clock("trex")
     return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
+        scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
     )
 
 
@@ -156,7 +155,9 @@ class ShippedLibrary(ClientLibrary):
         for port, rows in items.items():
             batch = []
             for number, item in enumerate(rows, 1):
-                stream = stream_data(self._loaded, item)
+                stream = {"start_paused": False, "core_id": -1, **stream_data(item)}
+                # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
+                stream["vm"].pop("split_by_var", None)
                 batch.append(("add_stream", {**self._port_parameters(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
 

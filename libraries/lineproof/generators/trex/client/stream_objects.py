@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""Converts streams into objects of a TRex client library: both libraries use the same names."""
+"""Streams as TRex's ``add_stream`` takes them, which is the same for every server but for a few keys."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from ..next_hops import MAC_FROM_PACKET
@@ -15,55 +14,40 @@ OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
 """The multiplier for streams whose rates are final."""
 
 
-def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
-    """The library's stream of *item*, a :class:`lineproof.generators.streams.Stream` as data.
-
-    *library* has its modules ``builder`` (packets) and ``streams``.
-    """
-    builder, streams = library.builder, library.streams
-    commands: list[Any] = []
-    for variable in item["variables"]:
-        # offsets are numbers: names ("IP.src") need the Scapy that TRex ships
-        commands += [
-            builder.STLVmFlowVar(
-                name=variable["name"],
-                min_value=variable["minimum"],
-                max_value=variable["maximum"],
-                size=variable["size"],
-                step=variable["step"],
-                op="inc",
-            ),
-            builder.STLVmWrFlowVar(fv_name=variable["name"], pkt_offset=variable["offset"]),
-        ]
+def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``."""
+    if item["program"]:
+        return program_data(item)
+    instructions: list[dict[str, Any]] = []
+    for field in item["variables"]:
+        limits = {"init_value": field["minimum"], "min_value": field["minimum"], "max_value": field["maximum"]}
+        counter = {"type": "flow_var", "op": "inc", "name": field["name"], "size": field["size"], "step": field["step"]}
+        written = {"type": "write_flow_var", "add_value": 0, "is_big_endian": True, "pkt_offset": field["offset"]}
+        instructions += [counter | limits, written | {"name": field["name"]}]
     if item["fix_ipv4"] is not None:
-        commands.append(builder.STLVmFixIpv4(offset=item["fix_ipv4"]))
-    frame, own_macs = bytes.fromhex(item["frame"]), {}
-    if to := item.get("destination"):
-        frame = _mac(to) + frame[6:]
-        own_macs = {"mac_src_override_by_pkt": 0, "mac_dst_override_mode": MAC_FROM_PACKET}
-    # a packet as bytes also means that the port's own MAC addresses go into it, unless they are named
-    packet = builder.STLPktBuilder(pkt_buffer=frame, vm=builder.STLScVmRaw(commands) if commands else None)
-    group = item.get("group")
-    if group is not None:
-        measured = streams.STLFlowLatencyStats(pg_id=group)
-        mode = streams.STLTXCont(pps=item["pps"])
-        return streams.STLStream(packet=packet, mode=mode, isg=item["gap"], flow_stats=measured, **own_macs)
-    if item.get("burst"):
-        mode = streams.STLTXSingleBurst(pps=item["share"], total_pkts=item["burst"])
-    else:
-        mode = streams.STLTXCont(pps=item["share"])
-    return streams.STLStream(packet=packet, mode=mode, isg=item["gap"], **own_macs)
-
-
-def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, Any]:
-    """*item* as parameters of ``add_stream`` of TRex v3."""
-    if not item["program"]:
-        built: dict[str, Any] = build_stream(library, item).to_json()
-        return built | {"next_stream_id": -1}
-    data = program_data(item)
-    # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
-    data["vm"].pop("split_by_var", None)
-    return {"start_paused": False, "core_id": -1, **data}
+        instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": item["fix_ipv4"]})
+    frame, flags = bytes.fromhex(item["frame"]), 0
+    if to := item["destination"]:
+        frame, flags = _mac(to) + frame[6:], MAC_FROM_PACKET << 1
+    mode: dict[str, Any] = {"type": "continuous", "rate": {"type": "pps", "value": item["share"]}}
+    counted: dict[str, Any] = {"enabled": False}
+    if item["group"] is not None:
+        counted = {"enabled": True, "rule_type": "latency", "stream_id": item["group"]}
+        mode["rate"]["value"] = item["pps"]
+    elif item["burst"]:
+        mode |= {"type": "single_burst", "total_pkts": item["burst"]}
+    return {
+        "action_count": 0,
+        "enabled": True,
+        "flags": flags,
+        "flow_stats": counted,
+        "isg": item["gap"],
+        "mode": mode,
+        "next_stream_id": -1,
+        "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""},
+        "self_start": True,
+        "vm": {"instructions": instructions},
+    }
 
 
 def _mac(text: str) -> bytes:
