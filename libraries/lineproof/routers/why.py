@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -18,7 +18,7 @@ from ..core.causes import Stage
 from ..core.explanation import Confidence, Explanation
 from ..core.ledger import Drop, Ledger
 from ..core.router_facts import NicFacts, Placement, RouterFacts
-from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from ..core.under_load import UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits, si
 from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 from .vpp.losses import FREE_BUFFERS, is_failed_allocation
@@ -237,15 +237,14 @@ RULES: Sequence[WhyRule] = (
 class Evidence:
     """All that is known of one failed sentence, as the rules look at it.
 
-    ``lost``: frames that did not come back, of which more in one direction make up for none of another; ``loss_ratio``:
-    the share of the offered ones. ``left``: those dropped on leaving, after they were taken in, of all that were
-    ``handed`` to the sending interfaces. ``vanished``: received, not sent, and counted nowhere. ``filtered``: dropped
-    by filters of ``tc``. ``ingress``: the router's interfaces that frames enter by; ``losing``: of these, where a tenth
-    of the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
-    None of another system. ``steering``: processors that software steers packets to, as ``CPU 1`` or ``CPU 0,1``.
-    ``serving``: who serves the receive queues; ``placed``: those of ``ingress``, by worker. ``cpus``: by name.
-    ``forwarding``: the workers that forward; ``workers``: the share of each that is busy; ``idle``: those with time
-    left; ``busy``: those that packets leave none.
+    ``lost``: frames that did not come back, of which more in one direction make up for none of another. ``left``: those
+    dropped on leaving, of all that were ``handed`` to the sending interfaces. ``vanished``: received, not sent, and
+    counted nowhere. ``filtered``: dropped by filters of ``tc``. ``ingress``: the router's interfaces that frames enter
+    by; ``losing``: of these, where a tenth of the loss or more entered. ``firewall``: the one that is on, "" if none is
+    known; ``freebsd``: its major release, None of another system. ``steering``: processors that software steers packets
+    to, as ``CPU 1`` or ``CPU 0,1``. ``serving``: who serves the receive queues; ``placed``: those of ``ingress``, by
+    worker. ``forwarding``: the workers that forward; ``workers``: the share of each that is busy; ``idle``: those with
+    time left; ``busy``: those that packets leave none.
     """
 
     def __init__(self, tried: TriedLoad, ledger: Ledger, facts: RouterFacts, load: UnderLoad) -> None:
@@ -262,27 +261,26 @@ class Evidence:
         self.handed: int = self.left + sum(row.forwarded for row in rows)
         self.vanished: int = ledger.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
-        self.ingress: tuple[str, ...] = tuple(row.ingress for row in rows if row.offered)
-        self.losing: frozenset[str] = frozenset(
-            row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost
-        )
+        self.ingress: list[str] = [row.ingress for row in rows if row.offered]
+        self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
         release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
         self.freebsd: int | None = int(release[1]) if release else None
         steered = [nic.steered_to.values() for nic in facts.nics if nic.interface in self.ingress]
-        self.steering: frozenset[str] = frozenset(f"CPU {cpus}" for own in steered for cpus in own)
+        self.steering: set[str] = {f"CPU {cpus}" for own in steered for cpus in own}
         reported = [Placement(row.interface, row.queue, row.worker_or_cpu) for row in load.queues if row.worker_or_cpu]
         self.serving: Sequence[Placement] = facts.placement or reported
-        self.placed: dict[str, list[Placement]] = {}
+        self.placed: dict[str, list[Placement]] = defaultdict(list)
         for place in self.serving:
             if place.interface in self.ingress:
-                self.placed.setdefault(place.worker, []).append(place)
-        self.cpus: Mapping[str, CpuLoad] = {f"CPU {cpu.cpu}": cpu for cpu in load.cpus}
-        self.forwarding: tuple[WorkerLoad, ...] = self._forwarding()
-        self.workers: Mapping[str, float] = {row.thread: row.busy or 0.0 for row in self.forwarding}
+                self.placed[place.worker].append(place)
+        self.forwarding: list[WorkerLoad] = self._forwarding()
+        self.workers: dict[str, float] = {row.thread: row.busy or 0.0 for row in self.forwarding}
+        self.elsewhere: dict[str, float] = {} if load.workers else dict(self._elsewhere())
         self.idle: list[str] = [name for name, share in self.workers.items() if share < IDLE]
-        full = [name for name, share in self.workers.items() if share >= BUSY]
-        self.busy: list[str] = [name for name in full if name not in self.elsewhere]
+        self.busy: list[str] = [
+            name for name, share in self.workers.items() if share >= BUSY and name not in self.elsewhere
+        ]
 
     # -- where the frames were lost
 
@@ -320,22 +318,18 @@ class Evidence:
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
+        rows, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
         dropping = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
-        carried, got = Counter[str](), Counter[str]()
-        for row in self.ledger.directions:
+        for row in rows:
             if dropping & {row.egress, ""}:
                 carried[row.egress] += row.forwarded
                 dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING))
                 got[row.egress] += row.forwarded + max(0, min(row.lost, dropped))
         # bits that a line carries while the offered frames are sent; a port without a link has a rate of 0
-        offered, tried = sum(row.offered for row in self.ledger.directions), self.tried
-        bits = tried.link_bps * offered / tried.offered_pps if tried.offered_pps else 0.0
-        share = l1_bits(tried.frame_bytes) / bits if bits > 0 else 0.0
-        return max(
-            ((name, share * frames, share * got[name]) for name, frames in carried.items()),
-            key=lambda line: line[1],
-            default=("", 0.0, 0.0),
-        )
+        seconds = sum(row.offered for row in rows) / tried.offered_pps if tried.offered_pps else 0.0
+        share = l1_bits(tried.frame_bytes) / bits if (bits := tried.link_bps * seconds) > 0 else 0.0
+        lines = [(name, share * frames, share * got[name]) for name, frames in carried.items()]
+        return max(lines, key=lambda line: line[1], default=("", 0.0, 0.0))
 
     @cached_property
     def discipline(self) -> Drop:
@@ -369,8 +363,8 @@ class Evidence:
     def arrived(self, uncounted_too: bool = False) -> bool:
         """Return whether most of the lost frames were lost, undamaged, before the router worked on them."""
         # counters of Linux and VPP for damaged frames, which no faster card takes
-        damaged, drops = ("rx_errors", "rx-error"), self.ledger.drops
-        dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING and drop.name not in damaged)
+        drops = (drop for drop in self.ledger.drops if drop.name not in ("rx_errors", "rx-error"))
+        dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING)
         # drivers that do not count what their card lost
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
         uncounted = max(0, self.ledger.gaps[0] or 0) if blind or uncounted_too else 0
@@ -388,25 +382,21 @@ class Evidence:
         again = 1 - load.forwarded_pps / load.offered_pps
         return self.loss_ratio < SMALL_LOSS or again >= self.loss_ratio / 2
 
-    def _forwarding(self) -> tuple[WorkerLoad, ...]:
-        """Workers that forward, of a kernel without any the processors; () where these were not read at this load."""
-        if not self.is_read_at_this_load:
-            return ()
+    def _forwarding(self) -> list[WorkerLoad]:
+        """Workers that forward, of a kernel without any the processors; none where these were not read at this load."""
+        load = self.load
         # VPP's main thread forwards only where it is alone, or serves a queue of these interfaces
-        idlers = {"vpp_main"} - set(self.placed)
-        rows = [row for row in self.load.workers if row.thread not in idlers] or list(self.load.workers)
-        if not rows and self._kernel_forwards():
-            rows = [WorkerLoad(name, cpu.busy, cpu.packets_per_s) for name, cpu in self.cpus.items()]
+        rows = [row for row in load.workers if row.thread in {*self.placed} or row.thread != "vpp_main"]
+        rows = rows or list(load.workers)
+        # of threads that poll a processor is always busy; an interface without interrupts has the kernel's counts
+        counts = sum(cpu.packets_per_s or 0.0 for cpu in load.cpus) > load.forwarded_pps / 2 > 0
+        if not rows and (all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts):
+            rows = [WorkerLoad(f"CPU {cpu.cpu}", cpu.busy, cpu.packets_per_s) for cpu in load.cpus]
         # a VPP worker whose busy time was not read has no time left with nearly 256 packets per call
         full = [row.busy is None and (row.vectors_per_call or 0) >= 250 for row in rows]
         rows = [replace(row, busy=1.0) if is_full else row for row, is_full in zip(rows, full, strict=True)]
-        return tuple(rows) if all(row.busy is not None and 0 <= row.busy <= 1 for row in rows) else ()
-
-    def _kernel_forwards(self) -> bool:
-        """Return whether processors serve the queues, not threads that poll and so keep a processor always busy."""
-        # interfaces without interrupts of their own: the kernel counts what it handles
-        counts = sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
-        return all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts
+        are_read = all(row.busy is not None and 0 <= row.busy <= 1 for row in rows)
+        return rows if are_read and self.is_read_at_this_load else []
 
     def busy_words(self) -> str:
         """Say which workers are busy."""
@@ -435,42 +425,34 @@ class Evidence:
             return ""
         return f"frames are lost on arrival while the busiest worker is {max(self.workers.values()):.0%} busy"
 
-    # -- processors with other work
+    def _elsewhere(self) -> Iterator[tuple[str, float]]:
+        """Yield busy processors that spend over 15 % of their time on other things than packets, with that share.
 
-    @cached_property
-    def elsewhere(self) -> Mapping[str, float]:
-        """Busy processors that spend over 15 % of their time on other things than packets, with that share.
-
-        What they could do for packets without programs, or a hypervisor that withholds time, is not known.
+        What they could do for packets without programs, or a hypervisor that withholds time, is not known. Linux
+        handles packets in interrupts, FreeBSD in threads of its kernel too, as ``kernel{if_io_tqg_3}``.
         """
-        late = [] if self.load.workers else [name for name, share in self.workers.items() if share >= IDLE]
-        shares = {name: self._beside_packets(self.cpus[name]) for name in late}
-        return {name: share for name, share in shares.items() if share > 0.15}
-
-    def _beside_packets(self, cpu: CpuLoad) -> float:
-        """Return the share of a processor's time that is not packets': programs, and steal.
-
-        Linux handles packets in interrupts, FreeBSD in threads of its kernel too, as ``kernel{if_io_tqg_3}``.
-        """
-        if self.freebsd is None:
-            return 0.0 if cpu.on_packets is None else max(0.0, (cpu.busy or 0.0) - cpu.on_packets)
-        kernel = re.compile(r"\[?(?:kernel|intr)\b")
-        # top shows the threads of one second only, or was not read
-        return max(sum(share for thread, share in cpu.threads.items() if not kernel.match(thread)), cpu.user or 0.0)
+        for cpu in self.load.cpus:
+            if self.workers.get(f"CPU {cpu.cpu}", 0.0) < IDLE:
+                continue
+            share = 0.0 if cpu.on_packets is None else (cpu.busy or 0.0) - cpu.on_packets
+            if self.freebsd is not None:
+                # top shows the threads of one second only, or was not read
+                others = [part for name, part in cpu.threads.items() if not re.match(r"\[?(?:kernel|intr)\b", name)]
+                share = max(sum(others), cpu.user or 0.0)
+            if share > 0.15:
+                yield f"CPU {cpu.cpu}", share
 
     def crowded(self) -> str:
         """Name the processor without time left that handles packets and has least for them; "": none."""
-        few = 0.1 * sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus)
-
-        def is_late(name: str) -> bool:
-            rate = self.cpus[name].packets_per_s  # where it was not read it is not known
-            return self.workers[name] >= BUSY and (rate is None or rate > few)
-
-        name = max(filter(is_late, self.elsewhere), key=self.elsewhere.__getitem__, default="")
-        share = self.elsewhere.get(name, 0.0)
-        return (
-            f"other work (programs, steal) takes {share:.0%} of the time of {name}" if name and self.arrived() else ""
-        )
+        rates = {f"CPU {cpu.cpu}": cpu.packets_per_s for cpu in self.load.cpus}
+        few = 0.1 * sum(rate or 0.0 for rate in rates.values())
+        full = [name for name in self.elsewhere if self.workers[name] >= BUSY]
+        # a rate that was not read is not known
+        late = [name for name in full if (rate := rates[name]) is None or rate > few]
+        if not (late and self.arrived()):
+            return ""
+        name = max(late, key=self.elsewhere.__getitem__)
+        return f"other work (programs, steal) takes {self.elsewhere[name]:.0%} of the time of {name}"
 
     def may_be_stolen(self) -> bool:
         """Return whether a hypervisor withheld time, or may have where that is not read."""
@@ -495,10 +477,8 @@ class Evidence:
         if self.steering:
             steered = self.steering == set(self.busy)
             return f"all packets are steered to {names(self.busy)} (RPS)" if steered else ""
-        alone = self.placed and set(self.placed) <= set(self.busy)
-        return self.shared() or (
-            f"no other serves a receive queue of {names(sorted(set(self.ingress)))}" if alone else ""
-        )
+        alone = f"no other serves a receive queue of {names(sorted(set(self.ingress)))}"
+        return self.shared() or (alone if self.placed and set(self.placed) <= set(self.busy) else "")
 
     def shared(self) -> str:
         """Name the queues of several interfaces that a busy worker serves, though idle ones serve fewer; "": none."""
