@@ -22,7 +22,7 @@ from .latency import Statistic
 from .rule import Ruling
 from .step_down import StepDown
 from .telemetry import Telemetry
-from .traffic.profiles import Profile
+from .traffic.profiles import Traffic
 from .trial import During, Load, Measure, Outcome, Trial
 from .units import RATE_UNITS, Unit, Value
 
@@ -280,21 +280,10 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True)
-class TrafficWords:
-    """Traffic without a demand. ``sentence``: its words, for example ``64b 1-flow unidirectional``.
-
-    ``pairs``: how many port pairs of the testbed send, from the first on.
-    """
+class TrafficWords(Traffic):
+    """Traffic without a demand. ``sentence``: its words, for example ``64b 1-flow unidirectional``."""
 
     sentence: str
-    profile: Profile
-    bidirectional: bool
-    pairs: int = field(default=1, kw_only=True)
-
-    @property
-    def directions(self) -> int:
-        """Number of directions: one or two of each port pair."""
-        return (2 if self.bidirectional else 1) * self.pairs
 
 
 @dataclass(frozen=True)
@@ -314,12 +303,6 @@ class Requirement(TrafficWords):
     statistic: Statistic | None = None
     duration_sum: float | None = None
     cores: int = 1
-
-    @property
-    def traffic(self) -> str:
-        """Profile, direction and port pairs in the words of a sentence."""
-        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
-        return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
     @property
     def in_total(self) -> bool:

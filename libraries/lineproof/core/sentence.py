@@ -136,9 +136,9 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     if duration_sum is not None and not quantity.takes_time:
         raise SentenceError(f"'{quantity.word}' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
-        sentence,
         traffic.profile,
         traffic.bidirectional,
+        sentence,
         quantity,
         at_least,
         threshold,
@@ -189,7 +189,7 @@ def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) ->
         raise SentenceError("says no direction; expected 'unidirectional' or 'bidirectional'")
     if asked and profile.one_direction_reason:
         raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction_reason}")
-    return TrafficWords(sentence, profile, bool(asked), pairs=pairs)
+    return TrafficWords(profile, bool(asked), sentence, pairs=pairs)
 
 
 def _parse_left_side(

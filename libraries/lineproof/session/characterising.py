@@ -99,12 +99,12 @@ class Characteriser:
         To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
         would not be the router's. A router that restarted meanwhile makes nothing of it certain.
         """
-        session, profile, pairs = self.session, requirement.profile, requirement.pairs
+        session, pairs = self.session, requirement.pairs
         link_bps = session.plan.link_bps(pairs)
-        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
+        traffic = TrafficWords(requirement.profile, requirement.bidirectional, requirement.traffic, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         own = session.own_part(traffic)
-        most = min(session.plan.maximum_load(profile, pairs).pps, USABLE_SHARE * own.lossless_pps)
+        most = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * own.lossless_pps)
         highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
             session.tolerance, session.clock_speed, on_trial=lambda trial, standing: self.on_trial(traffic, trial)
@@ -159,7 +159,7 @@ class Characteriser:
         for size, load, traffic in self._at_throughputs(Method.LATENCY, words, throughputs):
             probe = Probe(min(PROBE_PPS, load.pps / 10))
             self.begin(traffic)
-            self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
+            self.session.traffic.put(traffic, probe)
             yield rfc2544.latency(self._measure, size, load, self._terms(traffic), repeats, duration)
 
     def back_to_back(
@@ -272,8 +272,8 @@ class Characteriser:
         """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
-        session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
-        highest = session.plan.maximum_load(traffic.profile, traffic.pairs)
+        session.traffic.put(traffic)
+        highest = session.plan.maximum_load(traffic)
         if warm_up and seconds:
             outcome = self._measure(highest, seconds)
             self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))

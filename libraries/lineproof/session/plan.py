@@ -13,7 +13,7 @@ from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
-from ..core.traffic.profiles import Profile
+from ..core.traffic.profiles import Profile, Traffic
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
@@ -130,12 +130,12 @@ class Plan:
 
     def load_for(self, requirement: Requirement) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
-        maximum = self.maximum_load(requirement.profile, requirement.pairs)
-        return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), maximum)
+        return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), self.maximum_load(requirement))
 
-    def maximum_load(self, profile: Profile, pairs: int) -> Load:
-        """The testbed's maximum load, per port, on the first *pairs* port pairs."""
-        return Load(profile.line_rate_pps(self.link_bps(pairs)) * self.testbed.maximum_load_percent / 100)
+    def maximum_load(self, traffic: Traffic) -> Load:
+        """The testbed's maximum load of *traffic*, per port."""
+        line = traffic.profile.line_rate_pps(self.link_bps(traffic.pairs))
+        return Load(line * self.testbed.maximum_load_percent / 100)
 
     def link_bps(self, pairs: int) -> float:
         """Return the line rate of each of the first *pairs* port pairs in bit/s: the slower end of each direction."""
@@ -184,9 +184,9 @@ class Plan:
         )
 
     @property
-    def probe(self) -> tuple[Profile, bool]:
-        """Return what is sent slowly before anything is judged, through all pairs, and whether in both directions."""
-        return _probe(self.catalogue, self.abilities)
+    def probe(self) -> Traffic:
+        """Return what is sent slowly before anything is judged, through all pairs."""
+        return _probe(self.testbed, self.catalogue)
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
         """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
@@ -267,7 +267,7 @@ class Plan:
                 sizes = len(probe_shares(found.profile))
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-            if sizes * (ports := found.pairs * (1 + found.bidirectional)) > MOST_PROBE_GROUPS:
+            if sizes * (ports := found.directions) > MOST_PROBE_GROUPS:
                 raise SentenceError(
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
@@ -420,14 +420,16 @@ def abilities_of(testbed: Testbed) -> Abilities:
     return generator.abilities if isinstance(generator, GeneratorSettings) else Abilities()
 
 
-def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
-    return catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"]), able.bidirectional
+def _probe(testbed: Testbed, catalogue: Catalogue) -> Traffic:
+    able = abilities_of(testbed)
+    profile = catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"])
+    return Traffic(profile, able.bidirectional, pairs=testbed.pair_count)
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
     """The addresses of *testbed* that do not fit what is sent before anything is judged."""
-    profile, both = _probe(catalogue, abilities_of(testbed))
-    yield from network_misfits(testbed, profile, both, testbed.pair_count)
+    probe = _probe(testbed, catalogue)
+    yield from network_misfits(testbed, probe.profile, probe.bidirectional, probe.pairs)
 
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: RouterDescription | None = None) -> None:

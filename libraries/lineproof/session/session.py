@@ -31,7 +31,7 @@ from .plan import Plan
 from .power import PoweredTrials
 from .router import RouterConnection
 from .router_watch import RouterRestarted
-from .traffic import Traffic
+from .traffic import SentTraffic
 from .worker_watch import WorkerWatch
 
 
@@ -46,7 +46,7 @@ class Session:
         self.testbed = testbed
         self.generator = GeneratorConnection(plan, testbed, bypassed)
         self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
-        self.traffic = Traffic(plan, testbed, self.generator, self.router)
+        self.traffic = SentTraffic(plan, testbed, self.generator, self.router)
         self.revival = Revival(plan, testbed, self.router, self.traffic)
         self.power = PoweredTrials(
             plan.testbed.power,
@@ -240,7 +240,7 @@ class Revival:
     plan: Plan
     testbed: OpenTestbed
     router: RouterConnection
-    traffic: Traffic
+    traffic: SentTraffic
     note: str = field(default="", init=False)
 
     def after(self, verdict: Verdict) -> bool:
