@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 from ..errors import SentenceError
 from ..units import apart, si
@@ -23,44 +23,30 @@ from .rule import Ruling
 from .step_down import StepDown
 from .telemetry import Telemetry
 from .traffic.profiles import Traffic
-from .trial import During, Load, Measure, Outcome, Trial
+from .trial import Load, Measure, Outcome, Trial
 from .units import RATE_UNITS, Unit, Value
 
 Need = Literal["load", "probes", "runtime", "power", "changing load"]
 """Beside frames: a load in the sentence, probe frames, VPP's runtime counters, a power meter, a load that changes."""
 
 
-class Instruments(Protocol):
-    """The instruments that a trial is measured with, on an open testbed or from a record."""
+@dataclass(frozen=True)
+class Instruments:
+    """The instruments that a trial is measured with. What asks the router raises TestbedError.
 
-    @property
-    def clock_speed(self) -> float:
-        """Seconds of the testbed's clock per real second."""
-        ...
+    ``clock_speed``: seconds of the testbed's clock per real second. ``measure``: one trial of a load and s, and what is
+    done while frames are sent. ``step_down``: traffic at a load for some s, then at another, read every so many s.
+    ``clear_runtime``, ``read_runtime``: the router's runtime counters; ``keep_runtime``: for the record. ``powered``:
+    returns how a trial is measured whose readings have the power that was drawn.
+    """
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """Measure one trial; *during* is done while frames are sent."""
-        ...
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Measure traffic whose load changes, read *every* so many s."""
-        ...
-
-    def clear_runtime(self) -> None:
-        """Clear the router's runtime counters. Raises TestbedError."""
-        ...
-
-    def read_runtime(self) -> Telemetry:
-        """Read them. Raises TestbedError."""
-        ...
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep what was read for the record."""
-        ...
-
-    def powered(self) -> Measure:
-        """Return a trial whose readings have the power that was drawn."""
-        ...
+    clock_speed: float
+    measure: Callable[..., Outcome]
+    step_down: Callable[[Load, float, Load, float, float], StepDown]
+    clear_runtime: Callable[[], None]
+    read_runtime: Callable[[], Telemetry]
+    keep_runtime: Callable[[Telemetry], None]
+    powered: Callable[[], Measure]
 
 
 @dataclass(frozen=True, slots=True)
