@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .bounds import Bounds
-from .doubts import sent_less, with_doubts
+from .doubts import overloaded, sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
 from .trial import Load, Measure, Tolerance, Trial, read_trial
@@ -204,7 +204,7 @@ class _Plan:
         if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
-        is_exact = promise.quantity.is_of_exact_load
+        is_exact = overloaded in promise.quantity.doubts
         is_slow = self._learn_times(trial)
         late = max(self._least_late, 0.0 if is_exact else (self._least_late + self._most_late) / 2)
         width = self._clock / self.seconds

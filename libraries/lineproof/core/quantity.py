@@ -129,11 +129,9 @@ class Quantity(ABC):
     ``name`` is that of records; ``word`` that of a sentence ("": none), ``after`` a word that must follow it;
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
-    ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``is_mean``: its figure is a mean over
-    a trial, which chance spoils no more often in a long one. ``is_of_exact_load``: a little more load may change every
-    frame's figure, not only those of as many frames. ``loss_explains``: a FAIL may come of lost frames, which the
-    router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
+    ``has_total``: it may say so. ``doubts``: those that concern it; none where lost or late frames do not change its
+    figures. ``is_mean``: its figure is a mean over a trial, which chance spoils no more often in a long one.
+    ``loss_explains``: a FAIL may come of lost frames, which the router's counters then explain.
     ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
     of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages, ``glossary``
     for people who know no network.
@@ -148,12 +146,8 @@ class Quantity(ABC):
     statistics: ClassVar[tuple[str, ...]] = ()
     has_directions: ClassVar[bool] = True
     has_total: ClassVar[bool] = True
-    takes_time: ClassVar[bool] = True
-    counts_frames: ClassVar[bool] = True
     is_mean: ClassVar[bool] = False
-    is_of_exact_load: ClassVar[bool] = False
     loss_explains: ClassVar[bool] = False
-    has_capacity: ClassVar[bool] = False
     margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"

@@ -133,7 +133,7 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     if at_least is not quantity.at_least:
         raise SentenceError(f"'{quantity.word or quantity.name}' takes {'≤' if at_least else '≥'}, not {comparison}")
     load, load_scope = _parse_load(figure["load"], traffic, quantity)
-    if duration_sum is not None and not quantity.takes_time:
+    if duration_sum is not None and "changing load" in quantity.needs:
         raise SentenceError(f"'{quantity.word}' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
         traffic.profile,
