@@ -113,11 +113,6 @@ class Promise:
         return sent_less in self.quantity.doubts or (self.names_load and "changing load" not in self.quantity.needs)
 
     @property
-    def limits_rate(self) -> bool:
-        """Return whether its limit is a rate in frames/s, which a trial's figure is a count per second of."""
-        return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
-
-    @property
     def forgiven(self) -> Limit:
         """Return what all trials together must keep for a PASS."""
         return self.quantity.forgiven(self)
@@ -361,7 +356,7 @@ class Requirement(TrafficWords):
             in_total=self.in_total,
             statistic=self.statistic,
             names_load=self.load is not None,
-            soak=0 if self.duration_sum is None else goal.trials_in(self.duration_sum),
+            soak=max(1, round(self.duration_sum / goal.final_trial_duration)) if self.duration_sum else 0,
             own=own,
             mean_size=self.profile.mean_size,
             link_bps=link_bps,

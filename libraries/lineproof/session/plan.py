@@ -122,7 +122,8 @@ class Plan:
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
-        loader = load_program or TrexProfileLoader(_client_of(settings))
+        of_trex = settings.trex if isinstance(settings, HardwareSettings) else settings
+        loader = load_program or TrexProfileLoader(of_trex.client if of_trex else "")
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
         read = (project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
@@ -221,17 +222,13 @@ class Plan:
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
-        return sum_of_budgets(map(self._budget_of, requirements))
-
-    def _budget_of(self, requirement: Requirement) -> Budget:
-        power = self.power_seconds if "power" in requirement.quantity.needs else ()
-        return Budget.of(self._promise(requirement), self.warm_up, *power)
-
-    @property
-    def power_seconds(self) -> tuple[float, float]:
-        """Seconds of the testbed's clock for the power meter: of a trial at least, and before a sentence's first."""
         meter = self.testbed.power
-        return (0.0, 0.0) if meter is None else (meter.trial_seconds(self.clock_speed), meter.idle_seconds())
+        # of a trial at least, and before a sentence's first
+        seconds = (meter.trial_seconds(self.clock_speed), meter.idle_seconds()) if meter else ()
+        return sum_of_budgets(
+            Budget.of(self._promise(one), self.warm_up, *(seconds if "power" in one.quantity.needs else ()))
+            for one in requirements
+        )
 
     def requirement(self, sentence: str) -> Requirement:
         """Return the sentence, parsed; the ports can carry it, and the goal decide it. Raises SentenceError."""
@@ -469,12 +466,6 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
             if kind == "goals":
                 words += f"; what the documents promise of goal '{path.stem}' is not about it"
             yield words
-
-
-def _client_of(testbed: Testbed) -> str:
-    if isinstance(testbed, HardwareSettings):
-        return testbed.trex.client if testbed.trex else ""
-    return testbed.client
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
