@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from golden import net
 from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.counter_names import Pauses
@@ -18,7 +23,8 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.router_facts import Placement
-from lineproof.core.sentence import parse
+from lineproof.core.sentence import parse, parse_traffic
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     HOST_COUNTS,
@@ -31,7 +37,7 @@ from lineproof.core.trial import (
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import where_lost
-from lineproof.errors import TestbedError
+from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.probe_counts import probe_counts
@@ -461,7 +467,7 @@ def _others() -> Mapping[str, str]:
 def _raised(action: Callable[[], object]) -> str:
     try:
         return f"nothing is raised: {action()}"
-    except TestbedError as error:
+    except (ConfigError, SentenceError, TestbedError) as error:
         return str(error)
 
 
@@ -470,7 +476,32 @@ def texts() -> Mapping[str, str]:
     cases: dict[str, str] = {}
     for part in (_throughput, _ceilings, _forwards, _latency, _cost, _recovery, _ledgers, _why, _others):
         cases |= part()
-    return {"messages.txt": "".join(f"{name}\n{_indented(text)}\n" for name, text in cases.items())}
+    said = "".join(f"{name}\n{_indented(text)}\n" for name, text in cases.items())
+    return {"messages.txt": said, "refused.txt": "".join(_refused())}
+
+
+def _refused() -> Iterator[str]:
+    """Yield what was recorded as refused, and why: sentences on ports of 10 Gbit/s, traffic, and a file's entries."""
+    refusing: Mapping[str, Callable[[str], object]] = {
+        "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
+        "traffic": lambda words: parse_traffic(words, CATALOGUE),
+        "entry": _read_entry,
+    }
+    for row in net.recorded("messages")["refused.txt"].splitlines():
+        kind, _, words = row.partition(" ")
+        if kind in refusing:
+            yield f"{row}\n{_indented(_raised(partial(refusing[kind], words)))}\n"
+
+
+def _read_entry(entry: str) -> None:
+    """Read a project's traffic words with one *entry* of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(VARIABLES / "profiles", folder, dirs_exist_ok=True)
+        (Path(folder) / "own.yaml").write_text(f"entries:\n  - {{about: ours, {entry}}}\n", encoding="utf-8")
+        try:
+            Catalogue.read(Path(folder))
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(f"{folder}/", "")) from None
 
 
 def _indented(text: str) -> str:
