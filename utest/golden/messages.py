@@ -45,15 +45,17 @@ from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms
+from lineproof.project import Project
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux.losses import FILTER_DROPS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
+from lineproof.session.plan import Plan
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group
-from support.paths import VARIABLES
+from support.paths import ROOT, VARIABLES
 from support.pure_router import EVERY_TRIAL, PureRouter
 from support.why_evidence import (
     FORWARDED,
@@ -481,16 +483,17 @@ def texts() -> Mapping[str, str]:
 
 
 def _refused() -> Iterator[str]:
-    """Yield what was recorded as refused, and why: sentences on ports of 10 Gbit/s, traffic, and a file's entries."""
+    """Yield what was recorded as refused, and why: sentences on ports of 10 Gbit/s, or by a plan, traffic, entries."""
     refusing: Mapping[str, Callable[[str], object]] = {
         "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
         "traffic": lambda words: parse_traffic(words, CATALOGUE),
         "entry": _read_entry,
     }
     for row in net.recorded("messages")["refused.txt"].splitlines():
-        kind, _, words = row.partition(" ")
-        if kind in refusing:
-            yield f"{row}\n{_indented(_raised(partial(refusing[kind], words)))}\n"
+        if not row.startswith(" "):
+            kind, _, words = row.partition(" ")
+            refuse = refusing.get(kind) or Plan.read(Project(ROOT), *kind.split("/")).requirement
+            yield f"{row}\n{_indented(_raised(partial(refuse, words)))}\n"
 
 
 def _read_entry(entry: str) -> None:
