@@ -492,8 +492,13 @@ def _refused() -> Iterator[str]:
     for row in net.recorded("messages")["refused.txt"].splitlines():
         if not row.startswith(" "):
             kind, _, words = row.partition(" ")
-            refuse = refusing.get(kind) or Plan.read(Project(ROOT), *kind.split("/")).requirement
-            yield f"{row}\n{_indented(_raised(partial(refuse, words)))}\n"
+            yield f"{row}\n{_indented(_raised(partial(refusing.get(kind) or _plan(kind).requirement, words)))}\n"
+
+
+def _plan(files: str) -> Plan:
+    """Return the plan of platform, software, testbed and goal."""
+    platform, software, testbed, goal = files.split("/")
+    return Plan.read(Project(ROOT), platform, software, testbed, goal)
 
 
 def _read_entry(entry: str) -> None:
