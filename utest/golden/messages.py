@@ -487,7 +487,8 @@ def _refused() -> Iterator[str]:
     refusing: Mapping[str, Callable[[str], object]] = {
         "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
         "traffic": lambda words: parse_traffic(words, CATALOGUE),
-        "entry": _read_entry,
+        "entry": partial(_in_folder, _read_entry),
+        "goal": partial(_in_folder, _read_goal),
     }
     for row in net.recorded("messages")["refused.txt"].splitlines():
         if not row.startswith(" "):
@@ -501,15 +502,28 @@ def _plan(files: str) -> Plan:
     return Plan.read(Project(ROOT), platform, software, testbed, goal)
 
 
-def _read_entry(entry: str) -> None:
-    """Read a project's traffic words with one *entry* of its own."""
+def _in_folder(read: Callable[[Path, str], None], words: str) -> None:
+    """Read *words* that stand in a file of a folder of their own, whose name no error has."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(VARIABLES / "profiles", folder, dirs_exist_ok=True)
-        (Path(folder) / "own.yaml").write_text(f"entries:\n  - {{about: ours, {entry}}}\n", encoding="utf-8")
         try:
-            Catalogue.read(Path(folder))
+            read(Path(folder), words)
         except ConfigError as error:
             raise ConfigError(str(error).replace(f"{folder}/", "")) from None
+
+
+def _read_goal(folder: Path, line: str) -> None:
+    """Read the goal 'standard' with one *line* that differs."""
+    rows = (VARIABLES / "goals" / "standard.yaml").read_text(encoding="utf-8").splitlines()
+    kept = [row for row in rows if not row.startswith(line.partition(" ")[0])]
+    (folder / "standard.yaml").write_text("\n".join([*kept, line]), encoding="utf-8")
+    read_goal(folder, "standard")
+
+
+def _read_entry(folder: Path, entry: str) -> None:
+    """Read a project's traffic words with one *entry* of its own."""
+    shutil.copytree(VARIABLES / "profiles", folder, dirs_exist_ok=True)
+    (folder / "own.yaml").write_text(f"entries:\n  - {{about: ours, {entry}}}\n", encoding="utf-8")
+    Catalogue.read(folder)
 
 
 def _indented(text: str) -> str:
