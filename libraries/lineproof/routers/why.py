@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -162,7 +162,7 @@ RULES: Sequence[WhyRule] = (
     LoadRule(
         "one flow",
         lambda seen: seen.uneven and seen.tried.flows == 1 and not seen.workers.shared(),
-        lambda seen: LIKELY if len(seen.ingress) > 1 or seen.workers.may_be_stolen() else CERTAIN,
+        lambda seen: LIKELY if len(seen.workers.ingress) > 1 or seen.workers.may_be_stolen() else CERTAIN,
         lambda seen: f"{seen.uneven}: the one flow in a direction enters by one receive queue, which one worker serves",
         "a faster core, or less work per packet; more workers would not help one flow",
     ),
@@ -218,16 +218,16 @@ class Evidence:
 
     ``lost``: frames that did not come back, of which more in one direction make up for none of another. ``left``: those
     dropped on leaving, of all that were ``handed`` to the sending interfaces. ``vanished``: received, not sent, and
-    counted nowhere. ``filtered``: dropped by filters of ``tc``. ``ingress``: the router's interfaces that frames enter
-    by; ``losing``: of these, where a tenth of the loss or more entered. ``firewall``: the one that is on, "" if none is
-    known; ``freebsd``: its major release, None of another system. ``pools``: how many buffers were free at this load.
+    counted nowhere. ``filtered``: dropped by filters of ``tc``. ``losing``: the router's interfaces by which a tenth of
+    the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
+    None of another system. ``load``: empty where it was read at another one.
     """
 
     def __init__(self, tried: TriedLoad, ledger: Ledger, facts: RouterFacts, load: UnderLoad) -> None:
         self.tried: TriedLoad = tried
         self.ledger: Ledger = ledger
         self.facts: RouterFacts = facts
-        self.load: UnderLoad = load
+        self.load: UnderLoad = load if tried.is_again(load) else UnderLoad()
         rows = ledger.directions
         self.lost: int = sum(max(0, row.lost) for row in rows)
         # without a ledger the trial itself says whether all frames came back
@@ -236,16 +236,12 @@ class Evidence:
         self.handed: int = self.left + sum(row.forwarded for row in rows)
         self.vanished: int = ledger.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
-        self.ingress: list[str] = [row.ingress for row in rows if row.offered]
         self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
         release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
         self.freebsd: int | None = int(release[1]) if release else None
-        is_again = tried.is_again(load)
-        self.pools: Mapping[str, str] = load.condition if is_again else {}
-        self.workers: Workers = Workers(
-            facts, load if is_again else UnderLoad(), self.ingress, tried.flows, self.freebsd is not None
-        )
+        ingress = [row.ingress for row in rows if row.offered]
+        self.workers: Workers = Workers(facts, self.load, ingress, tried.flows, self.freebsd is not None)
 
     # -- where the frames were lost
 
@@ -406,9 +402,8 @@ class Evidence:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""
         failed = sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name))
         # but those in threads' caches
-        empty = [
-            name for name, free in self.pools.items() if name.startswith(FREE_BUFFERS) and free.startswith("0 of ")
-        ]
+        pools = [(name, free) for name, free in self.load.condition.items() if name.startswith(FREE_BUFFERS)]
+        empty = [name for name, free in pools if free.startswith("0 of ")]
         # a read of a queue takes up to 256 frames
         if not self.arrived(uncounted_too=True) or (failed * 256 < self.lost and not empty):
             return ""
