@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lineproof.commands.main import finish
-from lineproof.core.explanation import Explanation
+from lineproof.core.explanation import Explanation, TriedLoad
 from lineproof.core.traffic.profiles import Profile
 from lineproof.platforms import Software
 from lineproof.project import Project
-from lineproof.routers.why import TriedLoad, explanation
+from lineproof.routers.why import explanation
 from lineproof.studies.study import RATES
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel

@@ -1,10 +1,9 @@
-"""Sentences and traffic become requirements, or are refused with what is expected."""
+"""Sentences and traffic become requirements. What is refused, and why, is in the golden messages."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 import time
 from dataclasses import replace
 
@@ -76,113 +75,12 @@ def test_times_are_read_in_the_unit_of_their_quantity(
     assert found.threshold.number == pytest.approx(number)
 
 
-REFUSED = """\
-imix unidirectional = 95% line rate -> '=' is not a comparison here
-imix unidirectional ≥ 95 -> is not a figure with a unit
-64b unidirectional loses ≤ 0.01 at 1 Mpps -> '0.01' has no unit; expected '%'
-imix unidirectional ≥ 95% -> '%' does not fit 'throughput'
-imix unidirectional ≥ 5 Mbps -> expected 'Mbps L1' or 'Mbps L2'
-imix unidirectional ≥ 5 Mppps -> did you mean 'Mpps'?
-64b bidirectional ≥ 8 Mpps per way -> 'per way' after 'Mpps' is not understood; expected 'each way' or 'in total'
-64b unidirectional ≥ 8 Mpps per cores -> did you mean 'Mpps per core'?
-imix unidirectional ≥ 5 furlongs -> the unit 'furlongs' is not known
-imix unidirectional latency p99 ≤ 100 ns at 1 Mpps -> did you mean 'µs'?
-imxi unidirectional ≥ 5 Mpps -> did you mean 'imix'?
-imix ≥ 5 Mpps -> says no direction
-unidirectional ≥ 5 Mpps -> no frame size
-64b imix unidirectional ≥ 5 Mpps -> both say which frames
-64b var1 var2 unidirectional ≥ 5 Mpps -> both say which flows
-63b unidirectional ≥ 5 Mpps -> frames are 64 to 9216 bytes
-64b bidirectional ≥ 80% line rate -> '80% line rate each way'
-64b bidirectional ≥ 8 Mpps -> '8 Mpps in total'
-64b unidirectional ≥ 8 Mpps in total -> fits a bidirectional sentence only
-64b unidirectional ≤ 8 Mpps -> takes ≥, not ≤
-64b 1-flow unidirectional costs ≤ 20 vectors/call -> does not fit 'costs'
-64b 1-flow unidirectional gathers ≤ 20 vectors/call -> 'gathers' takes ≥
-64b unidirectional loses ≤ 1% -> needs a load
-64b unidirectional ≥ 1 Mpps at 5 Mpps -> throughput takes no 'at'
-64b unidirectional costs ≤ 1.5 µW/packet -> did you mean 'µJ/packet'?
-64b unidirectional ≥ 0 Mpps -> more than 0
-64b unidirectional ≥ 1 Mpps ≥ 2 Mpps -> a sentence compares once
-64b unidirectional bidirectional ≥ 1 Mpps in total -> says the direction twice
-64b 1-flow ≥ 5,5 Mpps -> '5,5' has a comma; figures have a decimal point, as in '5.5'
-64b 1-flow forwards ≥ 5 Mpps at 1,000,000 pps -> as in '1000000'
-64b unidirectional latency ≤ 10 µs at 1 Mpps -> 'latency' says no statistic
-64b unidirectional latency mean ≤ 1 s at 1 Mpps -> does not fit 'latency'; expected 'µs' (ms)
-64b unidirectional latency p99 ≤ 10 µs -> needs a load; expected for example 'at 5 Mpps' or
-64b unidirectional latency p99 ≥ 10 µs at 1 Mpps -> takes ≤, not ≥
-64b bidirectional latency p99 ≤ 10 µs in total at 1 Mpps each way -> expected '10 µs each way'
-64b unidirectional latency p99 pdv p99 ≤ 10 µs at 1 Mpps -> keep one
-64b unidirectional pdv ≤ 10 µs at 1 Mpps -> 'pdv' says no statistic; expected for example 'pdv p99.9 ≤
-64b unidirectional pdv min ≤ 10 µs at 1 Mpps -> 'min' is no statistic here; expected p50
-64b unidirectional jitter ≤ 10 µs at 1 Mpps -> 'pdv p99.9 ≤ 50 µs at 1 Mpps'
-64b unidirectional ≥ 1 Mpps for a while -> is not a time; expected for example 'for 30 min'
-64b unidirectional ≥ ٣ Mpps -> is not a figure
-٦٤b unidirectional ≥ 3 Mpps -> is not understood
-64b bidirectional on ٢ pairs ≥ 3 Mpps each way -> 'on ٢ pairs': expected
-64b unidirectional latency p٩٩ ≤ 50 µs at 1 Mpps -> 'p٩٩'
-64b unidirectional ≥ 3 Mpps for ٣ min -> is not a time
-64b unidirectional ≥ 1 Mpps for 25 h -> at most 24 h
-64b unidirectional recovers ≤ 2 s -> 'recovers' needs 'in'; expected for example 'recovers in ≤ 2 s'
-64b bidirectional recovers in ≤ 2 s in total -> 'recovers' has no total
-64b unidirectional recovers in ≤ 2 s for 30 min -> takes no 'for'
-64b unidirectional on 2 pairs ≥ 10 Mpps -> 10 Mpps each way' (the worst direction) or '10 Mpps in total'
-64b unidirectional ≥ 10 Mpps each way -> fits a bidirectional sentence only, or one on several port pairs
-64b bidirectional on two pairs ≥ 10 Mpps in total -> 'on two pairs': expected 'on 1 pair' to 'on 16
-64b bidirectional on 17 pairs ≥ 10 Mpps in total -> 'on 17 pairs': expected
-64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total -> says the number of port pairs twice
-64b bidirectional on 2 ≥ 10 Mpps in total -> 'on' is not understood
-64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps -> must say how the directions count
-64b unidirectional on 2 pairs loses ≤ 1% -> 'at 5 Mpps each way'
-"""
-NO_TRAFFIC = """\
-64b -> says no direction
-unidirectional -> no frame size
-64b unidirectional ≥ 5 Mpps -> expected traffic alone, as '64b unidirectional'
-64b unidirectional loses -> 'loses' belongs to a sentence
-64b unidirectionl -> did you mean 'unidirectional'
- -> no frame size
-"""
-
-
-@pytest.mark.parametrize("row", REFUSED.splitlines())
-def test_a_wrong_sentence_is_refused_with_a_fix(row: str):
-    sentence, _, words = row.partition(" -> ")
-    # a suggestion stands alone
-    end = "$" if "did you mean" in words else ""
-    with pytest.raises(SentenceError, match=f"^{re.escape(repr(sentence))}: .*{re.escape(words)}{end}"):
-        read(sentence)
-
-
-@pytest.mark.parametrize("row", NO_TRAFFIC.splitlines())
-def test_what_is_not_traffic_is_refused_with_what_is_expected(row: str):
-    traffic, _, words = row.partition(" -> ")
-    with pytest.raises(SentenceError, match=f"'{traffic}'.*{words}"):
-        parse_traffic(traffic, CATALOGUE)
-
-
-TOO_MUCH = (
-    "64b unidirectional ≥ 101% line rate",
-    "64b unidirectional ≥ 100.04% line rate",
-    "64b unidirectional ≥ 14.89 Mpps",
-    "64b bidirectional ≥ 201% line rate in total",
-    "64b bidirectional ≥ 101% line rate each way",
-    "64b unidirectional loses ≤ 0% at 20 Mpps",
-    "64b bidirectional on 2 pairs ≥ 401% line rate in total",
-    "64b unidirectional on 2 pairs ≥ 101% line rate each way",
-)
-
-
-@pytest.mark.parametrize("sentence", TOO_MUCH)
-def test_rate_above_line_rate_is_refused(sentence: str):
-    with pytest.raises(SentenceError, match="more than the ports can carry"):
-        read(sentence).check(TEN_GIG)
-
-
 def test_line_rate_is_accepted():
     for rate in ("unidirectional ≥ 100% line rate", "unidirectional ≥ 14.885 Mpps"):
         read(f"64b {rate}").check(TEN_GIG)
     read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
+    read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
+    read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)
 
 
 RATES = st.sampled_from(["% line rate", "kpps", "Mpps", "Gbps L1", "Mbit/s L2"])
@@ -218,18 +116,6 @@ def test_a_mix_of_a_project_is_found_whatever_its_case(tmp_path):
     )
     catalogue = Catalogue.read(Layers(own, PROJECT.profiles.packaged))
     assert parse("mymix unidirectional ≥ 1 Mpps", catalogue).profile.name == "MyMix"
-
-
-def test_forwarding_rate_above_the_named_load_is_refused():
-    for sentence in (
-        "64b 1-flow forwards ≥ 5 Mpps at 4 Mpps",
-        "64b bidirectional forwards ≥ 5 Mpps each way at 9 Mpps in total",
-        "64b unidirectional forwards ≥ 50% line rate at 4 Mpps",
-    ):
-        with pytest.raises(SentenceError, match=r"less than the .* to be forwarded; expected at least"):
-            read(sentence).check(TEN_GIG)
-    read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
-    read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)
 
 
 def test_traffic_and_direction_are_understood():

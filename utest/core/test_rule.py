@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds, Limit
 from lineproof.core.deciding import Asked, TrialConditions, decide
 from lineproof.core.doubts import OwnPart
-from lineproof.core.goal import Goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Rule, Ruling, Shares
 from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault, Load, Tolerance, Trial, read_trial, unended
@@ -178,21 +176,6 @@ def test_beyond_99_98_percent_of_line_rate_the_clocks_are_allowed_for(
 ) -> None:
     capacity = 10e9 / 672 * (1 - share)
     assert verdict_on(f"64b unidirectional {sentence}", slow(capacity, queue=0)).ruling is ruling
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"good_share": None}, "expected both 'bad_share' and 'good_share', or neither"),
-        ({"good_share": 0.5}, "good_share must be less than bad_share"),
-        ({"budget": 7}, "budget must be at least 8"),
-        ({"duration_sum": 0.5}, "duration_sum must be at least"),
-    ],
-)
-def test_a_contradictory_goal_is_refused(wrong: dict[str, Any], message: str) -> None:
-    whole = {"goal": "any", "bad_share": 0.4, "good_share": 0.12, "final_trial_duration": 1, "about": ""}
-    with pytest.raises(ValueError, match=message):
-        Goal(**{**whole, **wrong})
 
 
 LOOKED_AT = {f"{EXAMINED}1": 1000.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -44,12 +45,11 @@ def test_frames_lost_besides_make_no_bound_earlier_and_hide_no_loss(missing, pla
 def test_the_overload_that_was_sent_is_beside_the_one_that_was_asked_for(sent: float) -> None:
     promise = promised("64b unidirectional recovers in ≤ 2 s at 10 Mpps")
 
-    class Instruments:
-        def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-            over = first.pps > second.pps
-            return stepped(Load(first.pps * (sent if over else 1)), seconds, second, after, every, 1, 0.5, 0.0, 0.3)
+    def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        over = first.pps > second.pps
+        return stepped(Load(first.pps * (sent if over else 1)), seconds, second, after, every, 1, 0.5, 0.0, 0.3)
 
-    measure = promise.quantity.measure(cast(Any, Instruments()), promise)
+    measure = promise.quantity.measure(cast(Any, SimpleNamespace(step_down=step_down)), promise)
     outcome = measure(Load(promise.load_pps), 10.0)
     assert outcome.readings["overload_sent.0"] == pytest.approx(sent, rel=0.01)
     (figure,) = promise.figures([read_trial(1, outcome, Tolerance())])

@@ -16,6 +16,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Fault, Load, Problem
 from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.quantities import cycles
+from lineproof.session.bench import nobody
 from support.catalogue import CATALOGUE
 from support.made_testbeds import goal_named, probe_group
 
@@ -187,7 +188,7 @@ def _decided(sentence: str, kind: str, goal_name: str, pps: float, router: Route
     requirement = parse(sentence, CATALOGUE)
     load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else Load(pps)
     promise = requirement.promise(goal_named(goal_name), load, LINK_BPS, OwnPart(trials=1000))
-    measure = promise.quantity.measure(ScriptedBench(requirement, router.trial), promise)
+    measure = ScriptedBench(requirement, router.trial).measure_of(promise, nobody)
     line_pps = requirement.profile.line_rate_pps(LINK_BPS)
     with mock.patch.object(cycles, "time", SimpleNamespace(monotonic=lambda: 0.0)):
         decision = decide(promise, measure, TrialConditions(), line_pps)

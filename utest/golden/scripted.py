@@ -12,7 +12,7 @@ from lineproof.ceilings.headroom import own_part
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.doubts import OwnPart
 from lineproof.core.latency import LatencyCount
-from lineproof.core.quantity import Promise, Requirement, TrafficWords
+from lineproof.core.quantity import Instruments, Promise, Requirement, TrafficWords
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
@@ -87,7 +87,6 @@ class ScriptedBench:
         self.why_no_ledger, self.uncounted = "", more.get("uncounted", "")
         router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
         self.watch = RouterWatch(router, 1.0, tuple)
-        self.read_runtime = self.watch.read
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
         self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for, power_text=power)
@@ -123,17 +122,9 @@ class ScriptedBench:
 
     def measure_of(self, promise: Promise, hear: Listener) -> Measure:
         """Return how a trial is measured."""
-        return promise.quantity.measure(self, promise)
-
-    def powered(self) -> Measure:
-        """Return a trial whose readings have the power."""
-        return self.measure
-
-    def clear_runtime(self) -> None:
-        """Clear nothing."""
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep nothing."""
+        runtime = lambda: None, self.watch.read, lambda telemetry: None
+        instruments = Instruments(self.clock_speed, self.measure, self.step_down, *runtime, lambda: self.measure)
+        return promise.quantity.measure(instruments, promise)
 
     def _next(self, load: Load, seconds: float) -> T:
         number = next(self.numbers)

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.causes import Stage
+from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.routers.linux.losses import FILTER_DROPS, discipline_of, parse_qdiscs
 from lineproof.routers.vpp.losses import vpp_causes
-from lineproof.routers.why import KERNEL_IDENT, TriedLoad, explanation
+from lineproof.routers.why import KERNEL_IDENT, explanation
 from support.why_evidence import (
     LOST,
     OFFERED,

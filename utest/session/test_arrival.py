@@ -18,12 +18,12 @@ from lineproof.core.foreign import Heard
 from lineproof.core.latency import LatencyCount
 from lineproof.core.reachability import NONE_RATIO, check_arrival
 from lineproof.core.traffic.ip_header import ip_header
-from lineproof.core.traffic.profiles import Profile
+from lineproof.core.traffic.profiles import Profile, Traffic
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
-from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe, directions_of
+from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
-from lineproof.session.traffic import Traffic
+from lineproof.session.traffic import SentTraffic
 from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.settings import default_side
 from support import simulated_session
@@ -92,7 +92,7 @@ class FakeGenerator:
         return Outcome(Load(max(rates)), duration, duration, 0.0, tuple(counts), self.problems, readings, latency)
 
 
-def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Traffic, FakeGenerator]:
+def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[SentTraffic, FakeGenerator]:
     """The traffic of an open session whose reachability was checked."""
     driver = FakeGenerator()
     sides = tuple(default_side(number) for number in range(2))
@@ -104,18 +104,18 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     links = SimpleNamespace(retried=lambda check: check())
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
     router.trouble = str
-    probe = (CATALOGUE.profile(["64b"]), True)
+    probe = Traffic(CATALOGUE.profile(["64b"]), True)
     lab = SimpleNamespace(set_up=(), prepare="configure")
     plan: Any = SimpleNamespace(catalogue=CATALOGUE, abilities=Abilities(), probe=probe, misfits=list, testbed=lab)
-    traffic = Traffic(plan, testbed, generator, router)
+    traffic = SentTraffic(plan, testbed, generator, router)
     traffic.check_reachability()
     driver.forwards = forwards
     driver.slow.clear()
     return traffic, driver
 
 
-def put(traffic: Traffic, words: str, bidirectional: bool = False, probe: Probe | None = None) -> None:
-    traffic.put(CATALOGUE.profile(words.split()), bidirectional, probe)
+def put(traffic: SentTraffic, words: str, bidirectional: bool = False, probe: Probe | None = None) -> None:
+    traffic.put(Traffic(CATALOGUE.profile(words.split()), bidirectional), probe)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_router_is_asked_and_what_the_run_has_set_up_is_not_called_missing(t
 
         def refused() -> str:
             with pytest.raises(TestbedError) as caught:
-                session.traffic.put(CATALOGUE.profile(["128b", "qinq"]), True)
+                session.traffic.put(Traffic(CATALOGUE.profile(["128b", "qinq"]), True))
             return str(caught.value).partition("what is not set up is not lost: ")[2]
 
         session.cause_fault(parse_fault("one-way loss", start=0, share=0.99, of="cable"))
@@ -183,7 +183,7 @@ def test_networks_beyond_those_of_the_testbed_are_named():
     elsewhere = profile.flows.destination.__class__("10.0.0.1", "10.0.0.254")
     there = Profile("there", profile.frames, profile.flows.__class__(profile.flows.source, elsewhere))
     with pytest.raises(TestbedError, match=r"check its routes to 10\.0\.0\.1"):
-        traffic.put(there, False)
+        traffic.put(Traffic(there, False))
     assert driver.slow == ["there"]
 
 
@@ -296,8 +296,9 @@ def test_a_receiving_port_that_measures_no_latency_is_named(
 ):
     ports = [GeneratorPort(at, "", 10e9, True, "net_x", measures=known) for at, known in enumerate(measures)]
     nothing: Any = None
-    generator: Any = SimpleNamespace(ports=ports)
-    traffic, profile = Traffic(nothing, nothing, generator, nothing), CATALOGUE.profile(["64b"])
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(generator=SimpleNamespace(ports=(0, 1))))
+    generator: Any = SimpleNamespace(ports=ports, bypassed=False)
+    traffic = SentTraffic(nothing, testbed, generator, nothing)
     says = rf"reports that its port {lacking} \(driver net_x\) measures"
     with contextlib.nullcontext() if lacking is None else pytest.raises(TestbedError, match=says):
-        traffic._refuse_latency(profile, directions_of((0, 1), bidirectional))
+        traffic._refuse_latency(Traffic(CATALOGUE.profile(["64b"]), bidirectional))

@@ -14,7 +14,6 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
-from lineproof.generators.base import directions_of
 from lineproof.methods.margin import LINE_RATE, OWN_LIMIT
 from lineproof.robot.characterisation import json_data
 from lineproof.session.characterising import Characteriser, flow_words
@@ -57,15 +56,12 @@ class Testbed:
         if self.restarted:
             raise RouterRestarted("the router restarted")
 
-    def directions(self, bidirectional, pairs=1):
-        return directions_of((0, 1), bidirectional, pairs)
+    def put(self, traffic, probe=None):
+        self.prepared.append((traffic.profile.name, traffic.bidirectional, probe))
+        self.model.directions = traffic.directions
 
-    def put(self, profile, bidirectional, probe=None, *, pairs=1):
-        self.prepared.append((profile.name, bidirectional, probe))
-        self.model.directions = 2 if bidirectional else 1
-
-    def maximum_load(self, profile, pairs):
-        return Load(profile.line_rate_pps(self.link_bps) * self.most)
+    def maximum_load(self, traffic):
+        return Load(traffic.profile.line_rate_pps(self.link_bps) * self.most)
 
     def measure(self, load, duration):
         outcome = self.model(load, duration)

@@ -13,6 +13,7 @@ import pytest
 
 from lineproof.commands.calibrate import _check_bypassed
 from lineproof.core.rule import Ruling
+from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
@@ -53,9 +54,9 @@ def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Pat
     with with_habits(tmp_path, client) as session:
         _check_bypassed(session)
         for words in (["64b"], ["imix"], ["128b", "vlan"]):
-            session.traffic.put(session.plan.catalogue.profile(words), True)
+            session.traffic.put(Traffic(session.plan.catalogue.profile(words), True))
             assert came_back(session)
-        session.traffic.put(session.plan.catalogue.profile(["64b"]), True, Probe(1000.0))
+        session.traffic.put(session.plan.probe, Probe(1000.0))
         outcome = session.traffic.measure(Load(10_000.0), 1.0)
         assert [row.received for row in outcome.latency] == [row.sent for row in outcome.latency] and outcome.latency
         # the server's own destinations stay as they were: there is nothing to put back
@@ -66,9 +67,9 @@ def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Pat
 def test_frames_for_the_router_are_dropped_by_such_a_card_unless_it_is_promiscuous(tmp_path: Path) -> None:
     for promiscuous in (False, True):
         with with_habits(tmp_path, "pypi", promiscuous=promiscuous) as session:
-            profile = session.plan.catalogue.profile(["64b"])
-            plain = tuple(replace(row, destination="") for row in session.traffic.directions(True))
-            session.generator.driver.prepare(profile, plain)
+            probe = session.plan.probe
+            plain = tuple(replace(row, destination="") for row in session.traffic.directions(probe))
+            session.generator.driver.prepare(probe.profile, plain)
             assert came_back(session) is promiscuous
 
 

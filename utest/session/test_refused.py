@@ -1,4 +1,4 @@
-"""Refusals before any start or traffic: a sentence that its goal never decides, a platform without a model."""
+"""Refusals before any start or traffic, beside those of the golden messages."""
 
 from __future__ import annotations
 
@@ -26,20 +26,9 @@ def plan(goal: str) -> Plan:
     return Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", goal)
 
 
-@pytest.mark.parametrize("goal", ["csit-ndr", "csit-pdr"])
-def test_a_goal_of_searches_judges_nothing(goal: str) -> None:
-    assert plan(goal).measurable("64b unidirectional ≥ 1 Mpps").pairs == 1
-    with pytest.raises(SentenceError, match=f"goal '{goal}' is for searches and judges nothing"):
-        plan(goal).requirement("64b unidirectional ≥ 1 Mpps")
-
-
 @pytest.mark.parametrize(("goal", "fewest"), [("standard", 8), ("quick", 4), ("rfc2544", 60)])
 def test_a_soak_is_as_long_as_a_pass_at_least(goal: str, fewest: int) -> None:
-    found = plan(goal)
-    assert found.requirement(f"64b unidirectional ≥ 1 Mpps for {fewest} s").duration_sum == fewest
-    if goal != "rfc2544":  # a soak of its has one trial at least
-        with pytest.raises(SentenceError, match=f"expected 'for' at least {fewest} s"):
-            found.requirement(f"64b unidirectional ≥ 1 Mpps for {fewest - 1} s")
+    assert plan(goal).requirement(f"64b unidirectional ≥ 1 Mpps for {fewest} s").duration_sum == fewest
 
 
 @pytest.mark.parametrize("goal", ["standard", "quick", "rfc2544"])
@@ -60,11 +49,6 @@ def test_probe_frames_of_more_groups_than_trex_has_are_refused(monkeypatch: pyte
     monkeypatch.setattr("lineproof.session.plan.MOST_PROBE_GROUPS", 5)
     with pytest.raises(SentenceError, match="of 3 sizes from 2 ports are 6 packet groups; expected at most 5"):
         plan("standard").requirement(words)
-
-
-def test_no_sample_shows_that_nothing_is_reordered() -> None:
-    with pytest.raises(SentenceError, match="expected more than that"):
-        plan("standard").requirement("64b unidirectional reorders ≤ 0% at 1 Mpps")
 
 
 @pytest.fixture

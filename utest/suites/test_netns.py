@@ -16,7 +16,7 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.frame_kinds import reason_not_forwarded
-from lineproof.core.traffic.profiles import LABEL, Profile
+from lineproof.core.traffic.profiles import LABEL, Profile, Traffic
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
@@ -169,7 +169,7 @@ def profile_of(session: Session, words: str) -> Profile:
 @pytest.mark.parametrize("words", WORDS)
 def test_nothing_is_lost_and_every_frame_is_counted(session: Session, words: str) -> None:
     profile = profile_of(session, words)
-    session.traffic.put(profile, bidirectional=True)
+    session.traffic.put(Traffic(profile, True))
     pps = PPS if max(frame.size for frame in profile.frames) <= 1518 else JUMBO_PPS
     offered: list[int] = []
     # a busy machine may keep the sender from its CPU; what it did send must be counted in any case
@@ -188,8 +188,8 @@ def test_nothing_is_lost_and_every_frame_is_counted(session: Session, words: str
 )
 def test_tags_labels_and_sizes_come_back_as_they_were_sent(session: Session, words: str) -> None:
     profile = profile_of(session, words)
-    seen = session.traffic.capture(profile, True, Load(1000.0), 20)
-    for direction in session.traffic.directions(bidirectional=True):
+    seen = session.traffic.capture(Traffic(profile, True), Load(1000.0), 20)
+    for direction in session.traffic.directions(session.plan.probe):
         headers = profile.headers.reversed() if direction.swapped else profile.headers
         assert len(seen[direction.rx_port]) == 20
         for frame in seen[direction.rx_port]:
@@ -221,7 +221,7 @@ def test_what_has_no_way_is_refused_before_it_is_sent(session: Session) -> None:
         profile = session.plan.catalogue.profile(words.split())
         if kind is None or any(needs == {kind} for needs in session.router.not_forwarded):
             with pytest.raises(TestbedError, match=r"was not sent: .*(its module|without the tags)"):
-                session.traffic.put(profile, bidirectional=False)
+                session.traffic.put(Traffic(profile, False))
 
 
 LIES = {

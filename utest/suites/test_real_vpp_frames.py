@@ -109,7 +109,7 @@ def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(rig: vpp_rig.Rig
             assert access is not None
             session.generator.release()
             with TrexGenerator(replace(access, next_hops=hops)) as found:
-                found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
+                found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
                 assert [port.destination for port in found.ports] == expected
     finally:
         for port, name in enumerate(names):

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from lineproof.core.causes import Stage
+from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.routers.linux.losses import BACKLOG_FULL, QDISC_DROPS
-from lineproof.routers.why import TriedLoad
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000
 LOST = OFFERED - FORWARDED

@@ -13,7 +13,7 @@ from .. import __version__
 from ..ceilings.calibration import FOLDER, Calibration, CeilingEntry, Watch, own_latency, write_calibration
 from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
-from ..core.traffic.profiles import PAIRS, Profile
+from ..core.traffic.profiles import PAIRS, Profile, Traffic
 from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError
 from ..evidence.document import Code, Document, Items, Note, Part, Section, as_text
@@ -137,17 +137,18 @@ def calibrate(
 
 def _check_bypassed(session: Session, pairs: int = 1) -> None:
     """Raise TestbedError unless the frames that come back are those that were sent."""
-    profile = session.plan.catalogue.profile(["64b", "1-flow"])
+    traffic = Traffic(session.plan.catalogue.profile(["64b", "1-flow"]), True, pairs=pairs)
     try:
-        frames = session.traffic.capture(profile, True, Load(BYPASS_CHECK_PPS), BYPASS_CHECK_FRAMES, pairs)
+        frames = session.traffic.capture(traffic, Load(BYPASS_CHECK_PPS), BYPASS_CHECK_FRAMES)
     except TestbedError as error:
         raise TestbedError(f"it is not known whether the router is bypassed: {error}; {BYPASS_REMEDY}") from error
-    check_router_bypassed(frames, profile, session.traffic.directions(True, pairs), session.generator.ports)
+    check_router_bypassed(frames, traffic.profile, session.traffic.directions(traffic), session.generator.ports)
 
 
 def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
     before, traffic = cpu_times(), session.traffic
-    traffic.put(profile, bidirectional, pairs=pairs)
+    sent = Traffic(profile, bidirectional, pairs=pairs)
+    traffic.put(sent)
     line = profile.line_rate_pps(session.plan.link_bps(pairs))
     if session.plan.warm_up:
         traffic.measure(Load(line), session.plan.warm_up)
@@ -156,7 +157,7 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
     watched = _watch(session, USABLE_SHARE * ceiling.lossless, replace(terms, on_trial=lambda trial: None))
     load, latency = Load(LATENCY_LOAD_RATIO * ceiling.lossless), None
     try:
-        traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
+        traffic.put(sent, Probe(min(PROBE_PPS, load.pps / 10)))
         latency = own_latency(traffic.measure(load, duration))
     except LineproofError as error:  # these frames, or its card, have no probes
         _print(f"latency is not known: {error}")

@@ -210,7 +210,7 @@ def _generator(session: Session) -> Iterator[Check]:
     yield from step("card", _card(session))
     yield from _firmware(session)
     if isinstance(driver, TrexGenerator):
-        yield _latency(driver, session.plan.probe[0])
+        yield _latency(driver, session.plan.probe.profile)
 
 
 def _port(session: Session, port: GeneratorPort) -> Iterator[Check]:

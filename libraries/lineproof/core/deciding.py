@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .bounds import Bounds
-from .doubts import sent_less, with_doubts
+from .doubts import overloaded, sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
 from .trial import Load, Measure, Tolerance, Trial, read_trial
+from .units import RATE_UNITS
 
 MOST_UNCERTAIN = 0.003
 """Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
@@ -204,13 +205,13 @@ class _Plan:
         if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
-        is_exact = promise.quantity.is_of_exact_load
+        is_exact = overloaded in promise.quantity.doubts
         is_slow = self._learn_times(trial)
         late = max(self._least_late, 0.0 if is_exact else (self._least_late + self._most_late) / 2)
         width = self._clock / self.seconds
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
-        if promise.limits_rate:
+        if promise.unit in RATE_UNITS and not promise.quantity.threshold_is_load:
             # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
             least = promise.limit.value / (len(rows) if promise.in_total else 1)
             spare = (self._line if is_full else promise.load_pps) / least - 1 if least else math.inf

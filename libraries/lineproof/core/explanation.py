@@ -7,6 +7,37 @@ from dataclasses import dataclass
 from .json_types import NamedEnum
 from .under_load import UnderLoad
 
+SMALL_LOSS = 0.01
+"""Share of the offered frames. A smaller loss comes of moments, and may not come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedLoad:
+    """The load of a sentence's worst trial: rates of all directions together.
+
+    ``frame_bytes``: mean, with FCS. ``flows`` of each direction; None: not known. ``link_bps`` of a port.
+    ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent.
+    """
+
+    frame_bytes: float
+    flows: int | None
+    link_bps: float
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+
+    @property
+    def loss_ratio(self) -> float:
+        """The share of the offered frames that was lost."""
+        return 1 - self.forwarded_pps / self.offered_pps if self.offered_pps else 0.0
+
+    def is_again(self, load: UnderLoad, least: float = 0.9) -> bool:
+        """Return whether *load* was read while as much was sent, to the ratio *least*, and frames were lost again."""
+        asked = least * self.intended_pps <= load.load_pps <= self.intended_pps / least
+        if not (asked and load.offered_pps >= least * self.offered_pps > 0):
+            return False
+        return self.loss_ratio < SMALL_LOSS or 1 - load.forwarded_pps / load.offered_pps >= self.loss_ratio / 2
+
 
 class Confidence(NamedEnum):
     """How sure an explanation is."""

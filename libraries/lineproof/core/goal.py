@@ -88,10 +88,6 @@ class Goal(Config):
         """Return whether its trials are those of RFC 2544 26.1: 60 s at least, not one frame lost, one decides."""
         return self.final_trial_duration >= 60 and not self.loss_ratio and not self.forgiven and self.budget == 1
 
-    def trials_in(self, seconds: float) -> int:
-        """Return the number of its trials in *seconds*."""
-        return max(1, round(seconds / self.final_trial_duration))
-
 
 def read_goal(folder: Folder, name: str) -> Goal:
     """Return the goal *name* of *folder*. Raises ConfigError, which lists the goals that exist."""

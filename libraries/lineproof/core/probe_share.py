@@ -33,7 +33,6 @@ class ShareOfProbes(Quantity):
     needs = frozenset({"load", "probes"})
     has_total = False
     doubts = (*AT_THE_EXACT_LOAD, foreign_frames)
-    is_of_exact_load = True
     scale = 100.0
     happened: str
 

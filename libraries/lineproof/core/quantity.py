@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 from ..errors import SentenceError
 from ..units import apart, si
@@ -22,45 +22,31 @@ from .latency import Statistic
 from .rule import Ruling
 from .step_down import StepDown
 from .telemetry import Telemetry
-from .traffic.profiles import Profile
-from .trial import During, Load, Measure, Outcome, Trial
+from .traffic.profiles import Traffic
+from .trial import Load, Measure, Outcome, Trial
 from .units import RATE_UNITS, Unit, Value
 
 Need = Literal["load", "probes", "runtime", "power", "changing load"]
 """Beside frames: a load in the sentence, probe frames, VPP's runtime counters, a power meter, a load that changes."""
 
 
-class Instruments(Protocol):
-    """The instruments that a trial is measured with, on an open testbed or from a record."""
+@dataclass(frozen=True)
+class Instruments:
+    """The instruments that a trial is measured with. What asks the router raises TestbedError.
 
-    @property
-    def clock_speed(self) -> float:
-        """Seconds of the testbed's clock per real second."""
-        ...
+    ``clock_speed``: seconds of the testbed's clock per real second. ``measure``: one trial of a load and s, and what is
+    done while frames are sent. ``step_down``: traffic at a load for some s, then at another, read every so many s.
+    ``clear_runtime``, ``read_runtime``: the router's runtime counters; ``keep_runtime``: for the record. ``powered``:
+    returns how a trial is measured whose readings have the power that was drawn.
+    """
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """Measure one trial; *during* is done while frames are sent."""
-        ...
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Measure traffic whose load changes, read *every* so many s."""
-        ...
-
-    def clear_runtime(self) -> None:
-        """Clear the router's runtime counters. Raises TestbedError."""
-        ...
-
-    def read_runtime(self) -> Telemetry:
-        """Read them. Raises TestbedError."""
-        ...
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep what was read for the record."""
-        ...
-
-    def powered(self) -> Measure:
-        """Return a trial whose readings have the power that was drawn."""
-        ...
+    clock_speed: float
+    measure: Callable[..., Outcome]
+    step_down: Callable[[Load, float, Load, float, float], StepDown]
+    clear_runtime: Callable[[], None]
+    read_runtime: Callable[[], Telemetry]
+    keep_runtime: Callable[[Telemetry], None]
+    powered: Callable[[], Measure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +113,6 @@ class Promise:
         return sent_less in self.quantity.doubts or (self.names_load and "changing load" not in self.quantity.needs)
 
     @property
-    def limits_rate(self) -> bool:
-        """Return whether its limit is a rate in frames/s, which a trial's figure is a count per second of."""
-        return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
-
-    @property
     def forgiven(self) -> Limit:
         """Return what all trials together must keep for a PASS."""
         return self.quantity.forgiven(self)
@@ -143,11 +124,9 @@ class Quantity(ABC):
     ``name`` is that of records; ``word`` that of a sentence ("": none), ``after`` a word that must follow it;
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
-    ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``is_mean``: its figure is a mean over
-    a trial, which chance spoils no more often in a long one. ``is_of_exact_load``: a little more load may change every
-    frame's figure, not only those of as many frames. ``loss_explains``: a FAIL may come of lost frames, which the
-    router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
+    ``has_total``: it may say so. ``doubts``: those that concern it; none where lost or late frames do not change its
+    figures. ``is_mean``: its figure is a mean over a trial, which chance spoils no more often in a long one.
+    ``loss_explains``: a FAIL may come of lost frames, which the router's counters then explain.
     ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
     of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages, ``glossary``
     for people who know no network.
@@ -162,12 +141,8 @@ class Quantity(ABC):
     statistics: ClassVar[tuple[str, ...]] = ()
     has_directions: ClassVar[bool] = True
     has_total: ClassVar[bool] = True
-    takes_time: ClassVar[bool] = True
-    counts_frames: ClassVar[bool] = True
     is_mean: ClassVar[bool] = False
-    is_of_exact_load: ClassVar[bool] = False
     loss_explains: ClassVar[bool] = False
-    has_capacity: ClassVar[bool] = False
     margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
@@ -280,21 +255,10 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True)
-class TrafficWords:
-    """Traffic without a demand. ``sentence``: its words, for example ``64b 1-flow unidirectional``.
-
-    ``pairs``: how many port pairs of the testbed send, from the first on.
-    """
+class TrafficWords(Traffic):
+    """Traffic without a demand. ``sentence``: its words, for example ``64b 1-flow unidirectional``."""
 
     sentence: str
-    profile: Profile
-    bidirectional: bool
-    pairs: int = field(default=1, kw_only=True)
-
-    @property
-    def directions(self) -> int:
-        """Number of directions: one or two of each port pair."""
-        return (2 if self.bidirectional else 1) * self.pairs
 
 
 @dataclass(frozen=True)
@@ -314,12 +278,6 @@ class Requirement(TrafficWords):
     statistic: Statistic | None = None
     duration_sum: float | None = None
     cores: int = 1
-
-    @property
-    def traffic(self) -> str:
-        """Profile, direction and port pairs in the words of a sentence."""
-        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
-        return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
     @property
     def in_total(self) -> bool:
@@ -398,7 +356,7 @@ class Requirement(TrafficWords):
             in_total=self.in_total,
             statistic=self.statistic,
             names_load=self.load is not None,
-            soak=0 if self.duration_sum is None else goal.trials_in(self.duration_sum),
+            soak=max(1, round(self.duration_sum / goal.final_trial_duration)) if self.duration_sum else 0,
             own=own,
             mean_size=self.profile.mean_size,
             link_bps=link_bps,

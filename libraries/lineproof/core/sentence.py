@@ -40,9 +40,7 @@ _TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$", re.IGNORECASE
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
 _LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE)
-_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$", re.IGNORECASE)
-_BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$", re.IGNORECASE)
-_MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
+_BITS = re.compile("[kmg]?(?:bps|bit/s)")
 _UNITS_PER_PACKET = {
     unit.value.replace("µ", micro).replace("/", per): unit
     for unit in Unit
@@ -50,15 +48,22 @@ _UNITS_PER_PACKET = {
     for micro in ("µ", "μ", "u")
     for per in ("/", " per ")
 }
-_UNIT_OF_SPELLING = {
-    "% line rate": Unit.PERCENT_LINE,
-    "% of line rate": Unit.PERCENT_LINE,
-    "%": Unit.PERCENT,
-    "s": Unit.SECONDS,
-    **{spelling.lower(): unit for spelling, unit in _UNITS_PER_PACKET.items()},
+_RATES = {"pps": Unit.PPS, "pps per core": Unit.PPS_PER_CORE, "bps l1": Unit.BPS_L1, "bps l2": Unit.BPS_L2}
+_UNITS = {
+    **{"% line rate": (Unit.PERCENT_LINE, 1.0), "% of line rate": (Unit.PERCENT_LINE, 1.0), "%": (Unit.PERCENT, 1.0)},
+    **dict.fromkeys(("µs", "μs", "us"), (Unit.MICROSECONDS, 1.0)),
+    **{"ms": (Unit.MICROSECONDS, 1000.0), "s": (Unit.SECONDS, 1.0)},
+    **{spelling.lower(): (unit, 1.0) for spelling, unit in _UNITS_PER_PACKET.items()},
+    **{
+        f"{prefix}{spelling}": (unit, factor)
+        for prefix, factor in {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}.items()
+        for rate, unit in _RATES.items()
+        for spelling in (rate, rate.replace("bps", "bit/s"))
+    },
 }
+"""Units and their factors, by how people spell them, in small letters."""
+
 _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOTAL}
-_PREFIX_FACTOR = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "64b bidirectional ≥ 80% line rate in total")
 
@@ -133,12 +138,12 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     if at_least is not quantity.at_least:
         raise SentenceError(f"'{quantity.word or quantity.name}' takes {'≤' if at_least else '≥'}, not {comparison}")
     load, load_scope = _parse_load(figure["load"], traffic, quantity)
-    if duration_sum is not None and not quantity.takes_time:
+    if duration_sum is not None and "changing load" in quantity.needs:
         raise SentenceError(f"'{quantity.word}' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
-        sentence,
         traffic.profile,
         traffic.bidirectional,
+        sentence,
         quantity,
         at_least,
         threshold,
@@ -189,7 +194,7 @@ def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) ->
         raise SentenceError("says no direction; expected 'unidirectional' or 'bidirectional'")
     if asked and profile.one_direction_reason:
         raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction_reason}")
-    return TrafficWords(sentence, profile, bool(asked), pairs=pairs)
+    return TrafficWords(profile, bool(asked), sentence, pairs=pairs)
 
 
 def _parse_left_side(
@@ -318,22 +323,12 @@ def _parse_unit(number: float, unit: str) -> Value:
 
 def _value(number: float, unit: str) -> Value | None:
     """Return *number* of *unit*, whatever its case; None for no unit. Raises SentenceError for bits of no layer."""
-    lower = unit.lower()
-    if lower in _UNIT_OF_SPELLING:
-        return Value(number, _UNIT_OF_SPELLING[lower])
-    if lower in _MICROSECONDS_OF_UNIT:
-        return Value(number * _MICROSECONDS_OF_UNIT[lower], Unit.MICROSECONDS)
-    found = _PPS_UNIT.match(unit)
-    if found:
-        factor = _PREFIX_FACTOR[found["prefix"].lower()]
-        return Value(number * factor, Unit.PPS_PER_CORE if found["core"] else Unit.PPS)
-    found = _BPS_UNIT.match(unit)
-    if found is None:
-        return None
-    if not found["layer"]:
+    if (lower := unit.lower()) in _UNITS:
+        known, factor = _UNITS[lower]
+        return Value(number * factor, known)
+    if _BITS.fullmatch(lower):
         raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
-    bit_rate = Unit.BPS_L1 if found["layer"].upper() == "L1" else Unit.BPS_L2
-    return Value(number * _PREFIX_FACTOR[found["prefix"].lower()], bit_rate)
+    return None
 
 
 def _parse_scope(text: str | None, traffic: TrafficWords, value: Value, quantity: Quantity) -> Scope:

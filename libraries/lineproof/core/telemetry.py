@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
@@ -60,8 +60,3 @@ class Telemetry:
     neighbours: tuple[NeighbourEntry, ...] = ()
     pauses: Mapping[str, Pauses] = field(default_factory=dict)
     """By interface, where its card counts them."""
-
-    def pauses_since(self, before: Telemetry, interfaces: Iterable[str]) -> Mapping[str, Pauses]:
-        """By interface, of *interfaces*, the pause frames since *before*; only where there were any."""
-        new = {name: self.pauses.get(name, Pauses()).since(before.pauses.get(name, Pauses())) for name in interfaces}
-        return {name: found for name, found in new.items() if found != Pauses()}

@@ -237,7 +237,7 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     most = max(problems, key=lambda problem: problem.most_frames)
     ends = {"explain": (most.fault.may_cost, "better"), "hide": (most.fault.may_hide, "worse")}
     effects = [effect for effect, (may, end) in ends.items() if may and end in moved and most.frames != 0]
-    if not effects or not quantity.counts_frames:
+    if not effects or not quantity.doubts:
         return f"{most.fault.value}: {most.detail}"
     several = most.most_frames < trial.intended
     noun = "lost or late frame" if "probes" in quantity.needs else "lost frame"

@@ -90,7 +90,7 @@ class CharacterisationKeywords(Component):
             told = _told(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
             judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
-        if ruling in wanted and requirement.quantity.has_capacity:
+        if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
             search = partial(self.search_throughput_of, requirement.traffic, capacity_deadline)
             judged.more.append(f"capacity: {_told(search)}")
 

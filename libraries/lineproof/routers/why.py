@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 from ..core.causes import Stage
-from ..core.explanation import Confidence, Explanation
+from ..core.explanation import SMALL_LOSS, Confidence, Explanation, TriedLoad
 from ..core.ledger import Drop, Ledger
-from ..core.router_facts import NicFacts, Placement, RouterFacts
-from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from ..core.router_facts import NicFacts, RouterFacts
+from ..core.under_load import UnderLoad
 from ..units import FCS, l1_bits, si
+from .busy_workers import Workers
 from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 from .vpp.losses import FREE_BUFFERS, is_failed_allocation
 
@@ -28,12 +29,6 @@ GENERATOR = "generator"
 
 KERNEL_IDENT, BRIDGE = "kernel ident", "bridge"
 """Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
-
-BUSY, IDLE = 0.95, 0.85
-"""Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
-
-SMALL_LOSS = 0.01
-"""Share of the offered frames. A smaller loss comes of moments, and may not come again."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
 
@@ -54,22 +49,6 @@ def explanation(
             sure = rule.sure if isinstance(rule.sure, Confidence) else rule.sure(seen)
             return Explanation(rule.name, rule.sentence(seen), sure, rule.remedy, rule.grounds)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class TriedLoad:
-    """The load of a sentence's worst trial: rates of all directions together.
-
-    ``frame_bytes``: mean, with FCS. ``flows`` of each direction; None: not known. ``link_bps`` of a port.
-    ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent.
-    """
-
-    frame_bytes: float
-    flows: int | None
-    link_bps: float
-    intended_pps: float
-    offered_pps: float
-    forwarded_pps: float
 
 
 @dataclass(frozen=True)
@@ -167,39 +146,39 @@ RULES: Sequence[WhyRule] = (
         "locks",
         lambda seen: seen.lock(),
         lambda seen: LIKELY if {KERNEL_IDENT, BRIDGE} & set(seen.facts.other) else POSSIBLE,
-        lambda seen: f"{seen.busy_words()} and wait for each other at {seen.lock()}, taken for each frame",
+        lambda seen: f"{seen.workers.busy_words()} and wait for each other at {seen.lock()}, taken for each frame",
         "take FreeBSD 12 or later, 13 for a bridge, or route instead; more cores or queues would not help",
     ),
     LoadRule(
         "all workers",
-        lambda seen: seen.no_time() and len(seen.busy) == len(seen.workers),
-        lambda seen: LIKELY if seen.may_be_stolen() else CERTAIN,
+        lambda seen: seen.no_time() and len(seen.workers.busy) == len(seen.workers.shares),
+        lambda seen: LIKELY if seen.workers.may_be_stolen() else CERTAIN,
         lambda seen: (
-            f"{seen.busy_words()}, and no other forwards: the cores are too slow"
+            f"{seen.workers.busy_words()}, and no other forwards: the cores are too slow"
             + (f"; a firewall looks at each packet ({seen.firewall})" if seen.firewall else "")
         ),
         "more cores and queues, faster cores, or less work per packet",
     ),
     LoadRule(
         "one flow",
-        lambda seen: seen.uneven and seen.tried.flows == 1 and not seen.shared(),
-        lambda seen: LIKELY if len(seen.ingress) > 1 or seen.may_be_stolen() else CERTAIN,
+        lambda seen: seen.uneven and seen.tried.flows == 1 and not seen.workers.shared(),
+        lambda seen: LIKELY if len(seen.workers.ingress) > 1 or seen.workers.may_be_stolen() else CERTAIN,
         lambda seen: f"{seen.uneven}: the one flow in a direction enters by one receive queue, which one worker serves",
         "a faster core, or less work per packet; more workers would not help one flow",
     ),
     LoadRule(
         "uneven workers",
         lambda seen: seen.uneven,
-        lambda seen: LIKELY if seen.spread() else POSSIBLE,
-        lambda seen: f"{seen.uneven}: {seen.spread() or 'the flows do not spread evenly over them'}",
+        lambda seen: LIKELY if seen.workers.spread() else POSSIBLE,
+        lambda seen: f"{seen.uneven}: {seen.workers.spread() or 'the flows do not spread evenly over them'}",
         "as many receive queues per interface as workers, spread over them by interrupts (smp_affinity) or RPS"
         " (rps_cpus); compare what the card hashes with the flows that are sent",
     ),
     LoadRule(
         "other work",
-        lambda seen: seen.crowded(),
+        lambda seen: seen.arrived() and seen.workers.crowded(),
         POSSIBLE,
-        lambda seen: f"{seen.crowded()}, and what it could forward without that is not known",
+        lambda seen: f"{seen.workers.crowded()}, and what it could forward without that is not known",
         "keep programs off the processors that forward, and share none with other virtual machines",
     ),
     WhyRule(
@@ -211,7 +190,7 @@ RULES: Sequence[WhyRule] = (
     ),
     LoadRule(
         "late worker",
-        lambda seen: seen.time_left and seen.loss_ratio < SMALL_LOSS,
+        lambda seen: seen.time_left and seen.tried.loss_ratio < SMALL_LOSS,
         POSSIBLE,
         lambda seen: f"{seen.time_left}: for moments it comes too late, and its receive ring overruns",
         "pin the interrupts, keep other work off those processors, forbid deep sleep states, or enlarge the ring",
@@ -237,52 +216,32 @@ RULES: Sequence[WhyRule] = (
 class Evidence:
     """All that is known of one failed sentence, as the rules look at it.
 
-    ``lost``: frames that did not come back, of which more in one direction make up for none of another; ``loss_ratio``:
-    the share of the offered ones. ``left``: those dropped on leaving, after they were taken in, of all that were
-    ``handed`` to the sending interfaces. ``vanished``: received, not sent, and counted nowhere. ``filtered``: dropped
-    by filters of ``tc``. ``ingress``: the router's interfaces that frames enter by; ``losing``: of these, where a tenth
-    of the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
-    None of another system. ``steering``: processors that software steers packets to, as ``CPU 1`` or ``CPU 0,1``.
-    ``serving``: who serves the receive queues; ``placed``: those of ``ingress``, by worker. ``cpus``: by name.
-    ``forwarding``: the workers that forward; ``workers``: the share of each that is busy; ``idle``: those with time
-    left; ``busy``: those that packets leave none.
+    ``lost``: frames that did not come back, of which more in one direction make up for none of another. ``left``: those
+    dropped on leaving, of all that were ``handed`` to the sending interfaces. ``vanished``: received, not sent, and
+    counted nowhere. ``filtered``: dropped by filters of ``tc``. ``losing``: the router's interfaces by which a tenth of
+    the loss or more entered. ``firewall``: the one that is on, "" if none is known; ``freebsd``: its major release,
+    None of another system. ``load``: empty where it was read at another one.
     """
 
     def __init__(self, tried: TriedLoad, ledger: Ledger, facts: RouterFacts, load: UnderLoad) -> None:
         self.tried: TriedLoad = tried
         self.ledger: Ledger = ledger
         self.facts: RouterFacts = facts
-        self.load: UnderLoad = load
+        self.load: UnderLoad = load if tried.is_again(load) else UnderLoad()
         rows = ledger.directions
         self.lost: int = sum(max(0, row.lost) for row in rows)
         # without a ledger the trial itself says whether all frames came back
         self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
-        self.loss_ratio: float = 1 - tried.forwarded_pps / tried.offered_pps if tried.offered_pps else 0.0
         self.left: int = sum(drop.frames for drop in ledger.drops if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
         self.vanished: int = ledger.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
-        self.ingress: tuple[str, ...] = tuple(row.ingress for row in rows if row.offered)
-        self.losing: frozenset[str] = frozenset(
-            row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost
-        )
+        self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
         release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
         self.freebsd: int | None = int(release[1]) if release else None
-        steered = [nic.steered_to.values() for nic in facts.nics if nic.interface in self.ingress]
-        self.steering: frozenset[str] = frozenset(f"CPU {cpus}" for own in steered for cpus in own)
-        reported = [Placement(row.interface, row.queue, row.worker_or_cpu) for row in load.queues if row.worker_or_cpu]
-        self.serving: Sequence[Placement] = facts.placement or reported
-        self.placed: dict[str, list[Placement]] = {}
-        for place in self.serving:
-            if place.interface in self.ingress:
-                self.placed.setdefault(place.worker, []).append(place)
-        self.cpus: Mapping[str, CpuLoad] = {f"CPU {cpu.cpu}": cpu for cpu in load.cpus}
-        self.forwarding: tuple[WorkerLoad, ...] = self._forwarding()
-        self.workers: Mapping[str, float] = {row.thread: row.busy or 0.0 for row in self.forwarding}
-        self.idle: list[str] = [name for name, share in self.workers.items() if share < IDLE]
-        full = [name for name, share in self.workers.items() if share >= BUSY]
-        self.busy: list[str] = [name for name in full if name not in self.elsewhere]
+        ingress = [row.ingress for row in rows if row.offered]
+        self.workers: Workers = Workers(facts, self.load, ingress, tried.flows, self.freebsd is not None)
 
     # -- where the frames were lost
 
@@ -320,22 +279,18 @@ class Evidence:
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
+        rows, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
         dropping = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
-        carried, got = Counter[str](), Counter[str]()
-        for row in self.ledger.directions:
+        for row in rows:
             if dropping & {row.egress, ""}:
                 carried[row.egress] += row.forwarded
                 dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING))
                 got[row.egress] += row.forwarded + max(0, min(row.lost, dropped))
         # bits that a line carries while the offered frames are sent; a port without a link has a rate of 0
-        offered, tried = sum(row.offered for row in self.ledger.directions), self.tried
-        bits = tried.link_bps * offered / tried.offered_pps if tried.offered_pps else 0.0
-        share = l1_bits(tried.frame_bytes) / bits if bits > 0 else 0.0
-        return max(
-            ((name, share * frames, share * got[name]) for name, frames in carried.items()),
-            key=lambda line: line[1],
-            default=("", 0.0, 0.0),
-        )
+        seconds = sum(row.offered for row in rows) / tried.offered_pps if tried.offered_pps else 0.0
+        share = l1_bits(tried.frame_bytes) / bits if (bits := tried.link_bps * seconds) > 0 else 0.0
+        lines = [(name, share * frames, share * got[name]) for name, frames in carried.items()]
+        return max(lines, key=lambda line: line[1], default=("", 0.0, 0.0))
 
     @cached_property
     def discipline(self) -> Drop:
@@ -360,17 +315,17 @@ class Evidence:
 
     def full_backlog(self) -> str:
         """Say which processors' backlog was full, and how busy these were."""
-        counters = self.load.counters if self.workers else {}
+        counters = self.load.counters if self.workers.shares else {}
         cpus = sorted(name.partition("full ")[2] for name in counters if name.startswith(f"{BACKLOG_FULL} "))
         whose = " and ".join(cpus) if 0 < len(cpus) <= 3 else "a processor"
-        busy = f"; {self.busy_words()}" if self.busy else ""
+        busy = f"; {self.workers.busy_words()}" if self.workers.busy else ""
         return f"the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog){busy}"
 
     def arrived(self, uncounted_too: bool = False) -> bool:
         """Return whether most of the lost frames were lost, undamaged, before the router worked on them."""
         # counters of Linux and VPP for damaged frames, which no faster card takes
-        damaged, drops = ("rx_errors", "rx-error"), self.ledger.drops
-        dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING and drop.name not in damaged)
+        drops = (drop for drop in self.ledger.drops if drop.name not in ("rx_errors", "rx-error"))
+        dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING)
         # drivers that do not count what their card lost
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
         uncounted = max(0, self.ledger.gaps[0] or 0) if blind or uncounted_too else 0
@@ -378,108 +333,34 @@ class Evidence:
 
     # -- who was busy
 
-    @cached_property
-    def is_read_at_this_load(self) -> bool:
-        """Return whether the load was read while as much was sent as in the trial, and frames were lost again."""
-        load, tried, least = self.load, self.tried, 0.9
-        asked = least * tried.intended_pps <= load.load_pps <= tried.intended_pps / least
-        if not (asked and load.offered_pps >= least * tried.offered_pps > 0):
-            return False
-        again = 1 - load.forwarded_pps / load.offered_pps
-        return self.loss_ratio < SMALL_LOSS or again >= self.loss_ratio / 2
-
-    def _forwarding(self) -> tuple[WorkerLoad, ...]:
-        """Workers that forward, of a kernel without any the processors; () where these were not read at this load."""
-        if not self.is_read_at_this_load:
-            return ()
-        # VPP's main thread forwards only where it is alone, or serves a queue of these interfaces
-        idlers = {"vpp_main"} - set(self.placed)
-        rows = [row for row in self.load.workers if row.thread not in idlers] or list(self.load.workers)
-        if not rows and self._kernel_forwards():
-            rows = [WorkerLoad(name, cpu.busy, cpu.packets_per_s) for name, cpu in self.cpus.items()]
-        # a VPP worker whose busy time was not read has no time left with nearly 256 packets per call
-        full = [row.busy is None and (row.vectors_per_call or 0) >= 250 for row in rows]
-        rows = [replace(row, busy=1.0) if is_full else row for row, is_full in zip(rows, full, strict=True)]
-        return tuple(rows) if all(row.busy is not None and 0 <= row.busy <= 1 for row in rows) else ()
-
-    def _kernel_forwards(self) -> bool:
-        """Return whether processors serve the queues, not threads that poll and so keep a processor always busy."""
-        # interfaces without interrupts of their own: the kernel counts what it handles
-        counts = sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) > self.load.forwarded_pps / 2 > 0
-        return all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts
-
-    def busy_words(self) -> str:
-        """Say which workers are busy."""
-        least = min(self.workers[name] for name in self.busy)
-        return f"{names(self.busy)} {'is' if len(self.busy) == 1 else 'are'} {least:.0%} busy"
-
     def no_time(self) -> bool:
         """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
-        served = {place.interface for name in self.busy for place in self.placed.get(name, ())}
-        serve = not self.placed or self.steering or not self.losing.isdisjoint(served)
-        return bool(self.busy and self.arrived() and serve)
+        workers = self.workers
+        served = {place.interface for name in workers.busy for place in workers.placed.get(name, ())}
+        serve = not workers.placed or workers.steering or not self.losing.isdisjoint(served)
+        return bool(workers.busy and self.arrived() and serve)
 
     @cached_property
     def uneven(self) -> str:
         """How unevenly workers are busy, in words; "" where none is full, or no other one has time."""
-        if not (self.no_time() and self.idle):
+        shares, idle = self.workers.shares, self.workers.idle
+        if not (self.no_time() and idle):
             return ""
-        most = max(self.workers[name] for name in self.idle)
+        most = max(shares[name] for name in idle)
         rest = "idle" if most < 0.005 else f"at most {most:.0%} busy"
-        return f"{self.busy_words()}, {len(self.idle)} of {len(self.workers)} workers {rest}"
+        return f"{self.workers.busy_words()}, {len(idle)} of {len(shares)} workers {rest}"
 
     @cached_property
     def time_left(self) -> str:
         """How busy workers are while frames are lost on arrival, in words; "" where one may have no time left."""
-        if not (self.arrived() and 0 < len(self.workers) == len(self.idle)):
+        shares = self.workers.shares
+        if not (self.arrived() and 0 < len(shares) == len(self.workers.idle)):
             return ""
-        return f"frames are lost on arrival while the busiest worker is {max(self.workers.values()):.0%} busy"
-
-    # -- processors with other work
-
-    @cached_property
-    def elsewhere(self) -> Mapping[str, float]:
-        """Busy processors that spend over 15 % of their time on other things than packets, with that share.
-
-        What they could do for packets without programs, or a hypervisor that withholds time, is not known.
-        """
-        late = [] if self.load.workers else [name for name, share in self.workers.items() if share >= IDLE]
-        shares = {name: self._beside_packets(self.cpus[name]) for name in late}
-        return {name: share for name, share in shares.items() if share > 0.15}
-
-    def _beside_packets(self, cpu: CpuLoad) -> float:
-        """Return the share of a processor's time that is not packets': programs, and steal.
-
-        Linux handles packets in interrupts, FreeBSD in threads of its kernel too, as ``kernel{if_io_tqg_3}``.
-        """
-        if self.freebsd is None:
-            return 0.0 if cpu.on_packets is None else max(0.0, (cpu.busy or 0.0) - cpu.on_packets)
-        kernel = re.compile(r"\[?(?:kernel|intr)\b")
-        # top shows the threads of one second only, or was not read
-        return max(sum(share for thread, share in cpu.threads.items() if not kernel.match(thread)), cpu.user or 0.0)
-
-    def crowded(self) -> str:
-        """Name the processor without time left that handles packets and has least for them; "": none."""
-        few = 0.1 * sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus)
-
-        def is_late(name: str) -> bool:
-            rate = self.cpus[name].packets_per_s  # where it was not read it is not known
-            return self.workers[name] >= BUSY and (rate is None or rate > few)
-
-        name = max(filter(is_late, self.elsewhere), key=self.elsewhere.__getitem__, default="")
-        share = self.elsewhere.get(name, 0.0)
-        return (
-            f"other work (programs, steal) takes {share:.0%} of the time of {name}" if name and self.arrived() else ""
-        )
-
-    def may_be_stolen(self) -> bool:
-        """Return whether a hypervisor withheld time, or may have where that is not read."""
-        steal = [cpu.steal for cpu in self.load.cpus if cpu.steal is not None]
-        return max(steal) >= 0.01 if steal else bool(self.facts.other.get("hypervisor"))
+        return f"frames are lost on arrival while the busiest worker is {max(shares.values()):.0%} busy"
 
     def lock(self) -> str:
         """Name the lock that busy cores may wait for: such cores are as busy as those that work. "": none is known."""
-        other, cores = self.facts.other, len(self.busy) if self.arrived() else 0
+        other, cores = self.facts.other, len(self.workers.busy) if self.arrived() else 0
         if self.freebsd is None or self.freebsd >= 13:
             return ""
         if BRIDGE in other and cores > 1:
@@ -487,32 +368,6 @@ class Evidence:
         # a kernel with patches has a configuration of its own
         is_plain = self.freebsd < 12 and other.get(KERNEL_IDENT, "GENERIC") == "GENERIC"
         return "the locks of routing and neighbour tables" if is_plain and cores >= 6 else ""
-
-    # -- who serves which queue
-
-    def spread(self) -> str:
-        """Say why idle workers get no packets: by RPS, or by where the queues are; "": it is not known."""
-        if self.steering:
-            steered = self.steering == set(self.busy)
-            return f"all packets are steered to {names(self.busy)} (RPS)" if steered else ""
-        alone = self.placed and set(self.placed) <= set(self.busy)
-        return self.shared() or (
-            f"no other serves a receive queue of {names(sorted(set(self.ingress)))}" if alone else ""
-        )
-
-    def shared(self) -> str:
-        """Name the queues of several interfaces that a busy worker serves, though idle ones serve fewer; "": none."""
-        rates = [row.packets_per_s or 0.0 for row in self.forwarding]
-        # a tenth of a direction's mean rate: packets now and then, of a login or a routing protocol, are none of a flow
-        few = 0.1 * sum(rates) / max(1, len(self.ingress))
-        if self.tried.flows == 1 and sum(rate > few for rate in rates) >= len(self.ingress):
-            return ""
-        fewest = min((len(self.placed.get(name, ())) for name in self.idle), default=math.inf)
-        for queues in (self.placed.get(name, ()) for name in self.busy):
-            if len({place.interface for place in queues}) > 1 and len(queues) > fewest:
-                shared = " and ".join(f"queue {place.queue} of {place.interface}" for place in queues)
-                return f"{shared} are on one worker"
-        return ""
 
     # -- buses and buffers
 
@@ -546,16 +401,11 @@ class Evidence:
     def lacks_buffers(self) -> str:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""
         failed = sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name))
-        pools = self.load.condition if self.is_read_at_this_load else {}
         # but those in threads' caches
-        empty = [name for name, free in pools.items() if name.startswith(FREE_BUFFERS) and free.startswith("0 of ")]
+        pools = [(name, free) for name, free in self.load.condition.items() if name.startswith(FREE_BUFFERS)]
+        empty = [name for name, free in pools if free.startswith("0 of ")]
         # a read of a queue takes up to 256 frames
         if not self.arrived(uncounted_too=True) or (failed * 256 < self.lost and not empty):
             return ""
         tried = f"VPP found no free buffer {failed:,} times when it read a receive queue"
         return f"{tried}; there were no {' and no '.join(empty)}" if empty else tried
-
-
-def names(threads: Collection[str]) -> str:
-    """Name one or two *threads*, or say how many they are."""
-    return " and ".join(threads) if len(threads) <= 2 else f"{len(threads)} workers"

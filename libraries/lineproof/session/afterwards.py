@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.causes import Stage
-from ..core.counter_names import pause_seconds
+from ..core.counter_names import Pauses, pause_seconds
 from ..core.deciding import KEEPS, Standing
 from ..core.doubts import OwnPart
 from ..core.foreign import SLACK_FRAMES, SLACK_RATIO
@@ -48,13 +48,13 @@ def pauses(
 
     Its card counts them where the generator's does not show them.
     """
-    paused = after.pauses_since(before, interfaces.values())
     pps = max((trial.outcome.load.pps for trial in trials), default=0.0)
     for ports in ports_of(trials):
-        count = paused.get(interfaces.get(ports[1], ""))
-        if count is not None and count.received:
-            words = f"the router's {interfaces[ports[1]]} received {count.received}; switch flow control off"
-            yield Problem(Fault.PAUSING, words, math.ceil(pause_seconds(count.received, link_bps) * pps), (ports,))
+        name = interfaces.get(ports[1], "")
+        now, then = (reading.pauses.get(name, Pauses()) for reading in (after, before))
+        if received := now.since(then).received:
+            words = f"the router's {name} received {received}; switch flow control off"
+            yield Problem(Fault.PAUSING, words, math.ceil(pause_seconds(received, link_bps) * pps), (ports,))
 
 
 def damaged_frames(

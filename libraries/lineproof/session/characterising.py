@@ -101,12 +101,12 @@ class Characteriser:
         To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
         would not be the router's. A router that restarted meanwhile makes nothing of it certain.
         """
-        session, profile, pairs = self.session, requirement.profile, requirement.pairs
+        session, pairs = self.session, requirement.pairs
         link_bps = session.plan.link_bps(pairs)
-        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
+        traffic = TrafficWords(requirement.profile, requirement.bidirectional, requirement.traffic, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         own = session.own_part(traffic)
-        most = min(session.plan.maximum_load(profile, pairs).pps, USABLE_SHARE * own.lossless_pps)
+        most = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * own.lossless_pps)
         highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
             session.tolerance, session.clock_speed, on_trial=lambda trial, standing: self.on_trial(traffic, trial)
@@ -191,7 +191,7 @@ class Characteriser:
         for size, load, known in self._at_throughputs(traffic, throughputs):
             probe, terms = Probe(min(PROBE_PPS, load.pps / 10)), self._terms(known)
             self.begin(known)
-            self.session.traffic.put(known.profile, known.bidirectional, probe, pairs=known.pairs)
+            self.session.traffic.put(known, probe)
             found.append(rfc2544.latency(self._measure, size, load, terms, repeats, duration.total_seconds()))
         return tuple(found)
 
@@ -311,8 +311,8 @@ class Characteriser:
         """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
-        session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
-        highest = session.plan.maximum_load(traffic.profile, traffic.pairs)
+        session.traffic.put(traffic)
+        highest = session.plan.maximum_load(traffic)
         if warm_up and seconds:
             outcome = self._measure(highest, seconds)
             self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
-from ..core.explanation import Why
+from ..core.explanation import TriedLoad, Why
 from ..core.quantity import Requirement
 from ..core.registry import SAMPLERS, extensions
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
-from ..core.trial import DURING_READING, Load, Outcome, Trial
+from ..core.trial import DURING_READING, Load, Outcome
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
-from ..routers.why import GENERATOR, TriedLoad, explanation
+from ..routers.why import GENERATOR, explanation
 from .session import Session
 
 T = TypeVar("T")
@@ -39,14 +39,10 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     if verdict.ruling is Ruling.INCONCLUSIVE:
         fits = found is not None and found.rule == GENERATOR
     else:
-        fits = _fails_by_loss(verdict, trial)
+        # the router certainly lost frames, and a FAIL may come of it
+        lost = any(trial.lost_frames(row).low > 0 for row in trial.outcome.directions)
+        fits = lost and verdict.requirement.quantity.loss_explains
     return replace(verdict, why=Why(found if fits else None, load))
-
-
-def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
-    """Return whether *verdict* may be a FAIL because the router certainly lost frames in *trial*."""
-    lost = any(trial.lost_frames(row).low > 0 for row in trial.outcome.directions)
-    return lost and verdict.requirement.quantity.loss_explains
 
 
 SECONDS = 1.0

@@ -191,7 +191,7 @@ class _Sentence:
             unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
             unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
         of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
-        if not self.promise.quantity.counts_frames or not (problems or unseen or of_spans):
+        if not self.promise.quantity.doubts or not (problems or unseen or of_spans):
             return decision
 
         def known(trial: Trial) -> Trial:

@@ -13,7 +13,7 @@ from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
-from ..core.traffic.profiles import Profile
+from ..core.traffic.profiles import Profile, Traffic
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
@@ -122,7 +122,8 @@ class Plan:
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
-        loader = load_program or TrexProfileLoader(_client_of(settings))
+        of_trex = settings.trex if isinstance(settings, HardwareSettings) else settings
+        loader = load_program or TrexProfileLoader(of_trex.client if of_trex else "")
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
         read = (project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
@@ -130,12 +131,12 @@ class Plan:
 
     def load_for(self, requirement: Requirement) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
-        maximum = self.maximum_load(requirement.profile, requirement.pairs)
-        return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), maximum)
+        return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), self.maximum_load(requirement))
 
-    def maximum_load(self, profile: Profile, pairs: int) -> Load:
-        """The testbed's maximum load, per port, on the first *pairs* port pairs."""
-        return Load(profile.line_rate_pps(self.link_bps(pairs)) * self.testbed.maximum_load_percent / 100)
+    def maximum_load(self, traffic: Traffic) -> Load:
+        """The testbed's maximum load of *traffic*, per port."""
+        line = traffic.profile.line_rate_pps(self.link_bps(traffic.pairs))
+        return Load(line * self.testbed.maximum_load_percent / 100)
 
     def link_bps(self, pairs: int) -> float:
         """Return the line rate of each of the first *pairs* port pairs in bit/s: the slower end of each direction."""
@@ -184,9 +185,9 @@ class Plan:
         )
 
     @property
-    def probe(self) -> tuple[Profile, bool]:
-        """Return what is sent slowly before anything is judged, through all pairs, and whether in both directions."""
-        return _probe(self.catalogue, self.abilities)
+    def probe(self) -> Traffic:
+        """Return what is sent slowly before anything is judged, through all pairs."""
+        return _probe(self.testbed, self.catalogue)
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
         """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
@@ -221,17 +222,16 @@ class Plan:
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
-        return sum(map(self._budget_of, requirements), Budget())
-
-    def _budget_of(self, requirement: Requirement) -> Budget:
-        power = self.power_seconds if "power" in requirement.quantity.needs else ()
-        return Budget.of(self._promise(requirement), self.warm_up, *power)
-
-    @property
-    def power_seconds(self) -> tuple[float, float]:
-        """Seconds of the testbed's clock for the power meter: of a trial at least, and before a sentence's first."""
         meter = self.testbed.power
-        return (0.0, 0.0) if meter is None else (meter.trial_seconds(self.clock_speed), meter.idle_seconds())
+        # of a trial at least, and before a sentence's first
+        seconds = (meter.trial_seconds(self.clock_speed), meter.idle_seconds()) if meter else ()
+        return sum(
+            (
+                Budget.of(self._promise(one), self.warm_up, *(seconds if "power" in one.quantity.needs else ()))
+                for one in requirements
+            ),
+            Budget(),
+        )
 
     def requirement(self, sentence: str) -> Requirement:
         """Return the sentence, parsed; the ports can carry it, and the goal decide it. Raises SentenceError."""
@@ -267,7 +267,7 @@ class Plan:
                 sizes = len(probe_shares(found.profile))
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-            if sizes * (ports := found.pairs * (1 + found.bidirectional)) > MOST_PROBE_GROUPS:
+            if sizes * (ports := found.directions) > MOST_PROBE_GROUPS:
                 raise SentenceError(
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
@@ -420,14 +420,16 @@ def abilities_of(testbed: Testbed) -> Abilities:
     return generator.abilities if isinstance(generator, GeneratorSettings) else Abilities()
 
 
-def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
-    return catalogue.profile(["64b"] if "flows" in able.can else ["64b", "1-flow"]), "bidirectional" in able.can
+def _probe(testbed: Testbed, catalogue: Catalogue) -> Traffic:
+    able = abilities_of(testbed).can
+    profile = catalogue.profile(["64b"] if "flows" in able else ["64b", "1-flow"])
+    return Traffic(profile, "bidirectional" in able, pairs=testbed.pair_count)
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
     """The addresses of *testbed* that do not fit what is sent before anything is judged."""
-    profile, both = _probe(catalogue, abilities_of(testbed))
-    yield from network_misfits(testbed, profile, both, testbed.pair_count)
+    probe = _probe(testbed, catalogue)
+    yield from network_misfits(testbed, probe.profile, probe.bidirectional, probe.pairs)
 
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: RouterDescription | None = None) -> None:
@@ -467,12 +469,6 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
             if kind == "goals":
                 words += f"; what the documents promise of goal '{path.stem}' is not about it"
             yield words
-
-
-def _client_of(testbed: Testbed) -> str:
-    if isinstance(testbed, HardwareSettings):
-        return testbed.trex.client if testbed.trex else ""
-    return testbed.client
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:

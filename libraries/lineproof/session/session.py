@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ..ceilings.headroom import own_part
 from ..core.doubts import OwnPart
 from ..core.foreign import SETTLE_SECONDS
-from ..core.quantity import Promise, Requirement, TrafficWords
+from ..core.quantity import Instruments, Promise, Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
@@ -31,7 +31,7 @@ from .plan import Plan
 from .power import PoweredTrials
 from .router import RouterConnection
 from .router_watch import RouterRestarted
-from .traffic import Traffic
+from .traffic import SentTraffic
 from .worker_watch import WorkerWatch
 
 
@@ -46,7 +46,7 @@ class Session:
         self.testbed = testbed
         self.generator = GeneratorConnection(plan, testbed, bypassed)
         self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
-        self.traffic = Traffic(plan, testbed, self.generator, self.router)
+        self.traffic = SentTraffic(plan, testbed, self.generator, self.router)
         self.revival = Revival(plan, testbed, self.router, self.traffic)
         self.power = PoweredTrials(
             plan.testbed.power,
@@ -167,7 +167,20 @@ class Session:
 
     def measure_of(self, promise: Promise, hear: Listener) -> Measure:
         """Return how a trial of *promise* is measured."""
-        return promise.quantity.measure(_Instruments(self, hear), promise)
+        router = self.router.driver
+
+        def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+            hear(found := self.traffic.step_down(first, seconds, second, after, every))
+            return found
+
+        def keep_runtime(telemetry: Telemetry) -> None:
+            shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
+            hear(Reading("under load", replace(telemetry, raw=shown)))
+
+        watched = WorkerWatch(router.work, self.traffic.measure).measure
+        of_router = router.clear, router.read_runtime, keep_runtime
+        instruments = Instruments(self.clock_speed, watched, step_down, *of_router, self.power.of_sentence)
+        return promise.quantity.measure(instruments, promise)
 
     def examine(self, frames: bool) -> None:
         """Look at the last *frames* of each trial from now on, where the generator can keep some; or do not."""
@@ -202,29 +215,6 @@ class Session:
             stack.callback(self.release_generator)
 
 
-class _Instruments:
-    """The session as a quantity measures with it."""
-
-    def __init__(self, session: Session, hear: Listener) -> None:
-        self._session, self._hear = session, hear
-        self.measure = WorkerWatch(session.router.driver.work, session.traffic.measure).measure
-        self.clear_runtime = session.router.driver.clear
-        self.read_runtime = session.router.driver.read_runtime
-        self.powered = session.power.of_sentence
-        self.clock_speed = session.clock_speed
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Measure traffic whose load changes."""
-        found = self._session.traffic.step_down(first, seconds, second, after, every)
-        self._hear(found)
-        return found
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep what the router showed of its runtime."""
-        shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
-        self._hear(Reading("under load", replace(telemetry, raw=shown)))
-
-
 POLL = 1.0
 """Seconds between two tries to read a router that starts."""
 
@@ -240,7 +230,7 @@ class Revival:
     plan: Plan
     testbed: OpenTestbed
     router: RouterConnection
-    traffic: Traffic
+    traffic: SentTraffic
     note: str = field(default="", init=False)
 
     def after(self, verdict: Verdict) -> bool:

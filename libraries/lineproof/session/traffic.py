@@ -16,7 +16,7 @@ from ..core.quantity import Requirement
 from ..core.reachability import ALL_RATIO, DIRECTION_STEP, check_arrival, check_reachability
 from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
-from ..core.traffic.profiles import Profile
+from ..core.traffic.profiles import Profile, Traffic
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
@@ -49,7 +49,7 @@ CHECK_SECONDS = 0.5
 
 
 @dataclass
-class Traffic:
+class SentTraffic:
     """Traffic that the *generator* of *testbed* sends through the *router*."""
 
     plan: Plan
@@ -61,11 +61,9 @@ class Traffic:
     """Frames of other origin, measured when reachability was checked."""
     examines: bool = field(default=False, repr=False)
     """True: the last frames of a trial are looked at, where the generator can keep some at any load."""
-    _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
+    _prepared: tuple[Traffic, Probe | None] | None = field(default=None, repr=False)
     _content: Content | None = field(default=None, repr=False)
-    _slow: dict[tuple[Profile, bool, int], Mapping[int, tuple[Counter[str], int]]] = field(
-        default_factory=dict, repr=False
-    )
+    _slow: dict[Traffic, Mapping[int, tuple[Counter[str], int]]] = field(default_factory=dict, repr=False)
     _unprobed: set[Profile] = field(default_factory=set, repr=False)
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
@@ -74,24 +72,19 @@ class Traffic:
     def _seen(self) -> SeenFrames:
         return SeenFrames(side.network for side in self.testbed.facts.sides)
 
-    @property
-    def pairs(self) -> int:
-        """How many pairs of ports the testbed has."""
-        return len(self.testbed.facts.generator.ports) // 2
-
-    def directions(self, bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
-        """The directions that a sentence uses, pair by pair.
+    def directions(self, traffic: Traffic) -> tuple[Direction, ...]:
+        """The directions of *traffic*, pair by pair.
 
         Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
         """
-        found = directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
+        found = directions_of(self.testbed.facts.generator.ports, traffic.bidirectional, traffic.pairs)
         if not self.generator.bypassed:
             return found
         macs = self.generator.card_macs
         return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
 
-    def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
-        """Put, as a sentence begins, the profile's streams on the first *pairs* port pairs, unless they are there.
+    def put(self, traffic: Traffic, probe: Probe | None = None) -> None:
+        """Put, as a sentence begins, the streams of *traffic* on the ports, unless they are there.
 
         Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
         """
@@ -101,21 +94,21 @@ class Traffic:
             self._seen.forget()
         # a router that has restarted is not judged until it is configured again
         known = self.generator.bypassed or self.router.restarted
-        known = known or self._seen.knows(profile, self.directions(bidirectional, pairs))
-        if known and self._prepared == (profile, bidirectional, probe, pairs):
+        known = known or self._seen.knows(traffic.profile, self.directions(traffic))
+        if known and self._prepared == (traffic.alone, probe):
             return
-        self._refuse_unsendable(profile, bidirectional, probe, pairs)
+        self._refuse_unsendable(traffic, probe)
         if not known:
-            self._check_arrival(profile, bidirectional, pairs)
-        self._prepare(profile, bidirectional, probe, pairs)
+            self._check_arrival(traffic)
+        self._prepare(traffic, probe)
 
-    def _prepare(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+    def _prepare(self, traffic: Traffic, probe: Probe | None = None) -> None:
         """Put streams on the ports, unless they are there."""
-        wanted = (profile, bidirectional, probe, pairs)
+        wanted, profile = (traffic.alone, probe), traffic.profile
         if self._prepared == wanted:
             return
         self._prepared = self._content = None
-        directions = self.directions(bidirectional, pairs)
+        directions = self.directions(traffic)
         with self.reconnection.noting_failures():
             self.generator.driver.prepare(profile, directions, probe)
         self._prepared = wanted
@@ -124,19 +117,18 @@ class Traffic:
 
     def put_for(self, requirement: Requirement) -> None:
         """Put a sentence's streams on the ports, with probe frames if it needs them."""
-        profile, bidirectional, pairs = requirement.profile, requirement.bidirectional, requirement.pairs
         probe = self.probe_for(requirement)
         try:
-            self.put(profile, bidirectional, probe, pairs=pairs)
+            self.put(requirement, probe)
         except ProbesRefused:
             if probe is None or probe.times:
                 raise
             probe = None
-            self.put(profile, bidirectional, pairs=pairs)
-        is_known = (profile, bidirectional, pairs) in self._slow or "capture" not in self.plan.abilities.can
+            self.put(requirement)
+        is_known = requirement.alone in self._slow or "capture" not in self.plan.abilities.can
         if self._content is not None and not self._content.is_kept_at_any_load and not is_known:
-            self._examine_slowly(profile, bidirectional, pairs)
-            self.put(profile, bidirectional, probe, pairs=pairs)
+            self._examine_slowly(requirement.alone)
+            self.put(requirement, probe)
 
     def forget(self) -> None:
         """No streams are on the ports any more: they were released, or claimed again."""
@@ -160,13 +152,13 @@ class Traffic:
 
     def _has_room(self, requirement: Requirement) -> bool:
         """Return whether the generator counts probe frames, and a sentence's are long enough to be some."""
-        profile, ways = requirement.profile, requirement.pairs * (1 + requirement.bidirectional)
+        profile = requirement.profile
         try:
             is_long = all(probe_size(profile, frame) == frame.size for frame in profile.frames)
         except ValueError:
             return False
         can_count = profile not in self._unprobed and "latency" in self.plan.abilities.can
-        return can_count and is_long and len(profile.frames) * ways <= MOST_PROBE_GROUPS
+        return can_count and is_long and len(profile.frames) * requirement.directions <= MOST_PROBE_GROUPS
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
@@ -185,14 +177,13 @@ class Traffic:
             keep = frames_kept(self._content.profile)
         with self.reconnection.noting_failures():
             outcome = self.foreign.with_budgets(generator.measure(load, duration, during, keep))
-        profile, bidirectional, probe, pairs = self._prepared or (None, False, None, 1)
-        if profile and probe and not probe.times and _are_refused(outcome):
+        traffic, probe = self._prepared or (None, None)
+        if traffic and probe and not probe.times and _are_refused(outcome):
             # i40e firmware 9.5 (trex-core #1222); firewalls, because TRex does not correct their TCP and UDP checksums
-            self._unprobed.add(profile)
-            self._prepare(profile, bidirectional, None, pairs)
+            self._unprobed.add(traffic.profile)
+            self._prepare(traffic)
             return self.measure(load, duration, during)
-        slow = self._slow.get((profile, bidirectional, pairs), {}) if profile else {}
-        outcome = with_content(outcome, self._content, slow)
+        outcome = with_content(outcome, self._content, self._slow.get(traffic, {}) if traffic else {})
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
 
@@ -218,19 +209,17 @@ class Traffic:
         """See :meth:`~lineproof.generators.base.Generator.live`."""
         return self._running_generator().live()
 
-    def capture(
-        self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
-    ) -> Mapping[int, tuple[bytes, ...]]:
+    def capture(self, traffic: Traffic, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
-        self.put(profile, bidirectional, pairs=pairs)
+        self.put(traffic)
         with self.reconnection.noting_failures():
             return self.generator.driver.measure(load, 1.0, keep=limit).frames
 
-    def _examine_slowly(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
-        """Look at frames of *profile* that come back at a small load: a card that counts in hardware keeps no other."""
-        frames = self.capture(profile, bidirectional, Load(PROBE_PPS), frames_kept(profile), pairs)
+    def _examine_slowly(self, traffic: Traffic) -> None:
+        """Look at frames of *traffic* that come back at a small load: a card that counts in hardware keeps no other."""
+        frames = self.capture(traffic, Load(PROBE_PPS), frames_kept(traffic.profile))
         if content := self._content:
-            self._slow[profile, bidirectional, pairs] = {
+            self._slow[traffic] = {
                 way.rx_port: (content.wrong(way, frames.get(way.rx_port, ())), len(frames.get(way.rx_port, ())))
                 for way in content.directions
             }
@@ -243,16 +232,15 @@ class Traffic:
         Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
         the testbed's fault and must not count as loss.
         """
-        profile, both = self.plan.probe
+        probe = self.plan.probe
         self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
-        self._refuse_unsendable(profile, both, None, self.pairs)
-        self._prepare(profile, both, None, self.pairs)
-        count = len(self.directions(both, self.pairs))
-        self.router.links.retried(lambda: check_reachability(self._send_slowly(count, PROBE_PPS, 1.0), self._likely))
+        self._refuse_unsendable(probe, None)
+        self._prepare(probe)
+        self.router.links.retried(lambda: check_reachability(self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
         with self.reconnection.noting_failures():
             heard = self._running_generator().idle(IDLE_SECONDS)
         self.foreign = ForeignFrames.of(heard)
-        self._seen.note(profile, self.directions(both, self.pairs))
+        self._seen.note(probe.profile, self.directions(probe))
 
     def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
         """Return what comes to each port in *seconds* of the testbed's clock without traffic, and *keep* frames.
@@ -262,9 +250,9 @@ class Traffic:
         with self.reconnection.noting_failures():
             return self._running_generator().idle(seconds, keep)
 
-    def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
+    def _send_slowly(self, traffic: Traffic, pps: float, seconds: float) -> Outcome:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
-        rates = [pps * (1 + DIRECTION_STEP * index) for index in range(directions)]
+        rates = [pps * (1 + DIRECTION_STEP * index) for index in range(traffic.directions)]
         with self.reconnection.noting_failures():
             return self._running_generator().measure_rates(rates, seconds)
 
@@ -286,27 +274,27 @@ class Traffic:
                 found += wrong_destinations(self.router.link_states(), self.generator.ports, endpoint)
         return "; ".join(found)
 
-    def _check_arrival(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+    def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
 
         Frames that the router is not set up for would count as its loss. Of frames of several sizes only the longest
         are sent: what an MTU lets through, it lets through shorter, too. Those with their own addresses are all sent,
         and all must arrive, because each may need a route of its own.
         """
-        directions = self.directions(bidirectional, pairs)
+        profile, directions = traffic.profile, self.directions(traffic)
         if profile.has_own_addresses:
-            self._prepare(profile, bidirectional, None, pairs)
+            self._prepare(traffic)
             pps = PROBE_PPS + 2 * _fixed_pps(profile)
             check_arrival(
                 profile.name,
-                self._send_slowly(len(directions), pps, CHECK_SECONDS),
+                self._send_slowly(traffic, pps, CHECK_SECONDS),
                 lambda: self.router.trouble() or f"check {CHECK_OWN}",
                 ALL_RATIO,
             )
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
-            self._prepare(longest, bidirectional, None, pairs)
-            outcome = self._send_slowly(len(directions), PROBE_PPS, CHECK_SECONDS)
+            self._prepare(replace(traffic.alone, profile=longest))
+            outcome = self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS)
             check_arrival(longest.name, outcome, lambda: self._cause(profile, directions))
         self._seen.note(profile, directions)
 
@@ -328,35 +316,34 @@ class Traffic:
             self.router.configure(links_moved=True)
         if self._prepared is None or self.testbed.facts.simulated:
             return
-        profile, bidirectional, probe, pairs = self._prepared
-        fixed = _fixed_pps(profile) + (probe.pps if probe else 0.0)
-        count = len(self.directions(bidirectional, pairs))
+        traffic, probe = self._prepared
+        fixed = _fixed_pps(traffic.profile) + (probe.pps if probe else 0.0)
 
         def probed() -> None:
-            check_reachability(self._send_slowly(count, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
+            check_reachability(self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
 
         try:
             self.router.links.retried(probed)
         except TestbedError as error:
             raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
 
-    def _refuse_unsendable(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+    def _refuse_unsendable(self, traffic: Traffic, probe: Probe | None) -> None:
         """Raise TestbedError for frames that the generator cannot send, or the router is known not to forward."""
-        refuse_not_forwarded(profile, self.router.not_forwarded)
+        refuse_not_forwarded(traffic.profile, self.router.not_forwarded)
         limits = self.generator.known_limits
         if limits is not None:
-            limits.check_sendable(profile, probe is not None)
+            limits.check_sendable(traffic.profile, probe is not None)
         if probe is not None:
-            self._refuse_latency(profile, self.directions(bidirectional, pairs))
+            self._refuse_latency(traffic)
 
-    def _refuse_latency(self, profile: Profile, directions: tuple[Direction, ...]) -> None:
+    def _refuse_latency(self, traffic: Traffic) -> None:
         """Raise TestbedError if a receiving port measures no latency: its probe frames would count as lost."""
-        receiving = {direction.rx_port for direction in directions}
+        receiving = {direction.rx_port for direction in self.directions(traffic)}
         for port in self.generator.ports:
             if port.index in receiving and port.measures is not None and "latency" not in port.measures:
                 raise ProbesRefused(
-                    f"'{profile.name}' was not sent: TRex reports that its port {port.index} (driver {port.driver})"
-                    " measures no latency; expected another card, or TRex started with '--software'"
+                    f"'{traffic.profile.name}' was not sent: TRex reports that its port {port.index} (driver"
+                    f" {port.driver}) measures no latency; expected another card, or TRex started with '--software'"
                 )
 
     def _reconnect_generator(self) -> None:

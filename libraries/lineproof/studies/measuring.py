@@ -143,7 +143,7 @@ class _Measurement:
         self.session, self.study, self.step, self.recorder = session, study, step, recorder
         self.row, self.words = study.measures[step.row], sentence_of(study, step.row, step.variant)
         self.traffic = parse_traffic(study.traffic_of(step.row, step.variant), session.plan.catalogue)
-        self.directions = len(session.traffic.directions(self.traffic.bidirectional, self.traffic.pairs))
+        self.directions = self.traffic.directions
         self.is_rate = self.row.kind in RATES
         self.link_bps = session.plan.link_bps(self.traffic.pairs)
         self.line = self._rate(self.traffic.profile.line_rate_pps(self.link_bps)) if self.is_rate else None
@@ -171,7 +171,7 @@ class _Measurement:
 
     def of_sender(self) -> Measured:
         """Return what the generator offers."""
-        self.session.traffic.put(self.traffic.profile, self.traffic.bidirectional, pairs=self.traffic.pairs)
+        self.session.traffic.put(self.traffic)
         self._begin()
         try:
             figures = sending_figures(self.session, self.traffic, partial(self._keep, self.traffic))

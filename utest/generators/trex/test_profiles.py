@@ -17,6 +17,7 @@ import pytest
 
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.base import Direction, Probe
@@ -587,7 +588,7 @@ def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, body:
     found = own.profile(ours(body), client=os.environ["TREX_HOME"])
     with started(tmp_path, real_trex.WORDS, bypass=True) as session:
         session.generator.connect(real_trex.generator)
-        session.traffic.put(found, bidirectional=False)
+        session.traffic.put(Traffic(found, False))
         for load in (6000.0, 3000.0):
             trial = read_trial(1, session.traffic.measure(Load(load), 2.0), session.plan.testbed.tolerances())
             (direction,) = trial.outcome.directions

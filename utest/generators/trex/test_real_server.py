@@ -18,6 +18,7 @@ import pytest
 
 from lineproof.core.latency import Resolution
 from lineproof.core.rule import Ruling
+from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
@@ -57,7 +58,7 @@ def servers(folder: Path) -> list[psutil.Process]:
 
 
 def offered_and_forwarded(session: Session, seconds: float = 1.0) -> tuple[int, int]:
-    session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=True)
+    session.traffic.put(session.plan.probe)
     outcome = session.traffic.measure(Load(2000.0), seconds)
     return sum(direction.offered for direction in outcome.directions), sum(
         direction.forwarded for direction in outcome.directions
@@ -75,8 +76,8 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
     with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect(generator)
         driver, profile = session.generator.driver, session.plan.catalogue.profile(["imix"])
-        assert isinstance(driver, TrexGenerator) and driver.has_fine_latency(session.plan.probe[0]) is fine
-        session.traffic.put(profile, bidirectional=True, probe=Probe(600.0))
+        assert isinstance(driver, TrexGenerator) and driver.has_fine_latency(session.plan.probe.profile) is fine
+        session.traffic.put(Traffic(profile, True), Probe(600.0))
         for _ in range(2):
             counts = session.traffic.measure(Load(6000.0), 1.0).latency
             assert [(count.tx_port, count.rx_port) for count in counts] == [(0, 1), (1, 0)]
@@ -87,7 +88,7 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
 
 
 def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> None:
-    session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
+    session.traffic.put(Traffic(session.plan.probe.profile, False))
     tolerance = session.plan.testbed.tolerances()
     for load in (4e6, 2e6):
         beyond = read_trial(1, session.traffic.measure(Load(load), 1.0), tolerance)
@@ -173,7 +174,7 @@ def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Pat
         with generator(session.testbed, next_hops=hops) as found:
             began = time.monotonic()
             with pytest.raises(TestbedError) as caught:
-                found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
+                found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
             assert time.monotonic() - began < search_limit(2) + 5
             assert all(
                 f"{NOBODY[port]} (asked by {OWN[port]} on port {port}; 'next_hop' of the testbed file)"
@@ -204,7 +205,7 @@ def test_a_real_router_is_asked(tmp_path: Path, kind: str) -> None:
         session.generator.release()
         hops = {port: NextHop(OWN[port], addresses[port], explicit=True) for port in (0, 1)}
         with generator(session.testbed, next_hops=hops) as found:
-            found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
+            found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
             assert [port.destination for port in found.ports] == expected
             for port in (0, 1):
                 assert not asked(session, "get_port_status", port_id=port)["service"]

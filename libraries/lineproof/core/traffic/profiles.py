@@ -213,3 +213,28 @@ class Profile:
             (item.frames, item.flows, item.headers, item.program and item.program.directions) for item in (self, other)
         )
         return mine == others
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A profile, sent in one or both directions of each of the testbed's first ``pairs`` port pairs."""
+
+    profile: Profile
+    bidirectional: bool
+    pairs: int = field(default=1, kw_only=True)
+
+    @property
+    def alone(self) -> Traffic:
+        """It without a sentence: equal wherever the same is sent."""
+        return Traffic(self.profile, self.bidirectional, pairs=self.pairs)
+
+    @property
+    def directions(self) -> int:
+        """Number of directions: one or two of each port pair."""
+        return (2 if self.bidirectional else 1) * self.pairs
+
+    @property
+    def traffic(self) -> str:
+        """Profile, direction and port pairs in the words of a sentence."""
+        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
+        return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"

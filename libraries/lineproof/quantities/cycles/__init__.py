@@ -53,7 +53,6 @@ class Cycles(Quantity):
     units: ClassVar[tuple[Unit, ...]] = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT)
     needs = frozenset({"runtime"})
     has_directions = False
-    counts_frames = False
     doubts = ()
     title = "Cost of a packet"
     example = "costs ≤ 450 cycles/packet"

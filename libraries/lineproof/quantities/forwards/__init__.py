@@ -38,7 +38,6 @@ class ForwardingRate(Quantity):
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
     chart = "rates"
     loss_explains = True
-    has_capacity = True
     margin = "its own trials"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"

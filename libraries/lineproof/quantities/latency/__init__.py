@@ -35,7 +35,6 @@ class Latency(Quantity):
     has_total = False
     loss_explains = True
     doubts = (*AT_THE_EXACT_LOAD, foreign_frames, own_loss, own_ceiling, own_delay, spared_probes)
-    is_of_exact_load = True
     chart = "histogram"
     title = "Latency"
     example = "latency p99 ≤ 100 µs at 1 Mpps"

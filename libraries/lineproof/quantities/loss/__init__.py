@@ -27,7 +27,6 @@ class Loss(Quantity):
     needs: ClassVar[frozenset[Need]] = frozenset({"load"})
     doubts = (*OF_FRAMES, *AT_THE_LOAD, own_ceiling, queues)
     loss_explains = True
-    has_capacity = True
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
     judges_loss = True

@@ -69,7 +69,6 @@ class Recovery(Quantity):
     units = (Unit.SECONDS,)
     needs = frozenset({"changing load"})
     has_total = False
-    takes_time = False
     doubts = (own_loss, foreign_frames)
     title = "Recovery after an overload"
     example = "recovers in ≤ 2 s"
