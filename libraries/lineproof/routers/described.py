@@ -434,7 +434,7 @@ class Router:
             except TestbedError as error:
                 unread[f"counters {moment}"] = str(error)
             else:
-                counts.append(telemetry.drops)
+                counts.append({cause.label: cause.count for cause in telemetry.causes})
                 raw |= {f"{command} {moment}": text for command, text in telemetry.raw.items()}
             if moment == "before":
                 wait()
@@ -533,8 +533,7 @@ class Router:
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
                 causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
-        drops = {cause.label: cause.count for cause in causes}
-        return Telemetry(uptime, interfaces, drops, raw=raw, causes=tuple(causes))
+        return Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes))
 
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})

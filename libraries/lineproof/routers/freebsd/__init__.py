@@ -103,7 +103,6 @@ class FreeBsd(Router):
         return Telemetry(
             uptime=parse_boottime(boot, now),
             interfaces=interfaces,
-            drops={cause.name: cause.count for cause in causes if cause.name.startswith("ip ")},
             raw=output,
             causes=causes,
             pauses={name: pauses_of(counters(device)) for name, device in devices.items()},

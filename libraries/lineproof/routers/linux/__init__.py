@@ -167,7 +167,6 @@ class Linux(Router):
         return Telemetry(
             parse_uptime(files[_UPTIME]),
             interfaces,
-            drops,
             raw={command: text, **output},
             causes=(*causes, *linux_causes(drops, cards)),
             pauses={name: pauses_of(card) for name, card in cards.items()},

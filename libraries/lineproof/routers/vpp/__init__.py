@@ -115,7 +115,8 @@ class Vpp(Router):
             blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
-        counters = _rises(first.drops, last.drops, seconds)
+        lost = (parse_errors(each.raw[_ERRORS]) if each.raw else {} for each in (first, last))
+        counters = _rises(*lost, seconds)
         old, new = (parse_interfaces(each.raw[_INTERFACES]) if each.raw else {} for each in (first, last))
         for name in self.interfaces:
             rises = _rises(old.get(name, {}), new.get(name, {}), seconds)
@@ -193,7 +194,6 @@ class Vpp(Router):
         return replace(
             clock,
             interfaces={name: _counters(name, rows, causes) for name, rows in interfaces.items()},
-            drops=errors,
             raw={**clock.raw, **output},
             causes=causes,
             pauses={name: pauses_of(counts) for name, counts in cards.items()},
