@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ..command_values import compiled
 from ..core.causes import Cause, Role, Stage
+from ..core.counter_names import Pauses, pauses_of
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
@@ -35,6 +36,7 @@ from .description import (
 from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
+from .tables import Counts
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -364,7 +366,8 @@ class Router:
             self._not_forwarded = {}
             self._changes.forget()
 
-    def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
+    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
+        owner = self.description.title if self.client else "the router"
         for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
@@ -533,7 +536,43 @@ class Router:
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
                 causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
-        return Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes))
+        return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
+
+    def _with_tables(self, reading: Telemetry) -> Telemetry:
+        """Return *reading* with what the tables of the description count."""
+        interfaces, causes, raw = dict(reading.interfaces), [*reading.causes], dict(reading.raw)
+        pauses = dict[str, Pauses]()
+        for key, table in self.description.commands.tables.items():
+            for interface in self.interfaces if "{interface}" in table.run else ("",):
+                counts = self.counts(key, raw, interface)
+                if table.fields:
+                    self._require_interfaces(counts)
+                    interfaces |= {name: table.counters_in(own) for name, own in counts.items()}
+                causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
+                if table.pauses:
+                    pauses |= {name: pauses_of(own) for name, own in counts.items()}
+        return replace(reading, interfaces=interfaces, causes=tuple(causes), raw=raw, pauses=pauses)
+
+    @property
+    def words(self) -> Words:
+        """Words in braces of a table's command, beside ``interface``."""
+        return {}
+
+    def counts(self, key: str, raw: dict[str, str], interface: str = "") -> Mapping[str, Counts]:
+        """Return the counters of the table *key* by interface; *raw*: outputs by command, in which it is put."""
+        table = self.description.commands.tables[key]
+        command = filled(table.run, {**self.words, "interface": interface})
+        try:
+            text = raw[command] if command in raw else self._commands.show(command)
+        except CommandRefused:
+            if not table.optional:
+                raise
+            text = ""
+        raw[command] = text
+        try:
+            return table.counts(text, interface) if text or not table.optional else {}
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(f"'{command}' was not understood: {in_words(error)}") from None
 
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})

@@ -24,6 +24,7 @@ from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .journal import NONE, ChangesEnd, Look
 from .shell_output import check_length, first_line, json_in
+from .tables import TableQuery
 
 Values = Mapping[str, str]
 
@@ -303,6 +304,7 @@ class Commands(Config):
     neighbours: NeighboursQuery | None = None
     neighbours6: NeighboursQuery | None = None
     link: LinkQuery | None = None
+    tables: Mapping[str, TableQuery] = {}
 
 
 SIDE_WORDS = (
@@ -570,13 +572,15 @@ class RouterDescription(Config):
         """The name of the router for a person."""
         return self.description or self.shell
 
-    def _queries(self) -> Iterator[tuple[Location, Query]]:
+    def _queries(self) -> Iterator[tuple[Location, Query | TableQuery]]:
         """All that are run and read, by where they stand."""
         for name, command in self.commands:
             if isinstance(command, Query):
                 yield ("commands", name), command
         for name, fact in self.commands.facts.items():
             yield ("commands", "facts", name), fact
+        for name, table in self.commands.tables.items():
+            yield ("commands", "tables", name), table
         for place, change, _ in self.all_changes():
             if change.look is not None:
                 yield (*place, "look"), change.look
@@ -587,7 +591,7 @@ class RouterDescription(Config):
         """Place and problem of each command whose example does not give what is expected."""
         for name, command in self._queries():
             expected = dict(command.expected)
-            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery) else ""
+            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery | TableQuery) else ""
             if refusal := self.refusal_in(command.example):
                 yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
             if self.terminal is not None:

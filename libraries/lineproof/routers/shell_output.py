@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COUNT = re.compile(r"\s*[0-9]{1,20}\s*")
+_COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
 """The text of a count: no more digits than a counter of 64 bits can have."""
 _ALREADY_GONE = re.compile(
     # not that the program itself, the command or its device is missing
@@ -99,8 +99,8 @@ def figure(text: str) -> float:
     return found
 
 
-def counter_value(text: str) -> int:
-    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than 0 to 9."""
+def counter_value(text: str, base: int = 10) -> int:
+    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than *base* has."""
     if not _COUNT.fullmatch(text):
         raise ValueError(f"{text[:30]} is no counter")
-    return int(text)
+    return int(text, base)

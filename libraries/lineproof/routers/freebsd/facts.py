@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.under_load import by_queue
 from ..fact_reading import Answers, counted, matched
 
 PFSENSE = ("cat", "/etc/platform", "/etc/version")
@@ -60,11 +59,6 @@ def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
     return dict(re.findall(rf"^{below}([^\s:]+): *(.*?) *$", text, re.MULTILINE))
 
 
-def counters(values: Mapping[str, str]) -> dict[str, int]:
-    """Return those of *values* that are counts."""
-    return {name: int(value) for name, value in values.items() if re.fullmatch("[0-9]{1,20}", value)}
-
-
 def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """Return the facts of a FreeBSD router. ``workers``: its processors."""
     trees = sysctl_of(interfaces)
@@ -112,7 +106,8 @@ def parse_card(interface: str, device: Mapping[str, str], pciconf: str) -> tuple
     sizes = {"rx ring": ("iflib.override_nrxds", "qsize_rxq"), "tx ring": ("iflib.override_ntxds", "qsize_txq")}
     # iflib shows 0 where its own default is used
     rings = {
-        ring: next((device[name] for name in names if counters(device).get(name)), "") for ring, names in sizes.items()
+        ring: next((device[name] for name in names if re.fullmatch(r"[1-9]\d{0,18}", device.get(name, ""))), "")
+        for ring, names in sizes.items()
     }
     other = {"NUMA node": device.get("%domain"), **rings}
     nic = NicFacts(
@@ -129,7 +124,13 @@ def parse_card(interface: str, device: Mapping[str, str], pciconf: str) -> tuple
         flow_control=_FLOW_CONTROL.get(device.get("fc", "")),
         other={name: value for name, value in other.items() if value},
     )
-    return nic, by_queue(QUEUE_CPU, counters(device))
+    return nic, served_cpus(device)
+
+
+def served_cpus(device: Mapping[str, str]) -> dict[int, int]:
+    """Return the processor of each receive queue that iflib names in a *device*'s subtree of ``sysctl``."""
+    found = {queue[1]: cpu for name, cpu in device.items() if (queue := QUEUE_CPU.fullmatch(name))}
+    return {int(queue): int(cpu) for queue, cpu in found.items() if re.fullmatch(r"\d{1,6}", cpu)}
 
 
 def pci_address(text: str) -> str | None:
