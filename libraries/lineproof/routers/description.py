@@ -333,7 +333,7 @@ NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 class LookQuery(Query):
     """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
 
-    By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
+    By default the output is numbers, and these are the value; an example may be missing. ``at_least``: a greater number than ``ours`` will do.
     Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
     and ``ours``; those of the example are in ``expected``.
     """
@@ -341,8 +341,8 @@ class LookQuery(Query):
     needed, other_groups, words = ("value",), re.compile(".+"), None
 
     pattern: OneExpression = ()
-    example: str = "0\n"
-    expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)] = {"value": "0"}
+    example: str = ""
+    expected: Mapping[str, str | int | float] = {}
     ours: Lines = ()
     at_least: bool = False
 
@@ -590,6 +590,8 @@ class RouterDescription(Config):
     def problems(self) -> Iterator[tuple[Location, str]]:
         """Place and problem of each command whose example does not give what is expected."""
         for name, command in self._queries():
+            if not command.example and not command.expected:
+                continue  # of a look that needs none
             expected = dict(command.expected)
             interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery | TableQuery) else ""
             if refusal := self.refusal_in(command.example):
