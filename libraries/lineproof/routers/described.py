@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..command_values import compiled
-from ..core.causes import Cause, Role, Stage
+from ..core.causes import Cause
 from ..core.counter_names import Pauses, pauses_of
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
@@ -25,7 +25,6 @@ from ..visible import shortened
 from .base import Entry, LinkState, RouterUnreachable, Shell, Side, neighbour_of, validated_side
 from .changes import Changes
 from .description import (
-    LOSS_GROUP,
     DescribedChange,
     NeighboursQuery,
     Query,
@@ -46,7 +45,6 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 NO_FRAMES = FrameKinds()
-_STAGES = {stage.name.lower(): stage for stage in Stage}
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
 
@@ -535,7 +533,7 @@ class Router:
                 known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
-                causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
+                causes.extend(counters.causes_in(counts, name))
         return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
 
     def _with_tables(self, reading: Telemetry) -> Telemetry:
@@ -639,26 +637,6 @@ def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[i
             " one direction only; expected different labels"
         )
     return exits
-
-
-def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:
-    """The counters of lost frames among *counts*; *drops*: where ``rx_drops`` are lost.
-
-    ``rx_errors`` and ``tx_errors`` may count what the drops count too: only the excess is added.
-    """
-    places = {
-        "rx_drops": (drops, Role.LOSS),
-        "rx_errors": (Stage.ARRIVING, Role.OVERLAPPING),
-        "tx_drops": (Stage.LEAVING, Role.LOSS),
-        "tx_errors": (Stage.LEAVING, Role.OVERLAPPING),
-    }
-    found = [
-        Cause(*place[:1], name, interface, counts[name], place[1]) for name, place in places.items() if name in counts
-    ]
-    for name, value in counts.items():
-        if own := LOSS_GROUP.fullmatch(name):
-            found.append(Cause(_STAGES[own["stage"]], own["name"], interface, value))
-    return tuple(found)
 
 
 def side_words(side: Side) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from ..command_values import Expression, JsonPath, compiled, value_at
 from ..config import Config, Location, read_yaml, validate_config
-from ..core.causes import Stage
+from ..core.causes import Cause, Stage
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
@@ -24,7 +24,7 @@ from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .journal import NONE, ChangesEnd, Look
 from .shell_output import check_length, first_line, json_in
-from .tables import TableQuery
+from .tables import Counts, TableQuery, causes_by
 
 Values = Mapping[str, str]
 
@@ -278,6 +278,17 @@ class CountersQuery(InterfaceQuery):
             raise TestbedError(f"no '{name}' was found for interface '{interface}'")
         return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
 
+    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
+        """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
+        rules = {
+            "rx_drops": (self.drops, "loss", "", ""),
+            "rx_errors": ("arriving", "overlapping", "", ""),
+            "tx_drops": ("leaving", "loss", "", ""),
+            "tx_errors": ("leaving", "overlapping", "", ""),
+            **{rf"{stage}_(\w+)": (stage, "loss", "", r"\1") for stage in ("arriving", "passing", "leaving")},
+        }
+        return causes_by(rules, counts, interface)
+
 
 def number(name: str, text: str) -> float:
     """Return a number that a router printed. Raises TestbedError."""
@@ -333,9 +344,9 @@ NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 class LookQuery(Query):
     """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
 
-    By default the output is numbers, and these are the value; an example may be missing. ``at_least``: a greater number than ``ours`` will do.
+    By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
     Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
-    and ``ours``; those of the example are in ``expected``.
+    and ``ours``; those of the example, which may be missing, are in ``expected``.
     """
 
     needed, other_groups, words = ("value",), re.compile(".+"), None

@@ -96,11 +96,3 @@ def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues
         if rx_queues is not None and nic.rx_queues is not None and rx_queues != nic.rx_queues:
             found.append(f"'rx_queues': the platform's file says {rx_queues}, {nic.interface} has {nic.rx_queues}")
     return tuple(found)
-
-
-def kernel_facts(software: str, uname: str) -> dict[str, str]:
-    """Return what ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
-    words = uname.split()
-    if len(words) < 3:
-        raise TestbedError(f"'uname -a' was not understood: '{first_line(uname) or 'no output'}'")
-    return {"software": software, "kernel": uname.strip(), "version": words[2]}

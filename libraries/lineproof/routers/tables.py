@@ -100,11 +100,7 @@ class TableQuery(Config):
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
         """Yield what *counts* of *interface* mean."""
-        for name, count in counts.items():
-            rule = next((rule for text, rule in self.causes.items() if compiled(text).fullmatch(name)), None)
-            if rule is not None:
-                (stage, role), (meaning, shown) = map(str.upper, rule[:2]), rule[2:]
-                yield Cause(Stage[stage], self.title + (shown or name), interface, count, Role[role], meaning)
+        return causes_by(self.causes, counts, interface, self.title)
 
     def counters_in(self, counts: Counts) -> InterfaceCounters:
         """Return the ``fields`` of an interface with *counts*."""
@@ -137,3 +133,15 @@ class TableQuery(Config):
     def results(self, output: str, interface: str = "") -> Counts:
         """Return the counters of *interface*."""
         return self.counts(output, interface).get(interface, {})
+
+
+def causes_by(
+    rules: Mapping[str, tuple[str, str, str, str]], counts: Counts, interface: str, title: str = ""
+) -> Iterator[Cause]:
+    """Yield what *counts* of *interface* mean by the first of *rules* that finds their name."""
+    for name, count in counts.items():
+        matches = ((compiled(text).fullmatch(name), rule) for text, rule in rules.items())
+        if found := next(((match, rule) for match, rule in matches if match), None):
+            match, (stage, role, meaning, shown) = found
+            called = title + (match.expand(shown) or name)
+            yield Cause(Stage[stage.upper()], called, interface, count, Role[role.upper()], meaning)

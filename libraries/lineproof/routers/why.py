@@ -21,7 +21,7 @@ from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits, si
 from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
-from .vpp.losses import FREE_BUFFERS, is_failed_allocation
+from .vpp.output import FAILED_ALLOCATIONS, FREE_BUFFERS
 
 GENERATOR = "generator"
 """The only rule that names what is not the router's."""
@@ -545,7 +545,7 @@ class Evidence:
 
     def lacks_buffers(self) -> str:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""
-        failed = sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name))
+        failed = sum(row.frames for row in self.ledger.reasons if row.meaning.startswith(FAILED_ALLOCATIONS))
         pools = self.load.condition if self.is_read_at_this_load else {}
         # but those in threads' caches
         empty = [name for name, free in pools.items() if name.startswith(FREE_BUFFERS) and free.startswith("0 of ")]

@@ -13,7 +13,7 @@ from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_s
 from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
+from ..fact_reading import Answers, counted, output_by_moment
 from ..journal import NONE
 from ..shell_output import first_line
 from .facts import PFSENSE, pfsense_version, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
@@ -28,10 +28,12 @@ class FreeBsd(Router):
     def identify(self) -> Mapping[str, str]:
         """Kernel; on pfSense also its version."""
         output = self._commands.run_all({"kernel": ("uname", "-a"), "pfsense": PFSENSE}, optional=["pfsense"])
-        facts = kernel_facts("FreeBSD", output["kernel"])
+        words = output["kernel"].split()
+        if len(words) < 3:
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(output['kernel']) or 'no output'}'")
+        facts = {"software": "FreeBSD", "kernel": output["kernel"].strip(), "version": words[2]}
         if version := pfsense_version(output["pfsense"]):
-            system = " ".join(facts["kernel"].split()[:3:2])
-            facts |= {"software": "pfSense", "version": version, "operating system": system}
+            facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:

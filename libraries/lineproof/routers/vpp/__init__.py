@@ -21,8 +21,7 @@ from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
 from ..tables import Counts
-from .losses import FREE_BUFFERS
-from .output import ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
+from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"

@@ -16,6 +16,9 @@ from ...core.telemetry import NodeRuntime
 from ...errors import TestbedError
 from ..shell_output import counter_value, figure, first_line, parser
 
+FREE_BUFFERS, FAILED_ALLOCATIONS = "free buffers of ", "failed allocations"
+"""How a pool's reading in :attr:`UnderLoad.condition` and the meaning of reads that found no buffer begin."""
+
 _REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
 _REFUSALS = ("unknown input ", "Invalid prefix len: ")
 _THREAD = re.compile(
