@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..command_values import compiled
@@ -145,25 +145,6 @@ class ShellCommands:
             f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
             f"status {status}{reason}",
         )
-
-    def run(self, *argv: str) -> str:
-        """Run one command and return its output. Raises CommandRefused if its status is not 0."""
-        return self.run_quoted(self.quoted(argv))
-
-    def run_all(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
-        """Run all *commands* and return the output of each by its name.
-
-        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError.
-        """
-        outputs: dict[str, str] = {}
-        for name, argv in commands.items():
-            try:
-                outputs[name] = self.run(*argv)
-            except CommandRefused:
-                if name not in optional:
-                    raise
-                outputs[name] = ""
-        return outputs
 
     def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
         """Run all *commands*, each once: output and exit status of each by its words.

@@ -27,12 +27,12 @@ class FreeBsd(Router):
 
     def identify(self) -> Mapping[str, str]:
         """Kernel; on pfSense also its version."""
-        output = self._commands.run_all({"kernel": ("uname", "-a"), "pfsense": PFSENSE}, optional=["pfsense"])
-        words = output["kernel"].split()
+        kernel, pfsense = self._commands.show("uname -a"), " ".join(PFSENSE)
+        words = kernel.split()
         if len(words) < 3:
-            raise TestbedError(f"'uname -a' was not understood: '{first_line(output['kernel']) or 'no output'}'")
-        facts = {"software": "FreeBSD", "kernel": output["kernel"].strip(), "version": words[2]}
-        if version := pfsense_version(output["pfsense"]):
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
+        facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
+        if version := pfsense_version(self._commands.show_all([pfsense])[pfsense] or ""):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
@@ -42,7 +42,7 @@ class FreeBsd(Router):
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
-        values = sysctl_values(self._commands.run("sysctl", _CLOCK, TIMES))
+        values = sysctl_values(self._commands.show(f"sysctl {_CLOCK} {TIMES}"))
         hertz = counted(r"stathz = (\d+)", values.get(_CLOCK, "")) or 0
         ticks = processor_ticks(values) if hertz else []
         return {f"{BUSY_SHARE}CPU {cpu}": (own["system"] + own["softirq"]) / hertz for cpu, own in enumerate(ticks)}
@@ -107,7 +107,7 @@ class FreeBsd(Router):
 
     def read(self) -> Telemetry:
         """Read counters now. ``uptime`` by its own clock, to the second."""
-        now, boot = self._commands.run("date", "+%s"), self._commands.run("sysctl", "-n", "kern.boottime")
+        now, boot = (self._commands.show(line) for line in ("date +%s", "sysctl -n kern.boottime"))
         reading, since = super().read(), re.search(r"sec = (\d{1,19})", boot)
         if since is None or not now.strip().isdecimal() or (uptime := int(now) - int(since[1])) < 0:
             shown = first_line(f"{boot}, {now}")

@@ -147,9 +147,9 @@ class Linux(Router):
     def read(self) -> Telemetry:
         """See :meth:`..base.Router.read`: also drops of queueing disciplines."""
         reading = super().read()
-        shown = self._commands.run_all({_QDISCS: tuple(_QDISCS.split())}, optional=[_QDISCS])
-        causes = (*reading.causes, *parse_qdiscs(shown[_QDISCS], self.interfaces))
-        return replace(reading, causes=causes, raw={**reading.raw, **shown})
+        shown = self._commands.show_all([_QDISCS])[_QDISCS] or ""
+        causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
+        return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
 
     def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
         super()._require_interfaces(existing, " (Linux does not have what VPP holds: for that 'shell: vpp')")
