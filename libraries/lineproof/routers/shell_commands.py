@@ -146,13 +146,13 @@ class ShellCommands:
             f"status {status}{reason}",
         )
 
-    def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-        """Run all *commands*, each once: output and exit status of each by its words.
+    def try_all(self, *lines: str) -> dict[str, tuple[str, int]]:
+        """Run all *lines*, each once: output and exit status of each.
 
         Raises TestbedError only if the shell does.
         """
-        results = {" ".join(argv): self._shell(self.quoted(argv), self.limit) for argv in dict.fromkeys(commands)}
-        return {words: (self.plain(result.stdout), result.status) for words, result in results.items()}
+        results = {line: self._shell(self.as_given(line), self.limit) for line in dict.fromkeys(lines)}
+        return {line: (self.plain(result.stdout), result.status) for line, result in results.items()}
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
         """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.

@@ -19,7 +19,7 @@ from ..shell_output import first_line
 from .facts import PFSENSE, pfsense_version, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
 from .load import TIMES, TOP, busiest, interrupts, parse_top, processor_ticks, queue_cpus, seconds_between
 
-_CLOCK, _INTERRUPTS = "kern.clockrate", ("vmstat", "-i")
+_CLOCK, _INTERRUPTS = "kern.clockrate", "vmstat -i"
 
 
 class FreeBsd(Router):
@@ -27,12 +27,12 @@ class FreeBsd(Router):
 
     def identify(self) -> Mapping[str, str]:
         """Kernel; on pfSense also its version."""
-        kernel, pfsense = self._commands.show("uname -a"), " ".join(PFSENSE)
+        kernel = self._commands.show("uname -a")
         words = kernel.split()
         if len(words) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
         facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
-        if version := pfsense_version(self._commands.show_all([pfsense])[pfsense] or ""):
+        if version := pfsense_version(self._commands.show_all([PFSENSE])[PFSENSE] or ""):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
@@ -55,14 +55,14 @@ class FreeBsd(Router):
         after = answers.ask(sysctl, _INTERRUPTS, TOP)
         table, texts = (
             self.description.commands.tables["sysctl"],
-            [output[" ".join(sysctl)] for output in (before, after)],
+            [output[sysctl] for output in (before, after)],
         )
         old, new = map(sysctl_values, texts)
-        threads = parse_top(after[" ".join(TOP)])
+        threads = parse_top(after[TOP])
         was, now = processor_ticks(old), processor_ticks(new)
         seconds = seconds_between(was, now, counted(r"stathz = (\d+)", new.get(_CLOCK, "")) or 0)
-        interrupted = interrupts(after["vmstat -i"])
-        rising = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
+        interrupted = interrupts(after[_INTERRUPTS])
+        rising = per_second(interrupts(before[_INTERRUPTS]), interrupted, seconds)
         queues = list[QueueLoad]()
         for name in self.interfaces:
             first, last = (table.results(text, name) for text in texts)

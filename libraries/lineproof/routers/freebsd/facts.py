@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ..fact_reading import Answers, counted, matched
 
-PFSENSE = ("cat", "/etc/platform", "/etc/version")
+PFSENSE = "cat /etc/platform /etc/version"
 """Files of pfSense 2.2 and later, with its name and version; a plain FreeBSD has neither."""
 
 _OTHER = {
@@ -27,7 +27,7 @@ _OTHER = {
 """Facts that only people read, but for the last."""
 _FIREWALL = "net.inet.ip.fw.enable"
 _KERNEL = ("kern.ostype", "kern.osrelease", "hw.model", "hw.ncpu", "kern.vm_guest", _FIREWALL)
-_SYSTEM, _PCI, _PF = ("sysctl", "-i", *_KERNEL, *_OTHER), ("pciconf", "-lvc"), ("pfctl", "-s", "info")
+_SYSTEM, _PCI, _PF = f"sysctl -i {' '.join((*_KERNEL, *_OTHER))}", "pciconf -lvc", "pfctl -s info"
 
 _FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
 """``dev.ix.0.fc``, and so of em, igb and ixl (sys/dev/ixgbe/ixgbe_type.h, enum ixgbe_fc_mode)."""
@@ -48,9 +48,9 @@ def subtree(interface: str) -> str | None:
     return f"hw.{interface}" if parts[1] == "mlxen" else f"dev.{parts[1]}.{parts[2]}"
 
 
-def sysctl_of(interfaces: Sequence[str], *names: str) -> tuple[str, ...]:
+def sysctl_of(interfaces: Sequence[str], *names: str) -> str:
     """Return the command that shows the variables *names* and the subtree of each of *interfaces*."""
-    return ("sysctl", "-i", *names, *filter(None, map(subtree, interfaces)))
+    return " ".join(("sysctl -i", *names, *filter(None, map(subtree, interfaces))))
 
 
 def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
@@ -62,16 +62,14 @@ def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
 def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """Return the facts of a FreeBSD router. ``workers``: its processors."""
     trees = sysctl_of(interfaces)
-    shown = answers.ask(_SYSTEM, PFSENSE, ("kenv", "-q"), trees, _PCI, _PF)
-    values, environment = sysctl_values(shown[" ".join(_SYSTEM)]), shown["kenv -q"]
-    cards = [
-        parse_card(name, sysctl_values(shown[" ".join(trees)], name), shown[" ".join(_PCI)]) for name in interfaces
-    ]
+    shown = answers.ask(_SYSTEM, PFSENSE, "kenv -q", trees, _PCI, _PF)
+    values, environment = sysctl_values(shown[_SYSTEM]), shown["kenv -q"]
+    cards = [parse_card(name, sysctl_values(shown[trees], name), shown[_PCI]) for name in interfaces]
     firmware, maker, product = (
         matched(rf'^smbios\.{name}="(.*)"$', environment) for name in ("bios.version", "system.maker", "system.product")
     )
     release = " ".join(filter(None, (values.get("kern.ostype"), values.get("kern.osrelease")))) or None
-    pfsense = pfsense_version(shown[" ".join(PFSENSE)])
+    pfsense = pfsense_version(shown[PFSENSE])
     other = {fact: values.get(name) for name, fact in _OTHER.items()}
     other["machine"] = " ".join(filter(None, (maker, product)))
     other["hypervisor"] = values.get("kern.vm_guest", "").removeprefix("none")
@@ -86,7 +84,7 @@ def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFac
         placement=tuple(
             Placement(nic.interface, queue, f"CPU {cpu}") for nic, cpus in cards for queue, cpu in sorted(cpus.items())
         ),
-        firewall=firewall(shown[" ".join(_PF)], values.get(_FIREWALL), " ".join(_SYSTEM) in answers.unread),
+        firewall=firewall(shown[_PF], values.get(_FIREWALL), _SYSTEM in answers.unread),
         other={name: value for name, value in other.items() if value},
         unread=answers.unread,
     )

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-TOP = ("top", "-b", "-P", "-H", "-S", "-d", "2", "-s", "1", "100")
+TOP = "top -b -P -H -S -d 2 -s 1 100"
 """Two displays with a second between them, of a hundred threads each; the first one's shares are older than that."""
 
 TIMES = "kern.cp_times"

@@ -35,9 +35,9 @@ _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def files_command(paths: Sequence[str]) -> tuple[str, ...]:
+def files_command(paths: Sequence[str]) -> str:
     """Return the command that shows the files at *paths*, as far as there are any; :func:`files_of` reads it."""
-    return ("grep", "-sH", ".", *paths)
+    return f"grep -sH . {' '.join(paths)}"
 
 
 def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
@@ -69,12 +69,12 @@ class Linux(Router):
         """See :meth:`..base.Router.under_load`."""
         answers, interfaces = Answers(self._commands), self.interfaces
         ethtool = self.description.commands.tables["ethtool"]
-        links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
-        commands = [files_command(_LOAD), *(("ethtool", "-S", name) for name in interfaces)]
+        links = answers.ask(*(f"readlink /sys/class/net/{name}/device" for name in interfaces))
+        commands = [files_command(_LOAD), *(f"ethtool -S {name}" for name in interfaces)]
         before = answers.ask(*commands)
         wait()
         after = answers.ask(*commands)
-        old, new = (files_of(output[" ".join(commands[0])], _LOAD) for output in (before, after))
+        old, new = (files_of(output[commands[0]], _LOAD) for output in (before, after))
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
         passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
         seconds = passed if passed > 0 else None

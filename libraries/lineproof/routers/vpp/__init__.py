@@ -206,7 +206,7 @@ def _attempt(answers: Answers, what: str, read: Callable[[], T], otherwise: T) -
 
 def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
     """Return what each of *commands* shows; "" where VPP refuses it, which is noted."""
-    shown = answers.ask(*(tuple(command.split()) for command in commands))
+    shown = answers.ask(*commands)
     for command, text in shown.items():
         if refused := refusal_by_vpp(command, text):
             answers.unread[command], shown[command] = refused, ""
