@@ -1,19 +1,14 @@
-"""Clean text from the output of a remote shell, and parsers that understand it or say so."""
+"""Clean text, numbers and JSON from the output of a remote shell."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
-from ..errors import BREAKDOWN_ERRORS, TestbedError
+from ..errors import TestbedError
 from ..json_text import parse_json
 from ..visible import shortened
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
@@ -70,25 +65,6 @@ def already_gone(why: str) -> bool:
     *why*: ``status 2: RTNETLINK answers: No such process``.
     """
     return _ALREADY_GONE.match(why) is not None
-
-
-def parser(command: str) -> Callable[[Callable[Concatenate[str, P], R]], Callable[Concatenate[str, P], R]]:
-    """Decorates a parser of the output of *command*: whatever it cannot read is a TestbedError that names it."""
-
-    def decorate(parse: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
-        @functools.wraps(parse)
-        def understand(text: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return parse(text, *args, **kwargs)
-            except TestbedError:
-                raise
-            except BREAKDOWN_ERRORS as error:
-                words = f"{command} was not understood: '{first_line(text) or 'no output'}'"
-                raise TestbedError(f"{words}; expected what that system prints") from error
-
-        return understand
-
-    return decorate
 
 
 def figure(text: str) -> float:

@@ -20,11 +20,12 @@ from ...core.router_facts import RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
+from ...errors import BREAKDOWN_ERRORS, TestbedError
 from ...json_text import parse_json
 from ..base import MAC, SPEED_BY_CONVENTION, LinkState, Side
 from ..described import Router, Words
 from ..fact_reading import Answers, output_by_moment
-from ..shell_output import parser
+from ..shell_output import first_line
 from .losses import BACKLOG_FULL, parse_qdiscs
 from .machine import interrupt_owners, interrupt_rows, kernel_boot_id, queue_interrupts, read_linux_facts
 
@@ -140,7 +141,10 @@ class Linux(Router):
         paths = [f"/sys/class/net/{name}/{file}" for name in self.interfaces for file in ("speed", "device/uevent")]
         shown = self._commands.show(_LINKS)
         (files,) = Answers(self._commands).ask(files_command(paths)).values()
-        states = parse_link_states(shown, files_of(files, paths))
+        try:
+            states = parse_link_states(shown, files_of(files, paths))
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(f"'{_LINKS}' was not understood: '{first_line(shown) or 'no output'}'") from error
         self._require_interfaces(states)
         return tuple(states[name] for name in self.interfaces)
 
@@ -187,7 +191,6 @@ def _assignments(shown: str) -> Iterator[str]:
         yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"
 
 
-@parser("'ip -j link show'")
 def parse_link_states(text: str, files: Mapping[str, str]) -> dict[str, LinkState]:
     """Return the state of each interface. *files*: ``speed`` in Mbit/s and ``device/uevent`` of its card, by path."""
     found = {}

@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection
 
 from ...core.causes import Cause, Stage
-from ..shell_output import counter_value, parser
+from ..shell_output import counter_value
 
 QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "softnet backlog full"
 """Names of causes: dropped by a queueing discipline, by filters of ``tc``, waiting for a processor."""
@@ -39,7 +39,6 @@ _OF_THE_SYSTEM = re.compile(r"(?:mq|mqprio|pfifo_fast|fq_codel|fq|noqueue|multiq
 _MOST_SETTINGS = 80
 
 
-@parser("'tc -s qdisc show'")
 def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
     """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
 

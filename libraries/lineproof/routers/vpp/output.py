@@ -14,7 +14,7 @@ from ...core.packet_cost import is_input
 from ...core.router_facts import Placement
 from ...core.telemetry import NodeRuntime
 from ...errors import TestbedError
-from ..shell_output import counter_value, figure, first_line, parser
+from ..shell_output import counter_value, figure, first_line
 
 FREE_BUFFERS, FAILED_ALLOCATIONS = "free buffers of ", "failed allocations"
 """How a pool's reading in :attr:`UnderLoad.condition` and the meaning of reads that found no buffer begin."""
@@ -87,10 +87,12 @@ def refusal_by_vpp(command: str, output: str) -> str:
     return ""
 
 
-@parser("'vppctl show runtime'")
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     """``show runtime``. Raises TestbedError for other text (also ``show runtime max`` and ``time``)."""
-    return tuple(map(_parse_thread, re.split(r"^-{9,}\n", text, flags=re.MULTILINE)))
+    try:
+        return tuple(map(_parse_thread, re.split(r"^-{9,}\n", text, flags=re.MULTILINE)))
+    except ValueError as error:
+        raise TestbedError(f"'vppctl show runtime' was not understood: '{first_line(text)}'") from error
 
 
 def _parse_thread(text: str) -> ThreadRuntime:
