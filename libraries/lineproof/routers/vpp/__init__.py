@@ -101,13 +101,14 @@ class Vpp(Router):
             blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
-        counters = _rises(self._named(first), self._named(last), seconds)
+        old, new = self._named(first), self._named(last)
         return UnderLoad(
             workers=workers,
             queues=tuple(self._queue_loads(parse_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
             raw={command: text for command, text in {**last.raw, **shown}.items() if text},
             seconds=seconds or None,
-            counters=counters,
+            # VPP and its cards do not show counters while they are 0
+            counters=per_second({**dict.fromkeys(new, 0), **old}, new, seconds),
             condition={
                 FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
                 for pool in parse_pools(shown[_BUFFERS])
@@ -211,11 +212,6 @@ def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
         if refused := refusal_by_vpp(command, text):
             answers.unread[command], shown[command] = refused, ""
     return shown
-
-
-def _rises(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
-    """Return the rises per second of counters that VPP and its cards do not show while they are 0."""
-    return per_second({**dict.fromkeys(after, 0), **before}, after, seconds)
 
 
 def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:
