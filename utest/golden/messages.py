@@ -48,6 +48,7 @@ from lineproof.methods.trials import CharacterisationTerms
 from lineproof.project import Project
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux.losses import FILTER_DROPS
+from lineproof.routers.vpp.output import FAILED_ALLOCATIONS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
@@ -328,7 +329,7 @@ def _why() -> Mapping[str, str]:
     many = dropped("rx_dropped", Stage.ARRIVING, frames=LOST + 100_000)
     few = replace(TRIED, forwarded_pps=9_990_000)
     freebsd = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=(CpuLoad(0, 1.0, user=0.6),))
-    buffers = replace(rx, reasons=(Drop(Stage.ARRIVING, "rx-no-buf", "a", 40_000),))
+    buffers = replace(rx, reasons=(Drop(Stage.ARRIVING, "rx-no-buf", "a", 40_000, FAILED_ALLOCATIONS),))
     shared = facts((Placement("a", 0, "w0"), Placement("b", 0, "w0"), Placement("b", 1, "w1")))
     uneven_placed = facts((*shared.placement, Placement("a", 1, "w2")))
     nearly, vm = (14_878_000, 14_600_000), {"hypervisor": "kvm"}

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, described, make_router
 from lineproof.routers.base import Result
 from lineproof.routers.described import side_words
-from lineproof.routers.freebsd.facts import sysctl_values
-from lineproof.routers.freebsd.losses import ip_causes, parse_boottime, parse_netstat
-from lineproof.routers.linux.losses import parse_ethtool, parse_links, parse_qdiscs
-from lineproof.routers.vpp.losses import vpp_causes
 from support.described_router import shipped
-from support.fake_router import SIDES, first_output, shell_of, simulated
+from support.fake_router import SIDES, shell_of, simulated
 from support.journals import untouched
 
 
@@ -60,54 +52,6 @@ def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_sh
     file = shipped("routeros") if kind == "generic" else None
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, untouched, file=file).configure((replace(SIDES[0], peer_mac=mac),))
-
-
-# -- counters of each router, and the roles of those of lost frames
-
-
-LINKS = first_output("linux-card.txt", "ip -j -s -s link show")
-NETSTAT = "Name Mtu Network Address Ipkts Ierrs Idrop Iwords Opkts Oerrs Obytes Coll Drop\n"
-
-
-@pytest.mark.parametrize(
-    ("parse", "texts", "says"),
-    [
-        (
-            parse_links,
-            ["", 'Option "-j" is unknown', "[{}]", LINKS.replace("missed", "x"), LINKS.replace(":3,", ":-3,")],
-            "'ip -j -s -s link show' was not understood",
-        ),
-        (parse_netstat, ["", "netstat: illegal option", NETSTAT], "netstat -ibnd"),
-        (lambda text: parse_boottime(text, "1"), [""], "boottime"),
-    ],
-)
-def test_what_is_not_the_output_of_a_command_is_an_error(
-    parse: Callable[[str], object], texts: list[str], says: str
-) -> None:
-    for text in texts:
-        with pytest.raises(TestbedError, match=says):
-            parse(text)
-
-
-@given(st.text(max_size=200))
-def test_unrelated_text_gives_no_counters(text: str) -> None:
-    assert not parse_qdiscs(text, ("eth0",)) and not parse_ethtool(text)
-    assert [cause.count for cause in ip_causes(text)] == [0] and sysctl_values(text, "ix0") == {}
-
-
-def test_one_frame_that_freebsd_lost_counts_too() -> None:
-    assert [(cause.name, cause.count) for cause in ip_causes("ip:\n\t1 packet not forwardable\n")][:1] == [
-        ("ip packets not forwardable", 1)
-    ]
-
-
-def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
-    errors = {"xxv1-tx: tx sendto temporary failure": 2}
-    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors, {})
-    assert {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count} == {
-        "punts at xxv0": (1, Role.LOSS, Stage.PASSING),
-        "xxv1-tx: tx sendto temporary failure at xxv1": (2, Role.REASON, Stage.LEAVING),
-    }
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import re
@@ -10,9 +11,11 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.routers import RouterKind, make_router
+from lineproof.routers import BUILT_IN, RouterKind, described, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import Router
 from support.fake_router import KINDS, SIDES, shell_of, simulated
@@ -84,6 +87,23 @@ def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, ch
         reading = (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore)
         for work in (*reading, router.link_states):
             sentence(work)
+
+
+@given(st.text(max_size=200), st.sampled_from(sorted(BUILT_IN)))
+def test_unrelated_text_has_no_counters(text: str, kind: RouterKind) -> None:
+    router = make_router(kind, lambda command, limit: Result(text, "", 0, 0.0), ("eth1",))
+    for key in router.description.commands.tables:
+        with contextlib.suppress(TestbedError):
+            assert not any(count for own in router.counts(key, {}, "eth1").values() for count in own.values())
+
+
+@pytest.mark.parametrize("kind", ["vpp", "freebsd"])
+def test_below_the_titles_of_a_table_there_are_only_rows(kind: RouterKind) -> None:
+    table = described(kind).commands.tables["links"]
+    assert table.counts(table.example)
+    for text in (f"{table.example}odd row\n", table.example.partition("\n")[2]):
+        with pytest.raises(TestbedError, match="no row of it is"):
+            table.counts(text)
 
 
 def leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:

@@ -96,7 +96,7 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 )
 def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
     with pytest.raises(TestbedError, match=says):
-        ShellCommands(Shell(answer), True, described(description="VPP"), "vppctl").run("vppctl", "show", "clock")
+        ShellCommands(Shell(answer), True, described(description="VPP"), "vppctl").show("vppctl show clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:
@@ -108,7 +108,7 @@ def test_an_undo_whose_answer_is_cut_is_reported() -> None:
     with pytest.raises(TestbedError, match=r"'sysctl -w net\.a=0' \(the router's answer to .* is not complete: "):
         made.restore()
     with pytest.raises(TestbedError, match=r"answer to 'sysctl -n net\.a' is not complete: 'net\.a ='; run again"):
-        commands.run("sysctl", "-n", "net.a")
+        commands.show("sysctl -n net.a")
 
 
 def listed(names: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad
-from lineproof.routers import RouterKind, linux, make_router, vpp
+from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, cpu_load
+from lineproof.routers import RouterKind, described, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.freebsd import load
 from lineproof.routers.freebsd.facts import sysctl_values
@@ -47,25 +47,6 @@ def test_without_a_clock_no_share_is_known() -> None:
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
 
 
-BY_DRIVER = [
-    *("queue2.rx_packets", "queue_rx_2.rx_packets", "pf.rxq02.packets", "pf.que2.rx_packets", "rxq.2.rxcsum"),
-    *("rxstat2.packets", "queue.2.rx_ucast_packets", "stat.rx_ring2.packets", "stats.rx.queue2.rx_pkts"),
-]
-NOT_OF_QUEUES = [
-    *("rx_ucast_packets", "queue.2.tx_ucast_packets", "stat.tx_ring2.packets"),
-    *("stats.tx.queue2.tx_pkts", "stats.rx.queue2.rx_bytes"),
-]
-
-
-@pytest.mark.parametrize("name", [*BY_DRIVER, *NOT_OF_QUEUES])
-def test_each_driver_of_freebsd_has_its_own_names(name: str) -> None:
-    # the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
-    before, after, is_counted = {name: "10"}, {name: "30"}, name in BY_DRIVER
-    assert load.queue_loads("ix0", before, after, 1.0) == (QueueLoad("ix0", 2, "", 20.0),) * is_counted
-    # it was reset meanwhile
-    assert load.queue_loads("ix0", after, before, 1.0) == (QueueLoad("ix0", 2),) * is_counted
-
-
 def test_variables_of_a_card_are_those_of_its_own_port() -> None:
     text = "dev.mlxen.1.a: 1\nhw.mlxen0.a: 2\nhw.mlxen1.a: 3\ndev.ix.10.a: 4\ndev.ix.1.a: 5\n"
     assert [sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
@@ -95,28 +76,50 @@ def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
 def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
     old = load.processor_ticks({load.TIMES: "0 0 10 100 1000 5 0 0 0 2000"})
     new = load.processor_ticks({load.TIMES: "0 0 10 220 1007 5 0 0 0 2127"})
-    assert load.cpu_loads(new, old, 127) == ((CpuLoad(0), CpuLoad(1)), None)
-    assert load.cpu_loads(old, new, 0)[1] is None
-    assert load.processor_ticks({load.TIMES: "0 0 10 100"}) == ()
+    seconds = [load.seconds_between(*readings) for readings in ((old, new, 127), (new, old, 127), (old, new, 0))]
+    assert seconds == [1.0, None, None]
+    assert load.processor_ticks({load.TIMES: "0 0 10 100"}) == []
 
 
-# -- Linux -------------------------------------------------------------------------------------------------------------
+# -- all: processors and queues
 
 
-def test_idle_time_that_counts_back_is_no_reading() -> None:
-    # by a tick it may
-    before, after = "cpu3 1 0 0 10 0 0 0 0 0 0\n", "cpu3 1 0 0 1 0 0 0 0 0 0\ncpu4 1 1\n"
-    assert linux.cpu_loads(before, after, {0: 5.0}) == (CpuLoad(3),)
+def test_ticks_that_count_back_are_no_load() -> None:
+    before = dict.fromkeys(("user", "nice", "softirq", "idle"), 10)
+    assert cpu_load(3, before, {**before, "idle": 1}, 5.0) == CpuLoad(3, packets_per_s=5.0)
+    # by a tick or two the kernel may count back idle time (proc(5))
+    assert cpu_load(3, before, {**before, "idle": 8, "user": 20}).busy == 1.0
+    assert cpu_load(3, {}, before) == CpuLoad(3)
 
 
-COUNTED = ("rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt")
-OTHERS = ("rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy")
+QUEUES = {
+    "linux": (
+        *("rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt"),
+        "[4]: rx_ucast_packets",
+    ),
+    "freebsd": (
+        *("queue4.rx_packets", "queue_rx_4.rx_packets", "pf.rxq04.packets", "pf.que4.rx_packets", "rxq.4.rxcsum"),
+        *("rxstat4.packets", "queue.4.rx_ucast_packets", "stat.rx_ring4.packets", "stats.rx.queue4.rx_pkts"),
+    ),
+    "vpp": ("rx_q4_packets", "rx_q4packets", "rx q4packets"),
+}
+OTHERS = (
+    *("rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy", "rx_ucast_packets"),
+    *("queue.4.tx_ucast_packets", "stat.tx_ring4.packets", "stats.tx.queue4.tx_pkts", "stats.rx.queue4.rx_bytes"),
+)
 
 
-@pytest.mark.parametrize("name", [*COUNTED, "[4]: rx_ucast_packets", *OTHERS])
-def test_each_driver_of_linux_has_its_own_names(name: str) -> None:
-    found = linux.queue_loads("eth0", {name: 10}, {name: 30}, {4: "CPU 1"}, 2.0)
-    assert found == (QueueLoad("eth0", 4, "CPU 1", None if name in OTHERS else 10.0),)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_driver_has_names_of_its_own_for_queues(kind: RouterKind) -> None:
+    # those of the drivers' sources; the counts are made up
+    table = next(table for table in described(kind).commands.tables.values() if table.queues)
+    for name in QUEUES[kind]:
+        assert table.queue_loads("a", {name: 10}, {name: 30}, 2.0, {}) == [QueueLoad("a", 4, "", 10.0)]
+        # it was reset meanwhile
+        assert table.queue_loads("a", {name: 30}, {name: 10}, 2.0, {}) == [QueueLoad("a", 4)]
+    assert table.queue_loads("a", dict.fromkeys(OTHERS, 1), dict.fromkeys(OTHERS, 2), 2.0, {4: "CPU 1"}) == [
+        QueueLoad("a", 4, "CPU 1")
+    ]
 
 
 @pytest.mark.slow

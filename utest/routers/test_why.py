@@ -17,8 +17,8 @@ from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.routers import described
 from lineproof.routers.linux.losses import FILTER_DROPS, discipline_of, parse_qdiscs
-from lineproof.routers.vpp.losses import vpp_causes
 from lineproof.routers.why import KERNEL_IDENT, explanation
 from support.why_evidence import (
     LOST,
@@ -46,8 +46,9 @@ LARGE_TIME = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
 
 def unlike(name: str, frames: int) -> Ledger:
     """Return frames lost on arrival, and so many failed allocations of VPP's counter *name*."""
-    rows, errors = ({"a": {name: frames}}, {}) if name == "rx-no-buf" else ({}, {name: frames})
-    causes = [cause for cause in vpp_causes(rows, errors, {}) if cause.count]
+    causes = (
+        described("vpp").commands.tables["links" if name == "rx-no-buf" else "errors"].causes_in({name: frames}, "")
+    )
     return replace(RX, reasons=tuple(Drop(row.stage, row.name, "", row.count, row.meaning) for row in causes))
 
 

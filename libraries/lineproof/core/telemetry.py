@@ -44,7 +44,7 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` in s, None: not known; ``drops`` by the router's own names; ``raw``: output by command.
+    """A reading. ``uptime`` in s, None: not known; ``raw``: output by command.
 
     ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
     that it covers (0: not known). ``neighbours``: its entries of the generator's ports; empty: not read.
@@ -52,7 +52,6 @@ class Telemetry:
 
     uptime: float | None
     interfaces: Mapping[str, InterfaceCounters]
-    drops: Mapping[str, int] = field(default_factory=dict)
     runtime: tuple[NodeRuntime, ...] = ()
     raw: NotKept[Mapping[str, str]] = field(default_factory=dict)
     since_clear: float = 0.0

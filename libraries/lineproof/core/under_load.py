@@ -5,10 +5,8 @@ A fact that the router does not report is missing (None, or no entry), never 0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
 
 from .json_types import NotKept
 
@@ -122,13 +120,29 @@ def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: flo
     return {name: rate for name, rate in rates(before, after, seconds).items() if rate > 0}
 
 
-V = TypeVar("V", int, float)
+TICKS_BACK = 2
+"""By so many a Linux kernel may count back idle time and iowait (proc(5))."""
 
 
-def by_queue(pattern: re.Pattern[str], values: Mapping[str, V]) -> dict[int, V]:
-    """Return those of *values* whose name is all of *pattern*, by the number that is the group which took part."""
-    found: dict[int, V] = {}
-    for name, value in values.items():
-        if queue := pattern.fullmatch(name):
-            found[int(next(group for group in queue.groups() if group is not None))] = value
-    return found
+def cpu_load(
+    cpu: int,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    packets_per_s: float | None = None,
+    threads: Mapping[str, float] | None = None,
+) -> CpuLoad:
+    """Return the load of a processor by two readings of its ticks in each state: ``idle``, ``softirq`` and others."""
+    used = {state: ticks - before[state] for state, ticks in after.items() if state in before}
+    load = CpuLoad(cpu, packets_per_s=packets_per_s, threads=threads or {})
+    if sum(used.values()) <= 0 or min(used.values()) < -TICKS_BACK:
+        return load
+    total = sum(max(0, ticks) for ticks in used.values())
+    share = {state: max(0, ticks) / total for state, ticks in used.items()}
+    return replace(
+        load,
+        busy=1 - share["idle"] - share.get("iowait", 0.0),
+        softirq=share["softirq"],
+        irq=share.get("irq"),
+        steal=share.get("steal"),
+        user=share["user"] + share["nice"],
+    )

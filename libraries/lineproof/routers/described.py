@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..command_values import compiled
-from ..core.causes import Cause, Role, Stage
+from ..core.causes import Cause
+from ..core.counter_names import Pauses, pauses_of
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
@@ -24,7 +25,6 @@ from ..visible import shortened
 from .base import Entry, LinkState, RouterUnreachable, Shell, Side, neighbour_of, validated_side
 from .changes import Changes
 from .description import (
-    LOSS_GROUP,
     DescribedChange,
     NeighboursQuery,
     Query,
@@ -35,6 +35,7 @@ from .description import (
 from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
+from .tables import Counts
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -44,7 +45,6 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 NO_FRAMES = FrameKinds()
-_STAGES = {stage.name.lower(): stage for stage in Stage}
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
 
@@ -364,7 +364,8 @@ class Router:
             self._not_forwarded = {}
             self._changes.forget()
 
-    def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
+    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
+        owner = self.description.title if self.client else "the router"
         for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
@@ -434,7 +435,7 @@ class Router:
             except TestbedError as error:
                 unread[f"counters {moment}"] = str(error)
             else:
-                counts.append(telemetry.drops)
+                counts.append({cause.label: cause.count for cause in telemetry.causes})
                 raw |= {f"{command} {moment}": text for command, text in telemetry.raw.items()}
             if moment == "before":
                 wait()
@@ -532,9 +533,44 @@ class Router:
                 known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
-                causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
-        drops = {cause.label: cause.count for cause in causes}
-        return Telemetry(uptime, interfaces, drops, raw=raw, causes=tuple(causes))
+                causes.extend(counters.causes_in(counts, name))
+        return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
+
+    def _with_tables(self, reading: Telemetry) -> Telemetry:
+        """Return *reading* with what the tables of the description count."""
+        interfaces, causes, raw = dict(reading.interfaces), [*reading.causes], dict(reading.raw)
+        pauses = dict[str, Pauses]()
+        for key, table in self.description.commands.tables.items():
+            for interface in self.interfaces if "{interface}" in table.run else ("",):
+                counts = self.counts(key, raw, interface)
+                if table.fields:
+                    self._require_interfaces(counts)
+                    interfaces |= {name: table.counters_in(own) for name, own in counts.items()}
+                causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
+                if table.pauses:
+                    pauses |= {name: pauses_of(own) for name, own in counts.items()}
+        return replace(reading, interfaces=interfaces, causes=tuple(causes), raw=raw, pauses=pauses)
+
+    @property
+    def words(self) -> Words:
+        """Words in braces of a table's command, beside ``interface``."""
+        return {}
+
+    def counts(self, key: str, raw: dict[str, str], interface: str = "") -> Mapping[str, Counts]:
+        """Return the counters of the table *key* by interface; *raw*: outputs by command, in which it is put."""
+        table = self.description.commands.tables[key]
+        command = filled(table.run, {**self.words, "interface": interface})
+        try:
+            text = raw[command] if command in raw else self._commands.show(command)
+        except CommandRefused:
+            if not table.optional:
+                raise
+            text = ""
+        raw[command] = text
+        try:
+            return table.counts(text, interface) if text or not table.optional else {}
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(f"'{command}' was not understood: {in_words(error)}") from None
 
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})
@@ -601,26 +637,6 @@ def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[i
             " one direction only; expected different labels"
         )
     return exits
-
-
-def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:
-    """The counters of lost frames among *counts*; *drops*: where ``rx_drops`` are lost.
-
-    ``rx_errors`` and ``tx_errors`` may count what the drops count too: only the excess is added.
-    """
-    places = {
-        "rx_drops": (drops, Role.LOSS),
-        "rx_errors": (Stage.ARRIVING, Role.OVERLAPPING),
-        "tx_drops": (Stage.LEAVING, Role.LOSS),
-        "tx_errors": (Stage.LEAVING, Role.OVERLAPPING),
-    }
-    found = [
-        Cause(*place[:1], name, interface, counts[name], place[1]) for name, place in places.items() if name in counts
-    ]
-    for name, value in counts.items():
-        if own := LOSS_GROUP.fullmatch(name):
-            found.append(Cause(_STAGES[own["stage"]], own["name"], interface, value))
-    return tuple(found)
 
 
 def side_words(side: Side) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from ..command_values import Expression, JsonPath, compiled, value_at
 from ..config import Config, Location, read_yaml, validate_config
-from ..core.causes import Stage
+from ..core.causes import Cause, Stage
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
@@ -24,6 +24,7 @@ from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .journal import NONE, ChangesEnd, Look
 from .shell_output import check_length, first_line, json_in
+from .tables import Counts, TableQuery, causes_by
 
 Values = Mapping[str, str]
 
@@ -277,6 +278,17 @@ class CountersQuery(InterfaceQuery):
             raise TestbedError(f"no '{name}' was found for interface '{interface}'")
         return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
 
+    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
+        """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
+        rules = {
+            "rx_drops": (self.drops, "loss", "", ""),
+            "rx_errors": ("arriving", "overlapping", "", ""),
+            "tx_drops": ("leaving", "loss", "", ""),
+            "tx_errors": ("leaving", "overlapping", "", ""),
+            **{rf"{stage}_(\w+)": (stage, "loss", "", r"\1") for stage in ("arriving", "passing", "leaving")},
+        }
+        return causes_by(rules, counts, interface)
+
 
 def number(name: str, text: str) -> float:
     """Return a number that a router printed. Raises TestbedError."""
@@ -303,6 +315,7 @@ class Commands(Config):
     neighbours: NeighboursQuery | None = None
     neighbours6: NeighboursQuery | None = None
     link: LinkQuery | None = None
+    tables: Mapping[str, TableQuery] = {}
 
 
 SIDE_WORDS = (
@@ -333,14 +346,14 @@ class LookQuery(Query):
 
     By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
     Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
-    and ``ours``; those of the example are in ``expected``.
+    and ``ours``; those of the example, which may be missing, are in ``expected``.
     """
 
     needed, other_groups, words = ("value",), re.compile(".+"), None
 
     pattern: OneExpression = ()
-    example: str = "0\n"
-    expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)] = {"value": "0"}
+    example: str = ""
+    expected: Mapping[str, str | int | float] = {}
     ours: Lines = ()
     at_least: bool = False
 
@@ -570,13 +583,15 @@ class RouterDescription(Config):
         """The name of the router for a person."""
         return self.description or self.shell
 
-    def _queries(self) -> Iterator[tuple[Location, Query]]:
+    def _queries(self) -> Iterator[tuple[Location, Query | TableQuery]]:
         """All that are run and read, by where they stand."""
         for name, command in self.commands:
             if isinstance(command, Query):
                 yield ("commands", name), command
         for name, fact in self.commands.facts.items():
             yield ("commands", "facts", name), fact
+        for name, table in self.commands.tables.items():
+            yield ("commands", "tables", name), table
         for place, change, _ in self.all_changes():
             if change.look is not None:
                 yield (*place, "look"), change.look
@@ -586,8 +601,10 @@ class RouterDescription(Config):
     def problems(self) -> Iterator[tuple[Location, str]]:
         """Place and problem of each command whose example does not give what is expected."""
         for name, command in self._queries():
+            if not command.example and not command.expected:
+                continue  # of a look that needs none
             expected = dict(command.expected)
-            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery) else ""
+            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery | TableQuery) else ""
             if refusal := self.refusal_in(command.example):
                 yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
             if self.terminal is not None:

@@ -22,15 +22,14 @@ class Answers:
         self.unread: dict[str, str] = {}
         self.status: dict[str, int] = {}
 
-    def ask(self, *commands: tuple[str, ...]) -> dict[str, str]:
-        """The output of all *commands* by their words; "" where there is none. Never raises."""
-        names = [" ".join(argv) for argv in commands]
+    def ask(self, *lines: str) -> dict[str, str]:
+        """Return the output of each of *lines*; "" where there is none. Never raises."""
+        answers = dict.fromkeys(lines, "")
         try:
-            found = self._commands.try_all(*commands) if commands else {}
+            found = self._commands.try_all(*lines)
         except TestbedError as error:
-            self.unread |= dict.fromkeys(names, first_line(str(error)))
-            return dict.fromkeys(names, "")
-        answers = dict.fromkeys(names, "")
+            self.unread |= dict.fromkeys(lines, first_line(str(error)))
+            return answers
         for name, (text, status) in found.items():
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
@@ -42,26 +41,26 @@ class Answers:
         return answers
 
 
-Fact = tuple[tuple[str, ...], str]
+Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
 
 
 def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
-    """Run the commands of *facts*, each once; returns the output of each by its words."""
-    return answers.ask(*dict.fromkeys(command for command, _ in facts))
+    """Run the commands of *facts*, each once; return the output of each."""
+    return answers.ask(*(command for command, _ in facts))
 
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
     """Return those of *facts* that are in *output*, by name."""
     found = {
-        name: summarised(value.strip() for value in re.findall(pattern, output[" ".join(command)], re.MULTILINE))
+        name: summarised(value.strip() for value in re.findall(pattern, output[command], re.MULTILINE))
         for name, (command, pattern) in facts.items()
     }
     return {name: value for name, value in found.items() if value}
 
 
 def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return both outputs of each command, by its words and the moment."""
+    """Return both outputs of each command, by it and the moment."""
     moments = {"before": before, "after": after}
     return {f"{name} {moment}": text for moment, output in moments.items() for name, text in output.items() if text}
 
@@ -96,11 +95,3 @@ def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues
         if rx_queues is not None and nic.rx_queues is not None and rx_queues != nic.rx_queues:
             found.append(f"'rx_queues': the platform's file says {rx_queues}, {nic.interface} has {nic.rx_queues}")
     return tuple(found)
-
-
-def kernel_facts(software: str, uname: str) -> dict[str, str]:
-    """Return what ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
-    words = uname.split()
-    if len(words) < 3:
-        raise TestbedError(f"'uname -a' was not understood: '{first_line(uname) or 'no output'}'")
-    return {"software": software, "kernel": uname.strip(), "version": words[2]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..command_values import compiled
@@ -146,32 +146,13 @@ class ShellCommands:
             f"status {status}{reason}",
         )
 
-    def run(self, *argv: str) -> str:
-        """Run one command and return its output. Raises CommandRefused if its status is not 0."""
-        return self.run_quoted(self.quoted(argv))
-
-    def run_all(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
-        """Run all *commands* and return the output of each by its name.
-
-        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError.
-        """
-        outputs: dict[str, str] = {}
-        for name, argv in commands.items():
-            try:
-                outputs[name] = self.run(*argv)
-            except CommandRefused:
-                if name not in optional:
-                    raise
-                outputs[name] = ""
-        return outputs
-
-    def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-        """Run all *commands*, each once: output and exit status of each by its words.
+    def try_all(self, *lines: str) -> dict[str, tuple[str, int]]:
+        """Run all *lines*, each once: output and exit status of each.
 
         Raises TestbedError only if the shell does.
         """
-        results = {" ".join(argv): self._shell(self.quoted(argv), self.limit) for argv in dict.fromkeys(commands)}
-        return {words: (self.plain(result.stdout), result.status) for words, result in results.items()}
+        results = {line: self._shell(self.as_given(line), self.limit) for line in dict.fromkeys(lines)}
+        return {line: (self.plain(result.stdout), result.status) for line, result in results.items()}
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
         """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.

@@ -1,22 +1,17 @@
-"""Clean text from the output of a remote shell, and parsers that understand it or say so."""
+"""Clean text, numbers and JSON from the output of a remote shell."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
-from ..errors import BREAKDOWN_ERRORS, TestbedError
+from ..errors import TestbedError
 from ..json_text import parse_json
 from ..visible import shortened
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COUNT = re.compile(r"\s*[0-9]{1,20}\s*")
+_COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
 """The text of a count: no more digits than a counter of 64 bits can have."""
 _ALREADY_GONE = re.compile(
     # not that the program itself, the command or its device is missing
@@ -72,25 +67,6 @@ def already_gone(why: str) -> bool:
     return _ALREADY_GONE.match(why) is not None
 
 
-def parser(command: str) -> Callable[[Callable[Concatenate[str, P], R]], Callable[Concatenate[str, P], R]]:
-    """Decorates a parser of the output of *command*: whatever it cannot read is a TestbedError that names it."""
-
-    def decorate(parse: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
-        @functools.wraps(parse)
-        def understand(text: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return parse(text, *args, **kwargs)
-            except TestbedError:
-                raise
-            except BREAKDOWN_ERRORS as error:
-                words = f"{command} was not understood: '{first_line(text) or 'no output'}'"
-                raise TestbedError(f"{words}; expected what that system prints") from error
-
-        return understand
-
-    return decorate
-
-
 def figure(text: str) -> float:
     """The number in *text*. Raises ValueError, also where it is not finite."""
     found = float(text)
@@ -99,8 +75,8 @@ def figure(text: str) -> float:
     return found
 
 
-def counter_value(text: str) -> int:
-    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than 0 to 9."""
+def counter_value(text: str, base: int = 10) -> int:
+    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than *base* has."""
     if not _COUNT.fullmatch(text):
         raise ValueError(f"{text[:30]} is no counter")
-    return int(text)
+    return int(text, base)

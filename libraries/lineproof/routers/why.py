@@ -22,7 +22,7 @@ from ..core.under_load import UnderLoad
 from ..units import FCS, l1_bits, si
 from .busy_workers import Workers
 from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
-from .vpp.losses import FREE_BUFFERS, is_failed_allocation
+from .vpp.output import FAILED_ALLOCATIONS, FREE_BUFFERS
 
 GENERATOR = "generator"
 """The only rule that names what is not the router's."""
@@ -400,7 +400,7 @@ class Evidence:
 
     def lacks_buffers(self) -> str:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""
-        failed = sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name))
+        failed = sum(row.frames for row in self.ledger.reasons if row.meaning.startswith(FAILED_ALLOCATIONS))
         # but those in threads' caches
         pools = [(name, free) for name, free in self.load.condition.items() if name.startswith(FREE_BUFFERS)]
         empty = [name for name, free in pools if free.startswith("0 of ")]

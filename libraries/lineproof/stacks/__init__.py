@@ -95,9 +95,9 @@ def sampled_stacks(commands: ShellCommands, seconds: float) -> SampledStacks:
     script = ("perf", "script", "-i", "-", "-F", "comm,cpu,ip,sym")
     record_by_pmcstat = ("pmcstat", "-S", EVENT, "-O", "-", "sleep", f"{seconds:g}")
     graph = ("pmcstat", "-R", "-", "-z", str(DEEPEST), "-G", "-")
-    tools: Mapping[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...], Fold]] = {
-        ("perf", "--version"): (record, script, fold_perf),
-        ("kldstat", "-q", "-m", "hwpmc"): (record_by_pmcstat, graph, fold_callgraph),
+    tools: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Fold]] = {
+        "perf --version": (record, script, fold_perf),
+        "kldstat -q -m hwpmc": (record_by_pmcstat, graph, fold_callgraph),
     }
     try:
         status = [status for _, status in commands.try_all(*tools).values()]

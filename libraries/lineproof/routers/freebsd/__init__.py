@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from ...core.counter_names import pauses_of
 from ...core.router_facts import RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, per_second
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second
+from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, counted, kernel_facts, output_by_moment
+from ..fact_reading import Answers, counted, output_by_moment
 from ..journal import NONE
-from .facts import PFSENSE, counters, pfsense_version, read_freebsd_facts, subtree, sysctl_of, sysctl_values
-from .load import TIMES, TOP, cpu_loads, interrupts, parse_top, processor_ticks, queue_cpus, queue_loads
-from .losses import freebsd_causes, parse_boottime, parse_netstat, suspects
+from ..shell_output import first_line
+from .facts import PFSENSE, pfsense_version, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
+from .load import TIMES, TOP, busiest, interrupts, parse_top, processor_ticks, queue_cpus, seconds_between
 
-_CLOCK, _INTERRUPTS = "kern.clockrate", ("vmstat", "-i")
+_CLOCK, _INTERRUPTS = "kern.clockrate", "vmstat -i"
 
 
 class FreeBsd(Router):
@@ -26,11 +27,13 @@ class FreeBsd(Router):
 
     def identify(self) -> Mapping[str, str]:
         """Kernel; on pfSense also its version."""
-        output = self._commands.run_all({"kernel": ("uname", "-a"), "pfsense": PFSENSE}, optional=["pfsense"])
-        facts = kernel_facts("FreeBSD", output["kernel"])
-        if version := pfsense_version(output["pfsense"]):
-            system = " ".join(facts["kernel"].split()[:3:2])
-            facts |= {"software": "pfSense", "version": version, "operating system": system}
+        kernel = self._commands.show("uname -a")
+        words = kernel.split()
+        if len(words) < 3:
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
+        facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
+        if version := pfsense_version(self._commands.show_all([PFSENSE])[PFSENSE] or ""):
+            facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:
@@ -39,10 +42,10 @@ class FreeBsd(Router):
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
-        values = sysctl_values(self._commands.run("sysctl", _CLOCK, TIMES))
+        values = sysctl_values(self._commands.show(f"sysctl {_CLOCK} {TIMES}"))
         hertz = counted(r"stathz = (\d+)", values.get(_CLOCK, "")) or 0
-        ticks = processor_ticks(values) if hertz else ()
-        return {f"{BUSY_SHARE}CPU {cpu}": (own[2] + own[3]) / hertz for cpu, own in enumerate(ticks)}
+        ticks = processor_ticks(values) if hertz else []
+        return {f"{BUSY_SHARE}CPU {cpu}": (own["system"] + own["softirq"]) / hertz for cpu, own in enumerate(ticks)}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
@@ -50,22 +53,31 @@ class FreeBsd(Router):
         before = answers.ask(sysctl, _INTERRUPTS)
         wait()
         after = answers.ask(sysctl, _INTERRUPTS, TOP)
-        old_text, text = (output[" ".join(sysctl)] for output in (before, after))
-        old, new = sysctl_values(old_text), sysctl_values(text)
-        threads = parse_top(after[" ".join(TOP)])
-        hertz = counted(r"stathz = (\d+)", new.get(_CLOCK, "")) or 0
-        cpus, seconds = cpu_loads(processor_ticks(old), processor_ticks(new), hertz, threads)
-        interrupted = interrupts(after["vmstat -i"])
-        rising = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
+        table, texts = (
+            self.description.commands.tables["sysctl"],
+            [output[sysctl] for output in (before, after)],
+        )
+        old, new = map(sysctl_values, texts)
+        threads = parse_top(after[TOP])
+        was, now = processor_ticks(old), processor_ticks(new)
+        seconds = seconds_between(was, now, counted(r"stathz = (\d+)", new.get(_CLOCK, "")) or 0)
+        interrupted = interrupts(after[_INTERRUPTS])
+        rising = per_second(interrupts(before[_INTERRUPTS]), interrupted, seconds)
         queues = list[QueueLoad]()
         for name in self.interfaces:
-            old, new = sysctl_values(old_text, name), sysctl_values(text, name)
-            lost = per_second(suspects(old), suspects(new), seconds)
-            rising |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
-            queues += queue_loads(name, old, new, seconds, queue_cpus(name, new, threads, interrupted))
+            first, last = (table.results(text, name) for text in texts)
+            rising |= per_second(table.labelled(first, name), table.labelled(last, name), seconds)
+            device = sysctl_values(texts[1], name)
+            cpus = {**queue_cpus(name, device, threads, interrupted), **served_cpus(device)}
+            queues += table.queue_loads(
+                name, first, last, seconds, {queue: f"CPU {cpu}" for queue, cpu in cpus.items()}
+            )
         return UnderLoad(
             queues=tuple(queues),
-            cpus=cpus,
+            cpus=tuple(
+                cpu_load(cpu, *ticks, threads=busiest(threads, cpu))
+                for cpu, ticks in enumerate(zip(was, now, strict=True) if len(was) == len(now) else ())
+            ),
             raw=output_by_moment(before, after),
             seconds=seconds,
             counters=rising,
@@ -88,23 +100,16 @@ class FreeBsd(Router):
             kind = "" if words.get("protocol") == "802.1Q" else "vlanproto 802.1ad"
             yield {**words, "route": "default" if network == "0.0.0.0/0" else network.removesuffix("/32"), "kind": kind}
 
+    @property
+    def words(self) -> Words:
+        """See :meth:`..described.Router.words`."""
+        return {"trees": " ".join(filter(None, map(subtree, self.interfaces)))}
+
     def read(self) -> Telemetry:
-        """Read counters now. ``uptime`` to the second."""
-        needed = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
-        helpful = [("netstat", "-s", "-f", "inet"), sysctl_of(self.interfaces)]
-        output = self._commands.run_all(
-            {" ".join(argv): argv for argv in (*needed, *helpful)}, optional=[" ".join(argv) for argv in helpful]
-        )
-        now, boot, links, protocols, sysctl = output.values()
-        interfaces = parse_netstat(links)
-        self._require_interfaces(interfaces)
-        devices = {name: sysctl_values(sysctl, name) for name in self.interfaces if subtree(name)}
-        causes = tuple(freebsd_causes(interfaces, protocols, devices))
-        return Telemetry(
-            uptime=parse_boottime(boot, now),
-            interfaces=interfaces,
-            drops={cause.name: cause.count for cause in causes if cause.name.startswith("ip ")},
-            raw=output,
-            causes=causes,
-            pauses={name: pauses_of(counters(device)) for name, device in devices.items()},
-        )
+        """Read counters now. ``uptime`` by its own clock, to the second."""
+        now, boot = (self._commands.show(line) for line in ("date +%s", "sysctl -n kern.boottime"))
+        reading, since = super().read(), re.search(r"sec = (\d{1,19})", boot)
+        if since is None or not now.strip().isdecimal() or (uptime := int(now) - int(since[1])) < 0:
+            shown = first_line(f"{boot}, {now}")
+            raise TestbedError(f"kern.boottime was not understood: '{shown}'; expected what that system prints")
+        return replace(reading, uptime=float(uptime), raw={"date +%s": now, "kern.boottime": boot, **reading.raw})

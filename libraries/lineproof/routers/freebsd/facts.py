@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.under_load import by_queue
 from ..fact_reading import Answers, counted, matched
 
-PFSENSE = ("cat", "/etc/platform", "/etc/version")
+PFSENSE = "cat /etc/platform /etc/version"
 """Files of pfSense 2.2 and later, with its name and version; a plain FreeBSD has neither."""
 
 _OTHER = {
@@ -28,7 +27,7 @@ _OTHER = {
 """Facts that only people read, but for the last."""
 _FIREWALL = "net.inet.ip.fw.enable"
 _KERNEL = ("kern.ostype", "kern.osrelease", "hw.model", "hw.ncpu", "kern.vm_guest", _FIREWALL)
-_SYSTEM, _PCI, _PF = ("sysctl", "-i", *_KERNEL, *_OTHER), ("pciconf", "-lvc"), ("pfctl", "-s", "info")
+_SYSTEM, _PCI, _PF = f"sysctl -i {' '.join((*_KERNEL, *_OTHER))}", "pciconf -lvc", "pfctl -s info"
 
 _FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
 """``dev.ix.0.fc``, and so of em, igb and ixl (sys/dev/ixgbe/ixgbe_type.h, enum ixgbe_fc_mode)."""
@@ -49,9 +48,9 @@ def subtree(interface: str) -> str | None:
     return f"hw.{interface}" if parts[1] == "mlxen" else f"dev.{parts[1]}.{parts[2]}"
 
 
-def sysctl_of(interfaces: Sequence[str], *names: str) -> tuple[str, ...]:
+def sysctl_of(interfaces: Sequence[str], *names: str) -> str:
     """Return the command that shows the variables *names* and the subtree of each of *interfaces*."""
-    return ("sysctl", "-i", *names, *filter(None, map(subtree, interfaces)))
+    return " ".join(("sysctl -i", *names, *filter(None, map(subtree, interfaces))))
 
 
 def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
@@ -60,24 +59,17 @@ def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
     return dict(re.findall(rf"^{below}([^\s:]+): *(.*?) *$", text, re.MULTILINE))
 
 
-def counters(values: Mapping[str, str]) -> dict[str, int]:
-    """Return those of *values* that are counts."""
-    return {name: int(value) for name, value in values.items() if re.fullmatch("[0-9]{1,20}", value)}
-
-
 def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """Return the facts of a FreeBSD router. ``workers``: its processors."""
     trees = sysctl_of(interfaces)
-    shown = answers.ask(_SYSTEM, PFSENSE, ("kenv", "-q"), trees, _PCI, _PF)
-    values, environment = sysctl_values(shown[" ".join(_SYSTEM)]), shown["kenv -q"]
-    cards = [
-        parse_card(name, sysctl_values(shown[" ".join(trees)], name), shown[" ".join(_PCI)]) for name in interfaces
-    ]
+    shown = answers.ask(_SYSTEM, PFSENSE, "kenv -q", trees, _PCI, _PF)
+    values, environment = sysctl_values(shown[_SYSTEM]), shown["kenv -q"]
+    cards = [parse_card(name, sysctl_values(shown[trees], name), shown[_PCI]) for name in interfaces]
     firmware, maker, product = (
         matched(rf'^smbios\.{name}="(.*)"$', environment) for name in ("bios.version", "system.maker", "system.product")
     )
     release = " ".join(filter(None, (values.get("kern.ostype"), values.get("kern.osrelease")))) or None
-    pfsense = pfsense_version(shown[" ".join(PFSENSE)])
+    pfsense = pfsense_version(shown[PFSENSE])
     other = {fact: values.get(name) for name, fact in _OTHER.items()}
     other["machine"] = " ".join(filter(None, (maker, product)))
     other["hypervisor"] = values.get("kern.vm_guest", "").removeprefix("none")
@@ -92,7 +84,7 @@ def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFac
         placement=tuple(
             Placement(nic.interface, queue, f"CPU {cpu}") for nic, cpus in cards for queue, cpu in sorted(cpus.items())
         ),
-        firewall=firewall(shown[" ".join(_PF)], values.get(_FIREWALL), " ".join(_SYSTEM) in answers.unread),
+        firewall=firewall(shown[_PF], values.get(_FIREWALL), _SYSTEM in answers.unread),
         other={name: value for name, value in other.items() if value},
         unread=answers.unread,
     )
@@ -112,7 +104,8 @@ def parse_card(interface: str, device: Mapping[str, str], pciconf: str) -> tuple
     sizes = {"rx ring": ("iflib.override_nrxds", "qsize_rxq"), "tx ring": ("iflib.override_ntxds", "qsize_txq")}
     # iflib shows 0 where its own default is used
     rings = {
-        ring: next((device[name] for name in names if counters(device).get(name)), "") for ring, names in sizes.items()
+        ring: next((device[name] for name in names if re.fullmatch(r"[1-9]\d{0,18}", device.get(name, ""))), "")
+        for ring, names in sizes.items()
     }
     other = {"NUMA node": device.get("%domain"), **rings}
     nic = NicFacts(
@@ -129,7 +122,13 @@ def parse_card(interface: str, device: Mapping[str, str], pciconf: str) -> tuple
         flow_control=_FLOW_CONTROL.get(device.get("fc", "")),
         other={name: value for name, value in other.items() if value},
     )
-    return nic, by_queue(QUEUE_CPU, counters(device))
+    return nic, served_cpus(device)
+
+
+def served_cpus(device: Mapping[str, str]) -> dict[int, int]:
+    """Return the processor of each receive queue that iflib names in a *device*'s subtree of ``sysctl``."""
+    found = {queue[1]: cpu for name, cpu in device.items() if (queue := QUEUE_CPU.fullmatch(name))}
+    return {int(queue): int(cpu) for queue, cpu in found.items() if re.fullmatch(r"\d{1,6}", cpu)}
 
 
 def pci_address(text: str) -> str | None:

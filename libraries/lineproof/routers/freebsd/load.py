@@ -16,25 +16,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...core.under_load import CpuLoad, QueueLoad, by_queue, rates
-from .facts import QUEUE_CPU, counters
-
-TOP = ("top", "-b", "-P", "-H", "-S", "-d", "2", "-s", "1", "100")
+TOP = "top -b -P -H -S -d 2 -s 1 100"
 """Two displays with a second between them, of a hundred threads each; the first one's shares are older than that."""
 
 TIMES = "kern.cp_times"
-STATES = 5
+STATES = ("user", "nice", "system", "softirq", "idle")
 LEAST_SHARE = 0.01
 LONGEST_ROW = 300
 _THREAD = re.compile(r" *\d+ \S.* (\d{1,4}) +(?:\d+:\d\d(?:\.\d+)?|[\d.]+H) +(\d{1,4}\.\d+)% +(\S.*?) *")
-_QUEUE_PACKETS = re.compile(
-    r"queue(\d{1,4})\.rx_packets|queue_rx_(\d{1,4})\.rx_packets|pf\.(?:que|rxq)(\d{1,4})\.(?:rx_)?packets"
-    r"|rxq\.(\d{1,4})\.rxcsum|rxstat(\d{1,4})\.packets|queue\.(\d{1,4})\.rx_ucast_packets"
-    r"|stat\.rx_ring(\d{1,4})\.packets|stats\.rx\.queue(\d{1,4})\.rx_pkts"
-)
-"""ix, igb; em; ixl; cxl; mce; bxe, mlxen and oce by ``bxe_add_sysctls``, ``mlx4_en_sysctl_stat`` and
-``oce_add_stats_sysctls_…`` of FreeBSD's ``sys/dev/``: ``bxe/bxe.c``, ``mlx4/mlx4_en/mlx4_en_netdev.c``,
-``oce/oce_sysctl.c``. bxe counts unicast frames alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +43,23 @@ def parse_top(text: str) -> tuple[Thread, ...]:
     return tuple(sorted((one for one in threads if not re.match(r"\[?idle\b", one.name)), key=lambda one: -one.share))
 
 
-def processor_ticks(values: Mapping[str, str]) -> tuple[tuple[int, ...], ...]:
-    """Return the five numbers of each processor; nothing if they are others."""
+def processor_ticks(values: Mapping[str, str]) -> list[Mapping[str, int]]:
+    """Return the ticks of each processor by state, ``softirq`` for interrupts; nothing if they are others."""
     words = values.get(TIMES, "").split()
-    if not words or len(words) % STATES or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
-        return ()
-    numbers = tuple(map(int, words))
-    return tuple(numbers[at : at + STATES] for at in range(0, len(numbers), STATES))
+    if len(words) % len(STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+        return []
+    own = (map(int, words[at : at + len(STATES)]) for at in range(0, len(words), len(STATES)))
+    return [dict(zip(STATES, numbers, strict=True)) for numbers in own]
 
 
-def cpu_loads(
-    before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], hertz: int, threads: Sequence[Thread] = ()
-) -> tuple[tuple[CpuLoad, ...], float | None]:
-    """Return the load of each processor between two readings of its ticks, and the seconds between them.
-
-    *hertz*: ticks per second. None: they were not read, or went backwards.
-    """
-    if not before or len(before) != len(after):
-        return (), None
-    passed = [[now - then for now, then in zip(new, old, strict=True)] for old, new in zip(before, after, strict=True)]
-    loads = []
-    for cpu, used in enumerate(passed):
-        own, total = busiest(threads, cpu), sum(used)
-        if total > 0 and min(used) >= 0:
-            user = (used[0] + used[1]) / total
-            loads.append(CpuLoad(cpu, 1 - used[4] / total, used[3] / total, threads=own, user=user))
-        else:
-            loads.append(CpuLoad(cpu, threads=own))
-    totals = [*map(sum, passed)]
-    return tuple(loads), max(totals) / hertz if hertz and min(totals) >= 0 and max(totals) > 0 else None
+def seconds_between(
+    before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]], hertz: int
+) -> float | None:
+    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or they went backwards."""
+    passed = [sum(new.values()) - sum(old.values()) for old, new in zip(before, after, strict=False)]
+    if not hertz or len(before) != len(after) or min(passed, default=0) < 0:
+        return None
+    return max(passed, default=0) / hertz or None
 
 
 def busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
@@ -92,26 +69,6 @@ def busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
         if one.cpu == cpu and one.share >= LEAST_SHARE:
             shares[one.name] = min(1.0, shares.get(one.name, 0.0) + one.share)
     return shares
-
-
-def queue_loads(
-    interface: str,
-    before: Mapping[str, str],
-    after: Mapping[str, str],
-    seconds: float | None,
-    servers: Mapping[int, int] | None = None,
-) -> tuple[QueueLoad, ...]:
-    """Return the receive queues of *interface* from two readings of its subtree of ``sysctl``.
-
-    *servers*: queue -> processor, where the subtree has none.
-    """
-    old, new = counters(before), counters(after)
-    cpus = {**(servers or {}), **by_queue(QUEUE_CPU, new)}
-    counted, packets = by_queue(_QUEUE_PACKETS, new), by_queue(_QUEUE_PACKETS, rates(old, new, seconds))
-    return tuple(
-        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", packets.get(queue))
-        for queue in sorted({*counted, *cpus})
-    )
 
 
 def interrupts(text: str) -> Mapping[str, int]:

@@ -11,41 +11,34 @@ How busy its processors and receive queues are is read from the same files twice
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from ...core.counter_names import pauses_of
 from ...core.router_facts import RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
-from ...errors import TestbedError
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
+from ...errors import BREAKDOWN_ERRORS, TestbedError
 from ...json_text import parse_json
 from ..base import MAC, SPEED_BY_CONVENTION, LinkState, Side
 from ..described import Router, Words
 from ..fact_reading import Answers, output_by_moment
-from ..shell_commands import whole
-from ..shell_output import figure, first_line, parser
-from .losses import BACKLOG_FULL, linux_causes, parse_ethtool, parse_links, parse_qdiscs, parse_snmp, suspects
+from ..shell_output import first_line
+from .losses import BACKLOG_FULL, parse_qdiscs
 from .machine import interrupt_owners, interrupt_rows, kernel_boot_id, queue_interrupts, read_linux_facts
 
 _LINKS, _QDISCS = "ip -j -s -s link show", "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
-_SNMP, _NETSTAT, _SOFTNET = "/proc/net/snmp", "/proc/net/netstat", "/proc/net/softnet_stat"
-# the one that every kernel has is the last: where it was read, the answer is whole
-_COUNTERS = (_SNMP, _NETSTAT, _SOFTNET, _UPTIME)
+_SOFTNET = "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
-_QUEUE_PACKETS = re.compile(
-    r"rx_queue_(\d{1,4})_packets|rx(\d{1,4})_packets|rx-(\d{1,4})\.(?:rx_)?packets|queue_(\d{1,4})_rx_cnt"
-    r"|\[(\d{1,4})\]: rx_ucast_packets"
-)
-"""ixgbe, igb, ice, virtio_net; mlx5, virtio_net; i40e, iavf; ena; bnxt."""
-_QUEUE_DROPS = re.compile(r"rx_queue_(\d{1,4})_drops|rx(\d{1,4})_drops|\[(\d{1,4})\]: rx_drops")
+_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def files_command(paths: Sequence[str]) -> tuple[str, ...]:
+def files_command(paths: Sequence[str]) -> str:
     """Return the command that shows the files at *paths*, as far as there are any; :func:`files_of` reads it."""
-    return ("grep", "-sH", ".", *paths)
+    return f"grep -sH . {' '.join(paths)}"
 
 
 def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
@@ -69,38 +62,40 @@ class Linux(Router):
         return read_linux_facts(Answers(self._commands), self.interfaces)
 
     def work(self) -> Mapping[str, float]:
-        """See :meth:`..base.Router.work`."""
-        return busy_seconds(self._commands.show(f"cat {_STAT}"))
-
-    def _shown(self, paths: Sequence[str]) -> tuple[str, str]:
-        """Return the command for the files at *paths*, and its output."""
-        ((command, (text, _)),) = self._commands.try_all(files_command(paths)).items()
-        return command, whole(command, text)
+        """See :meth:`..base.Router.work`: seconds in interrupts, where a kernel handles packets."""
+        ticks = _ticks(self._commands.show(f"cat {_STAT}"))
+        return {f"{BUSY_SHARE}CPU {cpu}": (own["irq"] + own["softirq"]) / 100 for cpu, own in ticks.items()}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         answers, interfaces = Answers(self._commands), self.interfaces
-        links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
-        commands = [files_command(_LOAD), *(("ethtool", "-S", name) for name in interfaces)]
+        ethtool = self.description.commands.tables["ethtool"]
+        links = answers.ask(*(f"readlink /sys/class/net/{name}/device" for name in interfaces))
+        commands = [files_command(_LOAD), *(f"ethtool -S {name}" for name in interfaces)]
         before = answers.ask(*commands)
         wait()
         after = answers.ask(*commands)
-        old, new = (files_of(output[" ".join(commands[0])], _LOAD) for output in (before, after))
+        old, new = (files_of(output[commands[0]], _LOAD) for output in (before, after))
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
-        seconds = elapsed(old[_UPTIME], new[_UPTIME])
-        old_rows, new_rows = (_softnet(answers, files[_SOFTNET]) for files in (old, new))
+        passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
+        seconds = passed if passed > 0 else None
+        old_rows, new_rows = (_softnet(files[_SOFTNET]) for files in (old, new))
         counters = per_second(_problems(old_rows), _problems(new_rows), seconds)
+        handled = [{f"{cpu}": row[0] for cpu, row in rows.items()} for rows in (old_rows, new_rows)]
+        frames = rates(handled[0], handled[1], seconds)
         queues: list[QueueLoad] = []
         for name in interfaces:
             owners = interrupt_owners(name, links[f"readlink /sys/class/net/{name}/device"])
             servers = serving_cpus(old[_INTERRUPTS], new[_INTERRUPTS], owners)
-            was, now = (parse_ethtool(output[f"ethtool -S {name}"]) for output in (before, after))
-            queues += queue_loads(name, was, now, servers, seconds)
-            lost = per_second(suspects(was), suspects(now), seconds)
-            counters |= {f"ethtool {key} at {name}": rate for key, rate in lost.items()}
+            was, now = (ethtool.results(output[f"ethtool -S {name}"], name) for output in (before, after))
+            queues += ethtool.queue_loads(name, was, now, seconds, servers)
+            counters |= per_second(ethtool.labelled(was, name), ethtool.labelled(now, name), seconds)
+        ticks = _ticks(old[_STAT])
         return UnderLoad(
             queues=tuple(queues),
-            cpus=cpu_loads(old[_STAT], new[_STAT], _frames(old_rows, new_rows, seconds)),
+            cpus=tuple(
+                cpu_load(cpu, ticks.get(cpu, {}), own, frames.get(f"{cpu}")) for cpu, own in _ticks(new[_STAT]).items()
+            ),
             raw=output_by_moment(before, after),
             seconds=seconds,
             counters=counters,
@@ -144,34 +139,24 @@ class Linux(Router):
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
         paths = [f"/sys/class/net/{name}/{file}" for name in self.interfaces for file in ("speed", "device/uevent")]
-        states = parse_link_states(self._commands.show(_LINKS), files_of(self._shown(paths)[1], paths))
+        shown = self._commands.show(_LINKS)
+        (files,) = Answers(self._commands).ask(files_command(paths)).values()
+        try:
+            states = parse_link_states(shown, files_of(files, paths))
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(f"'{_LINKS}' was not understood: '{first_line(shown) or 'no output'}'") from error
         self._require_interfaces(states)
         return tuple(states[name] for name in self.interfaces)
 
     def read(self) -> Telemetry:
-        """Read counters now."""
-        command, text = self._shown(_COUNTERS)
-        files = files_of(text, _COUNTERS)
-        helpful = {
-            _QDISCS: tuple(_QDISCS.split()),
-            **{f"ethtool -S {name}": ("ethtool", "-S", name) for name in self.interfaces},
-        }
-        output = self._commands.run_all({_LINKS: tuple(_LINKS.split()), **helpful}, optional=helpful)
-        interfaces, causes = parse_links(output[_LINKS])
-        self._require_interfaces(interfaces, hint=" (Linux does not have what VPP holds: for that 'shell: vpp')")
-        drops = {**parse_snmp(files[_SNMP]), **parse_snmp(files[_NETSTAT], "IpExt")}
-        if files[_SOFTNET]:
-            drops[BACKLOG_FULL] = sum(row[1] for row in parse_softnet(files[_SOFTNET]).values())
-        causes += parse_qdiscs(output[_QDISCS], self.interfaces)
-        cards = {name: parse_ethtool(output[f"ethtool -S {name}"]) for name in self.interfaces}
-        return Telemetry(
-            parse_uptime(files[_UPTIME]),
-            interfaces,
-            drops,
-            raw={command: text, **output},
-            causes=(*causes, *linux_causes(drops, cards)),
-            pauses={name: pauses_of(card) for name, card in cards.items()},
-        )
+        """See :meth:`..base.Router.read`: also drops of queueing disciplines."""
+        reading = super().read()
+        shown = self._commands.show_all([_QDISCS])[_QDISCS] or ""
+        causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
+        return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
+
+    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
+        super()._require_interfaces(existing, " (Linux does not have what VPP holds: for that 'shell: vpp')")
 
 
 _IS_RESET = re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
@@ -206,7 +191,6 @@ def _assignments(shown: str) -> Iterator[str]:
         yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"
 
 
-@parser("'ip -j link show'")
 def parse_link_states(text: str, files: Mapping[str, str]) -> dict[str, LinkState]:
     """Return the state of each interface. *files*: ``speed`` in Mbit/s and ``device/uevent`` of its card, by path."""
     found = {}
@@ -223,79 +207,29 @@ def parse_link_states(text: str, files: Mapping[str, str]) -> dict[str, LinkStat
     return found
 
 
-TICKS_BACK = 2
-"""By so many the kernel may count back idle time and iowait (proc(5))."""
-
-Rows = Mapping[int, Sequence[int]]
-
-
-def _problems(rows: Rows) -> dict[str, int]:
-    """Return what went wrong on each processor, by ``softnet_stat``."""
-    return {
-        f"{name} CPU {cpu}": row[at]
-        for cpu, row in rows.items()
-        for at, name in ((1, BACKLOG_FULL), (2, "softnet time squeeze"))
-    }
-
-
-def _frames(before: Rows, after: Rows, seconds: float | None) -> dict[int, float]:
-    """Frames/s handled on each processor; not where the count, which has 32 bits, began again."""
-    return {
-        cpu: (row[0] - before[cpu][0]) / seconds
-        for cpu, row in after.items()
-        if seconds and cpu in before and row[0] >= before[cpu][0]
-    }
-
-
-def elapsed(before: str, after: str) -> float | None:
-    """Seconds between two readings of ``/proc/uptime``; None if one was not read, or the machine restarted."""
-    try:
-        found = parse_uptime(after) - parse_uptime(before)
-    except TestbedError:
-        return None
-    return found if found > 0 else None
-
-
-def cpu_loads(before: str, after: str, frames: Mapping[int, float]) -> tuple[CpuLoad, ...]:
-    """Two readings of ``/proc/stat``. *frames*: frames/s that the kernel handled, by processor."""
-    old = _ticks(before)
-    return tuple(_cpu_load(cpu, old.get(cpu, ()), ticks, frames.get(cpu)) for cpu, ticks in _ticks(after).items())
-
-
-def _cpu_load(cpu: int, before: Sequence[int], after: Sequence[int], frames: float | None) -> CpuLoad:
-    used = [now - then for now, then in zip(after, before, strict=False)]
-    if len(used) < 8 or sum(used) <= 0 or min(used) < -TICKS_BACK:
-        return CpuLoad(cpu, packets_per_s=frames)
-    used = [max(0, ticks) for ticks in used]
-    user, nice, _, idle, waiting, irq, softirq, steal = (ticks / sum(used) for ticks in used)
-    return CpuLoad(cpu, 1 - (idle + waiting), softirq, frames, irq=irq, steal=steal, user=user + nice)
-
-
-def busy_seconds(text: str) -> dict[str, float]:
-    """``/proc/stat``: seconds of each processor in interrupts, where it handles packets; a tick is 10 ms."""
-    return {f"{BUSY_SHARE}CPU {cpu}": (ticks[5] + ticks[6]) / 100 for cpu, ticks in _ticks(text).items()}
-
-
-def _ticks(text: str) -> dict[int, tuple[int, ...]]:
-    """Processor -> user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice."""
+def _ticks(text: str) -> dict[int, Mapping[str, int]]:
+    """``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
     rows = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
-    return {int(row[1]): tuple(map(int, row[2].split()[:8])) for row in rows}
+    return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in rows}
 
 
-def queue_loads(
-    interface: str,
-    before: Mapping[str, int],
-    after: Mapping[str, int],
-    servers: Mapping[int, str],
-    seconds: float | None,
-) -> tuple[QueueLoad, ...]:
-    """The receive queues that the driver counts, and those whose interrupt came (*servers*: queue -> processor)."""
-    risen = rates(before, after, seconds)
-    packets, drops = by_queue(_QUEUE_PACKETS, risen), by_queue(_QUEUE_DROPS, risen)
-    return tuple(
-        QueueLoad(interface, queue, servers.get(queue, ""), packets.get(queue), drops.get(queue))
-        for queue in sorted({*packets, *servers})
-    )
+def _problems(rows: Mapping[int, Sequence[int]]) -> dict[str, int]:
+    """Return what went wrong on each processor, of *rows* of ``softnet_stat``."""
+    names = {BACKLOG_FULL: 1, "softnet time squeeze": 2}
+    return {f"{name} CPU {cpu}": row[at] for cpu, row in rows.items() for name, at in names.items()}
+
+
+def _softnet(text: str) -> dict[int, Sequence[int]]:
+    """Processor -> frames handled, dropped (backlog full), time squeezes, …; older kernels do not number the rows."""
+    lines = re.findall(r"^[0-9a-f]{8}(?: [0-9a-f]{8}){2,}$", text, re.MULTILINE)
+    rows = [[int(word, 16) for word in line.split()] for line in lines]
+    return {(row[12] if len(row) > 12 else at): row for at, row in enumerate(rows)}
+
+
+def _uptime(text: str) -> float:
+    """``/proc/uptime``: s since boot; NaN if it was not read."""
+    found = re.fullmatch(r"(\d+\.\d+) \d+\.\d+\s*", text)
+    return float(found[1]) if found else math.nan
 
 
 def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, str]:
@@ -310,29 +244,3 @@ def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, st
         if rises and max(rises) > 0:
             found[queue] = f"CPU {cpus[rises.index(max(rises))]}"
     return found
-
-
-def _softnet(answers: Answers, text: str) -> Rows:
-    try:
-        return parse_softnet(text)
-    except TestbedError as error:
-        answers.unread[_SOFTNET] = str(error)
-        return {}
-
-
-@parser(_UPTIME)
-def parse_uptime(text: str) -> float:
-    """``/proc/uptime``: s since boot."""
-    found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
-    if not found:
-        raise TestbedError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
-    return figure(found[1])
-
-
-@parser(_SOFTNET)
-def parse_softnet(text: str) -> Rows:
-    """Processor -> frames handled, dropped (backlog full), time squeezes, …; older kernels do not number the rows."""
-    rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
-    if rows and min(map(len, rows)) < 3:
-        raise ValueError("a row is cut")
-    return {(row[12] if len(row) > 12 else at): row for at, row in enumerate(rows)}

@@ -16,31 +16,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 
-from ...core.causes import Cause, Role, Stage
-from ...core.telemetry import InterfaceCounters
-from ...json_text import parse_json
-from ...visible import visible
-from ..base import CARD_QUEUE_FULL
-from ..shell_output import counter_value, parser
-
-_LINK = (
-    ("rx", "missed_errors", Stage.ARRIVING, CARD_QUEUE_FULL),
-    ("rx", "errors", Stage.ARRIVING, "its card took them for damaged: look at cable and transceivers"),
-    ("rx", "dropped", Stage.PASSING, "dropped by driver or kernel: no memory, a full backlog, or no protocol"),
-    ("tx", "dropped", Stage.LEAVING, "its sending queue was full"),
-    ("tx", "errors", Stage.LEAVING, "its card could not send them"),
-)
-"""Where ``ip -j`` has each counter of lost frames, and what it means."""
-_IP = {
-    "InHdrErrors": "bad headers, or their TTL expired",
-    "InAddrErrors": "no address or host for them",
-    "InDiscards": "no memory",
-    "InNoRoutes": "no route",
-    "OutNoRoutes": "no route",
-}
-_SUSPECT = re.compile(r"miss|drop|discard|no_?buf|out_of_buf|fifo|no_dma|full|alloc|err|over", re.IGNORECASE)
+from ...core.causes import Cause, Stage
+from ..shell_output import counter_value
 
 QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "softnet backlog full"
 """Names of causes: dropped by a queueing discipline, by filters of ``tc``, waiting for a processor."""
@@ -60,35 +39,6 @@ _OF_THE_SYSTEM = re.compile(r"(?:mq|mqprio|pfifo_fast|fq_codel|fq|noqueue|multiq
 _MOST_SETTINGS = 80
 
 
-@parser("'ip -j -s -s link show'")
-def parse_links(text: str) -> tuple[dict[str, InterfaceCounters], list[Cause]]:
-    """Return the counters of each interface, whose drops are also missed frames, and its causes (iproute2 4.14)."""
-    interfaces, causes = {}, list[Cause]()
-    for link in parse_json(text, strict=False):
-        name, stats = visible(link["ifname"]), link["stats64"]
-        rx, tx = ({key: counter_value(str(value)) for key, value in stats[way].items()} for way in ("rx", "tx"))
-        interfaces[name] = InterfaceCounters(
-            *(rx["packets"], rx["bytes"], tx["packets"], tx["bytes"]),
-            *(rx["dropped"] + rx["missed_errors"], tx["dropped"], rx["errors"], tx["errors"]),
-        )
-        for way, key, stage, meaning in _LINK:
-            count = {"rx": rx, "tx": tx}[way][key]
-            causes.append(Cause(stage, f"{way}_{key.removesuffix('_errors')}", name, count, Role.LOSS, meaning))
-    return interfaces, causes
-
-
-@parser("/proc/net/snmp or netstat")
-def parse_snmp(text: str, protocol: str = "Ip") -> dict[str, int]:
-    """Return the lost datagrams in ``/proc/net/snmp``, as ``ip InDiscards``; empty if the kernel does not show them.
-
-    *protocol* ``IpExt`` is in ``/proc/net/netstat``.
-    """
-    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
-    values = dict(zip(*rows, strict=True)) if len(rows) == 2 else {}
-    return {f"ip {name}": counter_value(values[name]) for name in (*_IP, "OutDiscards") if name in values}
-
-
-@parser("'tc -s qdisc show'")
 def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
     """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
 
@@ -131,28 +81,3 @@ def is_limiting(discipline: str) -> bool:
 def is_of_the_system(discipline: str) -> bool:
     """Return whether *discipline* is one that a system sets by itself, without a rate."""
     return _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)
-
-
-def parse_ethtool(text: str) -> dict[str, int]:
-    """``ethtool -S``: all counters of a card."""
-    return {name: int(count) for name, count in re.findall(r"^\s+(\S.*?): ([0-9]{1,20})$", text, re.MULTILINE)}
-
-
-def suspects(card: Mapping[str, int]) -> dict[str, int]:
-    """Return the counters of a *card* whose names suggest loss."""
-    return {name: count for name, count in card.items() if _SUSPECT.search(name)}
-
-
-def linux_causes(drops: Mapping[str, int], cards: Mapping[str, Mapping[str, int]]) -> Iterator[Cause]:
-    """Yield the causes among *drops* of the kernel and in *cards*: by interface, all counters of its card."""
-    for name, meaning in _IP.items():
-        if (label := f"ip {name}") in drops:
-            yield Cause(Stage.PASSING, label, "", drops[label], Role.LOSS, meaning)
-    if (label := "ip OutDiscards") in drops:
-        yield Cause(Stage.LEAVING, label, "", drops[label], Role.OVERLAPPING, "dropped when sending")
-    backlog = drops.get(BACKLOG_FULL, 0)
-    yield Cause(Stage.PASSING, BACKLOG_FULL, "", backlog, Role.REASON, "see net.core.netdev_max_backlog")
-    for interface, card in cards.items():
-        for name, count in suspects(card).items():
-            stage = Stage.LEAVING if re.match(r"(port\.)?tx", name) else Stage.ARRIVING
-            yield Cause(stage, f"ethtool {name}", interface, count, Role.REASON)

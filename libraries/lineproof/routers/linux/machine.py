@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +19,11 @@ from ..description import filled
 from ..fact_reading import Answers, Fact, ask_facts, matched, picked, summarised
 from ..shell_commands import ShellCommands
 
-_INTERRUPTS, _IRQBALANCE = ("cat", "/proc/interrupts"), ("pgrep", "-x", "irqbalance")
-_AFFINITY = (*("grep", "-rsH", ".", "/proc/irq", "--include=effective_affinity_list", "--include=smp_affinity_list"),)
-_FILTERS = ("grep", "-ohwE", "nft_do_chain|ipt_do_table", "/proc/kallsyms")
+_INTERRUPTS, _IRQBALANCE = "cat /proc/interrupts", "pgrep -x irqbalance"
+_AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=smp_affinity_list"
+_FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
-_TABLES, _CHAINS = ("cat", "/proc/net/ip_tables_names"), ("nft", "list", "chains")
+_TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 
 
 @functools.cache
@@ -36,7 +35,7 @@ def _described() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
 def facts_of(part: str, **words: str) -> dict[str, Fact]:
     """Return the facts of a *part* of ``machine.yaml``, with *words* in place of those in braces."""
     return {
-        name: (tuple(shlex.split(filled(command, words))), pattern)
+        name: (filled(command, words), pattern)
         for command, patterns in _described()[part].items()
         for name, pattern in patterns.items()
     }
@@ -52,19 +51,19 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
     known = {name: picked(output, facts) for name, facts in cards.items()}
     nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
     files = answers.ask(_INTERRUPTS, _AFFINITY)
-    cpus_of = _affinity(files[" ".join(_AFFINITY)])
+    cpus_of = _affinity(files[_AFFINITY])
     placement = []
     for nic in nics:
         owners = interrupt_owners(nic.interface, known[nic.interface].get("device", ""))
-        irqs = queue_interrupts(files[" ".join(_INTERRUPTS)], owners)
+        irqs = queue_interrupts(files[_INTERRUPTS], owners)
         serving = {**{queue: cpus_of.get(irq, "") for irq, queue in irqs.items()}, **nic.steered_to}
         rows = sorted((queue, cpus) for queue, cpus in serving.items() if cpus.isdigit())
         placement += [Placement(nic.interface, queue, f"CPU {cpus}") for queue, cpus in rows]
     answers.ask(_IRQBALANCE)
-    balanced = {0: "running", 1: "not running"}.get(answers.status.get(" ".join(_IRQBALANCE), -1))
+    balanced = {0: "running", 1: "not running"}.get(answers.status.get(_IRQBALANCE, -1))
     if balanced:
         # without output it looked, and found none
-        answers.unread.pop(" ".join(_IRQBALANCE), None)
+        answers.unread.pop(_IRQBALANCE, None)
     workers = machine.get("processors", "")
     facts = machine_facts(
         machine,
@@ -94,8 +93,8 @@ def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
 def _firewall(answers: Answers) -> str | None:
     """``on`` with what filters, or ``off``; None where that was not read."""
     loaded, tables = answers.ask(_FILTERS, _TABLES).values()
-    chains = answers.ask(_CHAINS)[" ".join(_CHAINS)] if "nft_do_chain" in loaded else ""
-    looked_at, tabled, chained = (answers.status.get(" ".join(argv)) for argv in (_FILTERS, _TABLES, _CHAINS))
+    chains = answers.ask(_CHAINS)[_CHAINS] if "nft_do_chain" in loaded else ""
+    looked_at, tabled, chained = map(answers.status.get, (_FILTERS, _TABLES, _CHAINS))
     hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", chains))
     known = {"nftables": hooks, "iptables": summarised(tables.split()) if tabled == 0 else None}
     if found := [f"{name} ({what})" for name, what in known.items() if what]:
@@ -103,8 +102,8 @@ def _firewall(answers: Answers) -> str | None:
     is_unknown = ("nft_do_chain" in loaded and chained != 0) or ("ipt_do_table" in loaded and tabled != 0)
     if looked_at not in (0, 1) or is_unknown:
         return None
-    for argv in (_FILTERS, _TABLES, _CHAINS):
-        answers.unread.pop(" ".join(argv), None)  # nothing on standard output is an answer here
+    for line in (_FILTERS, _TABLES, _CHAINS):
+        answers.unread.pop(line, None)  # nothing on standard output is an answer here
     return "off"
 
 
@@ -197,16 +196,15 @@ def _affinity(text: str) -> dict[int, str]:
 
 def kernel_boot_id(commands: ShellCommands) -> str:
     """See :meth:`..described.Router.boot_id`, of a Linux kernel (random(4))."""
-    name = "/proc/sys/kernel/random/boot_id"
-    found = commands.run_all({name: ("cat", name)}, optional=(name,))[name].strip()
+    found = (next(iter(commands.show_all(["cat /proc/sys/kernel/random/boot_id"]).values())) or "").strip()
     return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
 
 
 # -- a machine that is to run a program on DPDK: no rights, and no change
 
 _DEVICES = (
-    *("grep", "-rsHE", r"^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=", "/sys/devices", "--include=uevent"),
-    *("--exclude-dir=system", "--exclude-dir=virtual"),
+    "grep -rsHE '^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=' /sys/devices --include=uevent --exclude-dir=system"
+    " --exclude-dir=virtual"
 )
 MOST_CARDS = 64
 """Functions whose details are read: a card with virtual functions may have hundreds."""
@@ -220,7 +218,7 @@ def read_host(shell: Shell) -> RouterFacts:
     answers = Answers(ShellCommands(shell))
     machine = read_machine(answers)
     # class 02: network controllers (PCI Code and ID Assignment, 1.3)
-    devices = _devices(answers.ask(_DEVICES)[" ".join(_DEVICES)])
+    devices = _devices(answers.ask(_DEVICES)[_DEVICES])
     cards = [name for name in sorted(devices) if re.fullmatch(r"2[0-9A-F]{4}", devices[name].get("PCI_CLASS", ""))]
     nics = [_card(answers, name, devices[name], machine.get("cards", "")) for name in cards[:MOST_CARDS]]
     return machine_facts(machine, version=None, nics=tuple(nics), unread=answers.unread)
@@ -241,10 +239,10 @@ def _devices(text: str) -> dict[str, dict[str, str]]:
 
 def _card(answers: Answers, address: str, card: Mapping[str, str], pci: str) -> NicFacts:
     link = link_facts(card["folder"])
-    drivers = [("ethtool", "-i", name) for name in card["INTERFACE"].split()]
+    drivers = [f"ethtool -i {name}" for name in card["INTERFACE"].split()]
     output = ask_facts(answers, link.values()) | answers.ask(*drivers)
     known = picked(output, link)
-    information = "\n".join(output[" ".join(argv)] for argv in drivers)
+    information = "\n".join(output[line] for line in drivers)
     nic = NicFacts(
         interface=address,
         model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,

@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from ...core.causes import Cause, unsent_by_interface
-from ...core.counter_names import pauses_of
+from ...core.causes import unsent_by_interface
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import InterfaceCounters, Telemetry
+from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
@@ -21,23 +20,10 @@ from ..base import Side
 from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
-from .losses import FREE_BUFFERS, vpp_causes
-from .output import (
-    ThreadRuntime,
-    extended_counters,
-    parse_card,
-    parse_errors,
-    parse_hardware,
-    parse_interfaces,
-    parse_placement,
-    parse_pools,
-    parse_runtime,
-    queue_counters,
-    refusal_by_vpp,
-)
+from ..tables import Counts
+from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
-_CLOCK, _INTERFACES, _ERRORS = "vppctl show clock", "vppctl show interface", "vppctl show errors"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
 _VERSION, _THREADS, _CLEAR = "vppctl show version", "vppctl show threads", "vppctl clear runtime"
 _OF_CARD = ("rx ring", "tx ring", "NUMA node", "RSS", "offloads")
@@ -62,7 +48,7 @@ class Vpp(Router):
         answers = Answers(self._commands)
         shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = read_machine(answers)
-        hardware = parse_hardware(shown[_HARDWARE])
+        hardware = dict(self.description.commands.tables["hardware"].parts(shown[_HARDWARE]))
         cards = {name: parse_card(hardware.get(name, "")) for name in self.interfaces}
         links = {
             name: link_facts(f"/sys/bus/pci/devices/{address}")
@@ -115,17 +101,14 @@ class Vpp(Router):
             blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
-        counters = _rises(first.drops, last.drops, seconds)
-        old, new = (parse_interfaces(each.raw[_INTERFACES]) if each.raw else {} for each in (first, last))
-        for name in self.interfaces:
-            rises = _rises(old.get(name, {}), new.get(name, {}), seconds)
-            counters |= {f"{key} at {name}": rate for key, rate in rises.items()}
+        old, new = self._named(first), self._named(last)
         return UnderLoad(
             workers=workers,
-            queues=tuple(self._queue_loads(parse_placement(shown[_PLACEMENT]), workers, first, last, seconds)),
+            queues=tuple(self._queue_loads(parse_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
             raw={command: text for command, text in {**last.raw, **shown}.items() if text},
             seconds=seconds or None,
-            counters=counters,
+            # VPP and its cards do not show counters while they are 0
+            counters=per_second({**dict.fromkeys(new, 0), **old}, new, seconds),
             condition={
                 FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
                 for pool in parse_pools(shown[_BUFFERS])
@@ -133,30 +116,41 @@ class Vpp(Router):
             unread=answers.unread,
         )
 
+    def _named(self, reading: Telemetry) -> Counts:
+        """Return the errors of a *reading*, and the counters of the interfaces under test, by their labels."""
+        tables = [self.counts(key, dict(reading.raw)) for key in ("errors", "links")] if reading.raw else []
+        return {
+            f"{name} at {place}" if place else name: count
+            for table in tables
+            for place, own in table.items()
+            if place in ("", *self.interfaces)
+            for name, count in own.items()
+        }
+
     def _queue_loads(
         self,
         placement: Sequence[Placement],
         workers: Sequence[WorkerLoad],
-        first: Telemetry,
-        last: Telemetry,
+        first: Mapping[str, str],
+        last: Mapping[str, str],
         seconds: float,
     ) -> Iterator[QueueLoad]:
-        """Yield the frames of each queue as its card counts them (DPDK).
+        """Yield the frames of each queue as its card counts them (DPDK), by the outputs of two readings.
 
         Of another card: those of its worker, if that serves no other queue; none, if the worker received none.
         """
         of_worker = {worker.thread: worker.packets_per_s for worker in workers}
         served = Counter(row.worker for row in placement)
-        old, new = (parse_hardware(each.raw.get(_HARDWARE, "")) for each in (first, last))
-        for row in placement:
-            if row.interface in self.interfaces:
-                before, after = (queue_counters(blocks.get(row.interface, "")) for blocks in (old, new))
-                rates = _rises(before, after, seconds) if row.interface in old else {}
-                alone = of_worker.get(row.worker)
-                if alone and served[row.worker] > 1:
-                    alone = None
-                packets = rates.get(f"{row.queue} packets", alone)
-                yield QueueLoad(row.interface, row.queue, row.worker, packets, rates.get(f"{row.queue} errors"))
+        before, after = (self.counts("hardware", dict(raw)) if raw else {} for raw in (first, last))
+        for name in self.interfaces:
+            new, old = after.get(name, {}), before.get(name)
+            old = {} if old is None else {**dict.fromkeys(new, 0), **old}
+            servers = {row.queue: row.worker for row in placement if row.interface == name}
+            for load in self.description.commands.tables["hardware"].queue_loads(name, old, new, seconds, servers):
+                alone = of_worker.get(load.worker_or_cpu)
+                if load.packets_per_s is None and not (alone and served[load.worker_or_cpu] > 1):
+                    load = replace(load, packets_per_s=alone)
+                yield load
 
     def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
         inner = [tag for stack in frames.tags for tag, _ in stack[1:]]
@@ -182,22 +176,13 @@ class Vpp(Router):
 
     def read(self) -> Telemetry:
         """Read counters and errors now. ``uptime`` is VPP's: its restart resets the counters."""
-        clock = super().read()
-        # the first updates rx-miss, which VPP otherwise does every 10 s
-        commands = {line: tuple(line.split()) for line in (_HARDWARE, _INTERFACES, _ERRORS)}
-        output = self._commands.run_all(commands, optional=(_HARDWARE,))
-        interfaces, errors = parse_interfaces(output[_INTERFACES]), parse_errors(output[_ERRORS])
-        self._require_interfaces(interfaces, "VPP")
-        cards = {name: extended_counters(block) for name, block in parse_hardware(output[_HARDWARE]).items()}
-        causes = vpp_causes(interfaces, errors, cards)
-        return replace(
-            clock,
-            interfaces={name: _counters(name, rows, causes) for name, rows in interfaces.items()},
-            drops=errors,
-            raw={**clock.raw, **output},
-            causes=causes,
-            pauses={name: pauses_of(counts) for name, counts in cards.items()},
-        )
+        reading = super().read()
+        unsent = {name: unsent_by_interface(reading.causes, name) for name in reading.interfaces}
+        sent = {
+            name: replace(counts, tx_packets=max(0, counts.tx_packets - unsent[name]))
+            for name, counts in reading.interfaces.items()
+        }
+        return replace(reading, interfaces=sent)
 
     def read_runtime(self) -> Telemetry:
         """Read calls and cycles of each graph node since :meth:`clear`."""
@@ -222,31 +207,11 @@ def _attempt(answers: Answers, what: str, read: Callable[[], T], otherwise: T) -
 
 def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
     """Return what each of *commands* shows; "" where VPP refuses it, which is noted."""
-    shown = answers.ask(*(tuple(command.split()) for command in commands))
+    shown = answers.ask(*commands)
     for command, text in shown.items():
         if refused := refusal_by_vpp(command, text):
             answers.unread[command], shown[command] = refused, ""
     return shown
-
-
-def _counters(name: str, rows: Mapping[str, int], causes: Sequence[Cause]) -> InterfaceCounters:
-    """Return the counters of the interface *name* from its *rows* of ``show interface``."""
-    counts = Counter(rows)
-    return InterfaceCounters(
-        rx_packets=counts["rx packets"],
-        rx_bytes=counts["rx bytes"],
-        tx_packets=max(0, counts["tx packets"] - unsent_by_interface(causes, name)),
-        tx_bytes=counts["tx bytes"],
-        # 'drops': dropped by the graph, counted at the receiving interface
-        rx_drops=counts["drops"] + counts["rx-miss"] + counts["rx-no-buf"],
-        rx_errors=counts["rx-error"],
-        tx_errors=counts["tx-error"],
-    )
-
-
-def _rises(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
-    """Return the rises per second of counters that VPP and its cards do not show while they are 0."""
-    return per_second({**dict.fromkeys(after, 0), **before}, after, seconds)
 
 
 def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:

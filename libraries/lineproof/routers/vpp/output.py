@@ -7,17 +7,17 @@ Traps: a wrong command exits 0 with its error on standard output; names are cut 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...core.packet_cost import is_input
 from ...core.router_facts import Placement
 from ...core.telemetry import NodeRuntime
 from ...errors import TestbedError
-from ..shell_output import counter_value, figure, first_line, parser
+from ..shell_output import counter_value, figure, first_line
 
-BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
-"""Rows of ``show errors`` that count blocks read by af-packet-input, not lost frames, whatever their severity."""
+FREE_BUFFERS, FAILED_ALLOCATIONS = "free buffers of ", "failed allocations"
+"""How a pool's reading in :attr:`UnderLoad.condition` and the meaning of reads that found no buffer begin."""
 
 _REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
 _REFUSALS = ("unknown input ", "Invalid prefix len: ")
@@ -29,12 +29,7 @@ _THREAD = re.compile(
 _NODE = re.compile(r"(?P<name>.{30})(?P<state>.{12})(.{16})(.{16})(.{16})(.{16})(.+)")
 _PENDING = "events pending,"
 """Below the row of a process that has not handled its events yet (VPP's src/vlib/node_cli.c)."""
-_INTERFACE = re.compile(r"(?:(?P<name>\S+)\s+\d+\s+\S+\s+\S+)?(?:\s+(?P<counter>\S.*?)\s+(?P<count>\d+))?\s*")
-_ERROR = re.compile(r"(?P<node>\S+)\s+(?P<reason>.*?)(?:\s+(?P<severity>error|warn|warning|info|none))?\s*")
 _QUEUE = re.compile(r"^Thread \d+ \((?P<thread>\S+)\):|^\s+(?P<name>\S.*?) queue (?P<queue>\d{1,6}) \(", re.MULTILINE)
-_CARD = re.compile(r"^(?P<name>\S+)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*\n(?:\s.*\n|\n)*", re.MULTILINE)
-_EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
-_OF_QUEUE = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$", re.MULTILINE)
 _POOL = re.compile(
     r"^(?P<name>\S+) +\d+ +\d+ +\d+ +(?P<size>\d+) +(?P<total>\d{1,9}) +(?P<free>\d{1,9}) +(?P<cached>\d{1,9}) ",
     re.MULTILINE,
@@ -92,10 +87,12 @@ def refusal_by_vpp(command: str, output: str) -> str:
     return ""
 
 
-@parser("'vppctl show runtime'")
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     """``show runtime``. Raises TestbedError for other text (also ``show runtime max`` and ``time``)."""
-    return tuple(map(_parse_thread, re.split(r"^-{9,}\n", text, flags=re.MULTILINE)))
+    try:
+        return tuple(map(_parse_thread, re.split(r"^-{9,}\n", text, flags=re.MULTILINE)))
+    except ValueError as error:
+        raise TestbedError(f"'vppctl show runtime' was not understood: '{first_line(text)}'") from error
 
 
 def _parse_thread(text: str) -> ThreadRuntime:
@@ -117,57 +114,6 @@ def _parse_node(row: str, thread: str) -> NodeRuntime:
         raise TestbedError(f"a row of 'show runtime' was not understood: '{row.strip()}'") from None
 
 
-@parser("'vppctl show interface'")
-def parse_interfaces(text: str) -> Mapping[str, Mapping[str, int]]:
-    """``show interface``: by interface the counters that VPP shows, under VPP's names. It leaves out zeros."""
-    head, _, rows = text.partition("\n")
-    if " Idx " not in head or " Counter " not in head:
-        raise TestbedError(f"'vppctl show interface' was not understood: '{first_line(text) or 'no output'}'")
-    interfaces: dict[str, dict[str, int]] = {}
-    name = ""
-    for row in rows.splitlines():
-        found = _INTERFACE.fullmatch(row)
-        if found and found["name"]:
-            name = found["name"]
-            interfaces.setdefault(name, {})
-        if not found or not name:
-            raise TestbedError(f"a row of 'show interface' was not understood: '{row.strip()}'")
-        if found["counter"]:
-            interfaces[name][found["counter"]] = counter_value(found["count"])
-    return interfaces
-
-
-@parser("'vppctl show errors'")
-def parse_errors(text: str) -> Mapping[str, int]:
-    """``show errors``: counts of severity error by ``node: reason``, all threads together.
-
-    Frames answered with an ICMP error are lost too, although VPP calls that information.
-    """
-    head, _, rows = text.partition("\n")
-    if head.split()[:3] != ["Count", "Node", "Reason"]:
-        raise TestbedError(f"'vppctl show errors' was not understood: '{first_line(text) or 'no output'}'")
-    errors: dict[str, int] = {}
-    for row in filter(str.strip, rows.splitlines()):
-        _, count, words = re.split(r"^\s*(\d*)", row, maxsplit=1)
-        node, reason, severity = _parse_error(words)
-        answered = node in ("ip4-icmp-error", "ip6-icmp-error")
-        if (severity in ("error", "") or answered) and reason not in BLOCK_COUNTS:
-            key = f"{node}: {reason}"
-            errors[key] = errors.get(key, 0) + counter_value(count)
-    return errors
-
-
-def _parse_error(words: str) -> Sequence[str]:
-    """Return node, reason and severity ("": older releases do not show it) of a row behind its count."""
-    # columns of 35, 35 and 10 characters; a name or reason of 35 touches the next column
-    if len(words) > 70:
-        return words[:35].strip(), words[35:70].strip(), words[70:].strip()
-    found = _ERROR.fullmatch(words.strip())
-    if not found:
-        raise TestbedError(f"a row of 'show errors' was not understood: '{words.strip()}'")
-    return found.groups("")
-
-
 def parse_placement(text: str) -> tuple[Placement, ...]:
     """``show interface rx-placement``: each queue and the thread that serves it."""
     placement, thread = list[Placement](), ""
@@ -177,26 +123,6 @@ def parse_placement(text: str) -> tuple[Placement, ...]:
         elif thread:
             placement.append(Placement(found["name"], int(found["queue"]), thread))
     return tuple(placement)
-
-
-def parse_hardware(text: str) -> Mapping[str, str]:
-    """``show hardware-interfaces``: the lines of each interface, by its name."""
-    interfaces = dict[str, str]()
-    for row in _CARD.finditer(text):
-        # the first column cuts a long name, and has a question mark where there is none
-        is_whole = len(row["name"]) < 32 and row["name"] != "?"
-        interfaces[row["name" if is_whole else "hardware"]] = row[0]
-    return interfaces
-
-
-def extended_counters(block: str) -> Mapping[str, int]:
-    """Return the extended counters of an interface's *block*, of which a card does not show zeros."""
-    return {row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)}
-
-
-def queue_counters(block: str) -> Mapping[str, int]:
-    """Return the ``packets`` and ``errors`` of each receive queue, as ``3 packets``, as its card counts them (DPDK)."""
-    return {f"{row[1]} {row[2]}": int(row[3]) for row in _OF_QUEUE.finditer(block)}
 
 
 def parse_card(block: str) -> dict[str, str]:
