@@ -31,7 +31,6 @@ from support.scripted_shells import answering
 RECORDED = Path(__file__).parent / "recorded"
 METHODS = (
     "identify",
-    "boot_id",
     "facts",
     "read",
     "neighbours",

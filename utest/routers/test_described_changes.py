@@ -149,7 +149,6 @@ def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_ti
     router, before = machine.router(), machine.state()
     router.configure(SIDES)
     configured = machine.state()
-    router.forget_changes()
     router.configure(SIDES)
     assert machine.state() == configured
     router.restore()
@@ -241,7 +240,7 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
     machine.shell.change("192.0.2.9", "192.0.2.10")
     theirs = machine.state()
     if killed:
-        journal._file.close()
+        journal.close()
         with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* rest"):
             machine.undone()
     else:

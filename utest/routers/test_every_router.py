@@ -74,6 +74,15 @@ def test_a_run_killed_at_any_exchange_is_undone_by_the_next(name: str, before: b
     assert machine.state() == untouched and not list(state.iterdir())
 
 
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_changes_that_went_with_a_restart_are_not_missed(name: str) -> None:
+    Machine.new(name).run(restores=False)
+    restarted = Machine.new(name)
+    before = restarted.state()
+    assert "somebody" not in restarted.undone()
+    assert restarted.state() == before and look(KEY) is None
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_change_is_on_the_disk_before_it_is_made(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     events, machine = list[str](), Machine.new(name)

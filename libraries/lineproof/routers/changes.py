@@ -118,12 +118,6 @@ class Changes:
             )
         return kept
 
-    def forget(self) -> None:
-        """Drop all changes: there is nothing to undo."""
-        self._undo.clear()
-        if self._journal:
-            self._journal.forget()
-
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
 

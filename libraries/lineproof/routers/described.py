@@ -32,7 +32,7 @@ from .description import (
     command_line,
     filled,
 )
-from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
+from .journal import NONE, Change, ChangeJournal, Look
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 
@@ -77,17 +77,12 @@ class Router:
         self._not_forwarded: NotForwarded = {}
         self._before_applied: int | None = None
 
-    @property
-    def changes_end(self) -> ChangesEnd:
-        """With the restart of what its changes are gone."""
-        return self.description.changes_end
-
     # -- changes -------------------------------------------------------------------------------------------------------
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
-        return tuple(self._notes)
+        return tuple(dict.fromkeys(self._notes))
 
     @property
     def not_forwarded(self) -> NotForwarded:
@@ -103,10 +98,6 @@ class Router:
         """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
         refused = self.description.refusal_in(output)
         return f"the router refused '{command}': {refused}" if refused else ""
-
-    def boot_id(self) -> str:
-        """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
-        return ""
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made."""
@@ -356,13 +347,6 @@ class Router:
         *over*: a configuration that was saved before may be loaded over what others have changed since.
         """
         return Changes(self._commands, journal).restore(over=over)
-
-    def forget_changes(self) -> None:
-        """The router has restarted; one whose changes never end has kept them."""
-        if self.changes_end != "never":
-            self._notes.clear()
-            self._not_forwarded = {}
-            self._changes.forget()
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
         for name in self.interfaces:

@@ -301,15 +301,10 @@ class RouterConnection:
         """
         return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
 
-    def remove_empty_journals(self) -> None:
-        """Remove those of runs that were killed before their first change. Raises TestbedError if one is in use."""
-        for host_key in self._host_keys():
-            ChangeJournal.claim(self.journal_name, host_key).close()
-
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
-        if self.connection is not None and self.connection.is_open:
-            return frozenset({self.connection.host_key})
+        if self.host_key:
+            return frozenset({self.host_key})
         return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
@@ -318,38 +313,26 @@ class RouterConnection:
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
         if self._journal is None and self.leftovers():
-            journal, self._undone = self._claim(self._occasion(), asked)
-            journal.close()
+            self._claim(asked).close()
         return self._undone
 
-    def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
-        """Return its journal, after changes of earlier runs are undone, and a sentence about that."""
-        journal = ChangeJournal.claim(self.journal_name, now.host_key)
+    def _claim(self, asked: bool = False) -> ChangeJournal:
+        """Return its journal, after changes of earlier runs are undone."""
+        self.driver.read()  # logs in again if the link has dropped
+        occasion = Occasion.now(self.journal_name, self.plan.software.shell)
+        journal = ChangeJournal.claim(occasion, self.host_key)
         try:
-            return journal, undo_leftover(journal, self.driver, now, asked)
+            self._undone = undo_leftover(journal, self.driver, asked) or self._undone
         except BaseException:
             journal.close()
             raise
+        return journal
 
     def begin_changes(self) -> None:
         """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
-        if not self.journal_name:
-            return
-        now = self._occasion()
-        if self._journal is None:
-            self._journal, _ = self._claim(now)
+        if self.journal_name and self._journal is None:
+            self._journal = self._claim()
             self.driver.keep_journal(self._journal)
-        elif self._journal.occasion and self._journal.occasion.restarted_since(now):
-            self.driver.forget_changes()
-        if not self._journal.pending:
-            self._journal.begin(now)
-
-    def _occasion(self) -> Occasion:
-        # the reading first: it logs in again if the link has dropped
-        uptime = self.driver.read().uptime
-        host_key = self.connection.host_key if self.connection else ""
-        kind, driver = self.plan.software.shell, self.driver
-        return Occasion.now(self.journal_name, kind, host_key, uptime, driver.boot_id(), driver.changes_end)
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""
@@ -384,27 +367,22 @@ class RouterConnection:
         Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
         what stays on the router.
         """
-        router, failure = self._router, None
-        lost = self.restarted and router is not None and router.changes_end != "never"
-        # a simulated router ends with its process, and its changes with it
-        ended = router is not None and self.testbed.facts.simulated and not self.testbed.runs
         try:
-            if router is not None and not ended:
+            # a simulated router ends with its process, and its changes with it
+            if self._router is not None and (self.testbed.runs or not self.testbed.facts.simulated):
                 if self._ssh is not None:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
-                if kept := router.restore():
+                if kept := self._router.restore():
                     log.warning("%s", kept)
-        except TestbedError as error:
-            # a restart has undone it already
-            failure = None if lost else error
-        if self._journal is not None:
-            if lost:
-                self._journal.forget()
-            self._journal.close()
-        self._router = self._watch = self._journal = None
-        self._log_out()
-        if failure is not None:
-            raise failure
+        except TestbedError:
+            # a kernel's restart has undone it already; what is not looked at now is in the journal
+            if not (self.restarted and self.driver.description.is_posix):
+                raise
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+            self._router = self._watch = self._journal = None
+            self._log_out()
 
     def _log_out(self) -> None:
         ssh, self._ssh, self._shell = self._ssh, None, None
@@ -490,49 +468,37 @@ def leftover_text(found: Leftover) -> str:
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
 
 
-def undo_leftover(journal: ChangeJournal, router: Router, now: Occasion, asked: bool = False) -> str:
+def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -> str:
     """Undo what *journal* has of an earlier run on *router*; returns a sentence, "" if there is nothing.
 
     *asked*: a person asked for it; else a saved configuration that is older than :data:`SAVED_FOR` is not loaded,
     because others may have configured the router since, nor one that would go over what they certainly have.
 
-    Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
     Raises TestbedError if something stays on the router, or it has another ``shell`` now.
     """
-    found, before = journal.leftover, journal.occasion
-    if not found.changes or before is None:
+    found = journal.leftover
+    if found is None:
         return ""
-    text = leftover_text(found)
-    restarted = before.restarted_since(now)
-    if restarted:
-        journal.forget()
-        return f"the router has restarted since, and with that lost {text}, left by an earlier run"
+    text, before, now = leftover_text(found), found.occasion, journal.occasion
     if before.kind != now.kind:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
             f" {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'lineproof restore' with a"
-            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {found.path}"
-        )
-    if restarted is None and not asked:
-        raise TestbedError(
-            f"an earlier run left {text} on the router at {before.router}; it cannot be told whether the router has"
-            " restarted since, and with that lost them: its uptime and the clock of this machine, which may have"
-            " restarted too, do not agree; look at it, then 'lineproof restore' undoes them; or remove"
-            f" {found.path} if they are gone"
+            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {journal.path}"
         )
     age = now.since - before.since
     if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
             f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"
-            f" loads it; or undo the changes by hand and remove {found.path}"
+            f" loads it; or undo the changes by hand and remove {journal.path}"
         )
     try:
         kept = router.undo(journal, asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
-            f" again at the next start; if you undid them by hand, remove {found.path}"
+            f" again at the next start; if you undid them by hand, remove {journal.path}"
         ) from None
     name = "" if before.router == now.router else f" at {before.router}"
     undid = f"undid {'what was still there of ' * bool(kept)}{text}"

@@ -11,7 +11,9 @@ from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Side
 from ..routers.described import Router
-from ..routers.journal import BOOT_TOLERANCE
+
+BOOT_TOLERANCE = 5.0
+"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
 
 
 class RouterRestarted(TestbedError):

@@ -221,7 +221,7 @@ class FreeBsdNetwork:
         """``setfib FIB arp|route WORDS``, as far as tagged frames need it."""
         fib, *words = arguments or [""]
         if not fib.isdigit() or int(fib) >= int(line.memory.sysctl["net.fibs"]):
-            return refused(f"setfib: {fib}: not a valid fib")
+            return refused(f"setfib: {fib}: invalid FIB (max {int(line.memory.sysctl['net.fibs']) - 1})")
         mine = {key: value for (table, key), value in self.tables.items() if table == fib}
         match words:
             case ["arp", "-S", address, value] | ["route", "add", "-net", address, value]:

@@ -27,7 +27,7 @@ from ..fact_reading import Answers, output_by_moment
 from ..shell_commands import whole
 from ..shell_output import figure, first_line, parser
 from .losses import BACKLOG_FULL, linux_causes, parse_ethtool, parse_links, parse_qdiscs, parse_snmp, suspects
-from .machine import interrupt_owners, interrupt_rows, kernel_boot_id, queue_interrupts, read_linux_facts
+from .machine import interrupt_owners, interrupt_rows, queue_interrupts, read_linux_facts
 
 _LINKS, _QDISCS = "ip -j -s -s link show", "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
@@ -59,10 +59,6 @@ def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
 
 class Linux(Router):
     """A :class:`~lineproof.routers.base.Router` that is a Linux kernel."""
-
-    def boot_id(self) -> str:
-        """See :meth:`..base.Router.boot_id`."""
-        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""

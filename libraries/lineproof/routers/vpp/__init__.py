@@ -20,7 +20,7 @@ from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
-from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..linux.machine import link_facts, machine_facts, pci_model, read_machine, with_pcie
 from .losses import FREE_BUFFERS, vpp_causes
 from .output import (
     ThreadRuntime,
@@ -52,10 +52,6 @@ class Vpp(Router):
         """See :meth:`..base.Router.refusal_in`."""
         refused = refusal_by_vpp(command, self._commands.plain(output))
         return f"VPP refused '{command}': {refused}" if refused else ""
-
-    def boot_id(self) -> str:
-        """See :meth:`..base.Router.boot_id`."""
-        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`. The main thread is a worker where there is no other."""
