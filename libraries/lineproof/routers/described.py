@@ -331,22 +331,16 @@ class Router:
         finally:
             self._changes, self._notes, self._not_forwarded = before
 
-    def restore(self) -> str:
+    def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 
-        Raises TestbedError that names failed ones. Returns a sentence about what others have set since.
+        *over*: a configuration that was saved before may be loaded over what others have changed since. Raises
+        TestbedError that names failed ones. Returns a sentence about what others have set since.
         """
-        kept = self._changes.restore()
+        kept = self._changes.restore(over=over)
         self._notes.clear()
         self._not_forwarded = {}
         return kept
-
-    def undo(self, journal: ChangeJournal, over: bool = False) -> str:
-        """Undo what an earlier run has left in *journal*, as :meth:`restore` does.
-
-        *over*: a configuration that was saved before may be loaded over what others have changed since.
-        """
-        return Changes(self._commands, journal).restore(over=over)
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
         for name in self.interfaces:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -157,13 +157,36 @@ def _read(path: Path) -> Leftover | None:
         ) from None
 
 
-class ChangeJournal:
+class MadeChanges:
+    """The changes of a run that are not undone, each by its undo: one that is made again is undone once."""
+
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self._pending = {change.undo: change for change in changes}
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Return what is not undone, oldest first."""
+        return tuple(self._pending.values())
+
+    def add(self, change: Change) -> None:
+        """Note *change*, before it is made."""
+        self._pending = {**self._without(change), change.undo: change}
+
+    def drop(self, change: Change) -> None:
+        """*change* is undone, or was never made."""
+        self._pending = self._without(change)
+
+    def _without(self, change: Change) -> dict[tuple[str, ...], Change]:
+        return {undo: other for undo, other in self._pending.items() if undo != change.undo}
+
+
+class ChangeJournal(MadeChanges):
     """The journal of a router, held by this process from *occasion* on. Made by :meth:`claim`; :meth:`close` it."""
 
     def __init__(self, occasion: Occasion, path: Path, lock: FileIO) -> None:
         self.occasion, self.path, self._lock = occasion, path, lock
         self.leftover = _read(path)
-        self._pending = {change.undo: change for change in self.leftover.changes} if self.leftover else {}
+        super().__init__(self.leftover.changes if self.leftover else ())
 
     @classmethod
     def claim(cls, occasion: Occasion, host_key: str) -> ChangeJournal:
@@ -184,42 +207,34 @@ class ChangeJournal:
             lock.close()
             raise
 
-    @property
-    def pending(self) -> tuple[Change, ...]:
-        """Return what is not undone, oldest first."""
-        return tuple(self._pending.values())
-
     def add(self, change: Change) -> None:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
-        if not self._pending:
+        before = self._pending
+        if not before:
             self.leftover, self.occasion = None, replace(self.occasion, since=time.time())
-        pending = {**self._without(change), change.undo: change}
+        super().add(change)
         try:
-            self._write(pending)
+            self._write()
         except TestbedError as error:
+            self._pending = before
             raise TestbedError(
                 f"the router is not changed, for the journal of its changes comes first: {error}"
             ) from None
-        self._pending = pending
 
     def drop(self, change: Change) -> None:
         """*change* is undone, or was never made."""
-        self._pending = self._without(change)
+        super().drop(change)
         # a journal that cannot be written must not end the undoing; undoing twice is harmless
         with contextlib.suppress(TestbedError):
-            self._write(self._pending)
+            self._write()
 
     def close(self) -> None:
         """Let go of it. Harmless when repeated."""
         self._lock.close()
 
-    def _without(self, change: Change) -> dict[tuple[str, ...], Change]:
-        return {undo: other for undo, other in self._pending.items() if undo != change.undo}
-
-    def _write(self, pending: Mapping[tuple[str, ...], Change]) -> None:
-        if pending:
-            occasion = self.leftover.occasion if self.leftover else self.occasion
-            content = Leftover(occasion, tuple(pending.values()))
+    def _write(self) -> None:
+        if self._pending:
+            content = Leftover(self.leftover.occasion if self.leftover else self.occasion, self.pending)
             write_whole(self.path, _CONTENT.dump_json(content), STATE_ELSEWHERE)
             return
         try:

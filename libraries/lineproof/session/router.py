@@ -367,6 +367,7 @@ class RouterConnection:
         Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
         what stays on the router.
         """
+        failure = None
         try:
             # a simulated router ends with its process, and its changes with it
             if self._router is not None and (self.testbed.runs or not self.testbed.facts.simulated):
@@ -374,15 +375,15 @@ class RouterConnection:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
                 if kept := self._router.restore():
                     log.warning("%s", kept)
-        except TestbedError:
+        except TestbedError as error:
             # a kernel's restart has undone it already; what is not looked at now is in the journal
-            if not (self.restarted and self.driver.description.is_posix):
-                raise
-        finally:
-            if self._journal is not None:
-                self._journal.close()
-            self._router = self._watch = self._journal = None
-            self._log_out()
+            failure = None if self.restarted and self.driver.description.is_posix else error
+        if self._journal is not None:
+            self._journal.close()
+        self._router = self._watch = self._journal = None
+        self._log_out()
+        if failure is not None:
+            raise failure
 
     def _log_out(self) -> None:
         ssh, self._ssh, self._shell = self._ssh, None, None
@@ -494,7 +495,8 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
             f" loads it; or undo the changes by hand and remove {journal.path}"
         )
     try:
-        kept = router.undo(journal, asked)
+        router.keep_journal(journal)
+        kept = router.restore(over=asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
