@@ -229,9 +229,8 @@ def speeds(router: float | None, generator: float) -> list[tuple[LinkState, Gene
         (None, 10e9, ""),
         (None, 0.0, "says: neither end of eth1 (10 Gbit/s) shows the speed of its link"),
         # a switch between
-        (25e9, 10e9, "eth1 runs at 25 Gbit/s ('ethtool'); line rate is that of the generator's port, 10 Gbit/s"),
-        (10e9, 25e9, "port 0 runs at 25 Gbit/s; line rate is that of the router's interface, 10 Gbit/s"),
-        (None, 25e9, "port 0 runs at 25 Gbit/s; line rate is that of the router's interface, 10 Gbit/s"),
+        (25e9, 10e9, ""),
+        (10e9, 25e9, ""),
     ],
 )
 def test_speeds_that_do_not_contradict(router: float | None, generator: float, words: str) -> None:

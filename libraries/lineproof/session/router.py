@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,7 +63,7 @@ class RouterConnection:
     warnings: tuple[str, ...] = ()
     """Findings of :meth:`configure` that will make trouble later, in words."""
     line_rate_note: str = ""
-    """Notes on the speed that "line rate" is of, in words."""
+    """The links whose speed neither end shows, in words."""
     _links_known: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -402,38 +403,32 @@ LARGEST_DIFFERENCE = 0.01
 
 
 def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, float]], platform: str) -> str:
-    """Return what has to be known of the speeds that *platform* says; "": each link shows them.
+    """Return of which links neither end shows the speed that *platform* says, in words; "": of none.
 
     *cables*: both ends of each, the generator's None where it is not known, and the platform's bit/s. Raises
-    TestbedError where the slower end certainly has another speed. Where one is faster a switch is between.
+    TestbedError where the slower end has another speed. Where one is faster a switch is between.
     """
-    notes, unseen = [], []
+    unseen = []
     for state, port, said in cables:
-        router = state.speed_bps or said
         # a slower one was refused when it was connected, and TRex knows none above 200 Gbit/s
         own = max(port.speed_bps, said) if port is not None and port.speed_bps else 0.0
-        words = f"the router's {state.interface} runs at {si(router, 'bit/s')} ('{state.speed_from}')"
-        generators = f"the generator's port {port.index} runs at {port.speed_text}" if port is not None else ""
         if state.speed_bps is None and not own:
             unseen.append(f"{state.interface} ({si(said, 'bit/s')})")
-        elif _differ(min(router, own or router), said):
-            both = f"{words}; {generators}" if generators else words
+        elif abs(min(state.speed_bps or said, own or math.inf) - said) > LARGEST_DIFFERENCE * said:
+            ends = [
+                f"the router's {state.interface} runs at {si(state.speed_bps or said, 'bit/s')} ('{state.speed_from}')"
+            ]
+            ends += [f"the generator's port {port.index} runs at {port.speed_text}"] if port is not None else []
             raise TestbedError(
-                f"{both}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the cabling"
+                f"{'; '.join(ends)}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the"
+                " cabling"
             )
-        elif own and _differ(own, router):
-            faster, end = (generators, "router's interface") if own > router else (words, "generator's port")
-            notes.append(f"{faster}; line rate is that of the {end}, {si(said, 'bit/s')}")
-    if unseen:
-        notes.append(
-            f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of"
-            f" {' and '.join(unseen)} shows the speed of its link"
-        )
-    return "; ".join(notes)
-
-
-def _differ(speed: float, other: float) -> bool:
-    return abs(speed - other) > LARGEST_DIFFERENCE * other
+    if not unseen:
+        return ""
+    return (
+        f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of {' and '.join(unseen)}"
+        " shows the speed of its link"
+    )
 
 
 def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
