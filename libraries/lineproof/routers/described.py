@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Entry, LinkState, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .base import Entry, LinkState, RouterUnreachable, Shell, Side, validated_side
 from .changes import Changes
 from .description import (
     LOSS_GROUP,
@@ -44,6 +45,9 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 NO_FRAMES = FrameKinds()
+_OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
+"""Interfaces that are made for tagged frames, with the same peers."""
+
 _STAGES = {stage.name.lower(): stage for stage in Stage}
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
@@ -435,8 +439,7 @@ class Router:
         except TestbedError:
             return ()
         return tuple(
-            neighbour_of(side, [entry for address, entry in shown if address == side.peer], self._neighbour_fix(side))
-            for side in sides
+            self._neighbour(side, [entry for address, entry in shown if address == side.peer]) for side in sides
         )
 
     def link_states(self) -> tuple[LinkState, ...]:
@@ -470,17 +473,25 @@ class Router:
         query = self.description.commands.neighbours
         return {address: mac for address, (_, mac, _) in self._neighbours(query)} if query else {}
 
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        """The file's own lines that set the neighbour of *side*; none where it has none, or no MAC is known."""
+    def _neighbour(self, side: Side, entries: Sequence[Entry]) -> NeighbourEntry:
+        """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
+        own = [entry for entry in entries if entry[0] == side.interface]
+        own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
+        at, mac, permanent = own[0] if own else ("", "", None)
+        fix = self._neighbour_fix(replace(side, interface=at) if at and self.description.is_posix else side)
+        return NeighbourEntry(side.interface, side.peer, side.peer_mac.lower(), mac, permanent, at, fix)
+
+    def _neighbour_fix(self, side: Side) -> str:
+        """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""
         if not side.peer_mac:
-            return ()
+            return ""
         if ":" in side.peer:
             described = self.description.ipv6.changes if self.description.ipv6 else ()
             words: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
         else:
             described, words = self.description.changes, side_words(validated_side(side))
         lines = [change.do for change in described if any("{peer_mac" in line for line in change.do)]
-        return ("; ".join(filled(line, words) for line in lines[0]),) if lines else ()
+        return "; ".join(filled(line, words) for line in lines[0]) if lines else ""
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""

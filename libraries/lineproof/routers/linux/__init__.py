@@ -133,10 +133,6 @@ class Linux(Router):
         else:
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, _assignments(listed)))}
 
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        """Return its words: the interface of an entry that is found at another one is put in place of the side's."""
-        return tuple(" ".join(super()._neighbour_fix(side)).split())
-
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""
         paths = [f"/sys/class/net/{name}/{file}" for name in self.interfaces for file in ("speed", "device/uevent")]

@@ -172,10 +172,6 @@ class Vpp(Router):
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
         self._commands.change(_CLEAR)
 
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        # words: the interface may be another one, as a bridge's
-        return tuple(" ".join(super()._neighbour_fix(side)).split())
-
     def read(self) -> Telemetry:
         """Read counters and errors now. ``uptime`` is VPP's: its restart resets the counters."""
         clock = super().read()
