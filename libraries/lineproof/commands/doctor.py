@@ -512,7 +512,7 @@ def _counters(session: Session) -> Iterator[Check]:
 
 
 def _interfaces(session: Session, described: bool) -> Iterator[Check]:
-    states = session.router.link_states()
+    states = session.router.driver.link_states()
     ports = {port.index: port for port in session.generator.ports}
     if not described:
         for state, number in zip(states, session.testbed.facts.generator.ports, strict=True):

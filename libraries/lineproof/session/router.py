@@ -52,11 +52,11 @@ class RouterConnection:
     testbed: OpenTestbed
     generator: GeneratorConnection
     cause_fault: Callable[[InjectedFault], None]
-    _router: Router | None = field(default=None, repr=False)
     _watch: RouterWatch | None = field(default=None, repr=False)
     _shell: Shell | None = field(default=None, repr=False)
     _ssh: SshShell | None = field(default=None, repr=False)
-    _versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The versions that it reports; none before :meth:`connect`."""
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
     _facts: RouterFacts | None = field(default=None, repr=False)
@@ -88,16 +88,16 @@ class RouterConnection:
         self._shell = no_shell if black_box else shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
         login = facts.router
-        self._router = make_router(
+        router = make_router(
             *(self.plan.software.shell, self._shell, interfaces),
             sudo=login.sudo,
             where=login.where,
             file=self.plan.command_file,
         )
         step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
-        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
-        self._versions, self._facts = self._router.identify(), None
-        return self._versions
+        self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
+        self.versions, self._facts = router.identify(), None
+        return self.versions
 
     def refused_first(self) -> Mapping[str, str]:
         """The lines that its file has typed ``first`` and that it refuses, with its words. Raises TestbedError."""
@@ -110,8 +110,8 @@ class RouterConnection:
     @property
     def facts(self) -> RouterFacts:
         """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
-        if self._facts is None and self._router is not None:
-            found, software = self._router.facts(), self.plan.software
+        if self._facts is None and self.connected:
+            found, software = self.driver.facts(), self.plan.software
             odd = differences(found, software.version, software.workers, software.rx_queues)
             self._facts = replace(found, differences=odd)
         return self._facts or RouterFacts()
@@ -124,12 +124,12 @@ class RouterConnection:
     @property
     def connected(self) -> bool:
         """Return whether :meth:`connect` was called."""
-        return self._router is not None
+        return self._watch is not None
 
     @property
     def driver(self) -> Router:
         """The router. Raises TestbedError if none is connected."""
-        return _required(self._router)
+        return self.watch.router
 
     @property
     def connection(self) -> Connection | None:
@@ -157,26 +157,21 @@ class RouterConnection:
         return self._watch.restarts if self._watch else 0
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        """The versions that it reports; none before :meth:`connect`."""
-        return self._versions
-
-    @property
     def simulation_signs(self) -> tuple[str, ...]:
         """Return what it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
-        return simulation_signs({f"the router's {name}": value for name, value in self._versions.items()})
+        return simulation_signs({f"the router's {name}": value for name, value in self.versions.items()})
 
     @property
     def not_forwarded(self) -> NotForwarded:
         """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
-        return self._router.not_forwarded if self._router else {}
+        return self.driver.not_forwarded if self.connected else {}
 
     def configuration(self) -> dict[str, object]:
         """The router's configuration: its sides as configured or expected, and what else was changed on it."""
         facts = self.testbed.facts
         sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
         notes = [self._undone] if self._undone else []
-        notes += self._router.notes if self._router else ()
+        notes += self.driver.notes if self.connected else ()
         notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
         notes += [self.line_rate_note] if self.line_rate_note else []
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
@@ -196,13 +191,9 @@ class RouterConnection:
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
-        self.line_rate_note = await_links(self.links, self.link_states, self.generator)
+        self.line_rate_note = await_links(self.links, self.driver.link_states, self.generator)
         self._links_known, self._facts = True, None
         self._check_neighbours()
-
-    def link_states(self) -> tuple[LinkState, ...]:
-        """Return its interfaces under test, in the order of the sides. Raises TestbedError."""
-        return self.driver.link_states()
 
     def sides(self) -> tuple[Side, ...]:
         """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
@@ -225,7 +216,7 @@ class RouterConnection:
             return ""
         try:
             self.watch.read_again()
-            states, entries = self.link_states(), self.neighbours()
+            states, entries = self.driver.link_states(), self.neighbours()
         except RouterRestarted as error:
             return str(error)
         except TestbedError as error:
@@ -371,17 +362,17 @@ class RouterConnection:
         failure = None
         try:
             # a simulated router ends with its process, and its changes with it
-            if self._router is not None and (self.testbed.runs or not self.testbed.facts.simulated):
+            if self.connected and (self.testbed.runs or not self.testbed.facts.simulated):
                 if self._ssh is not None:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
-                if kept := self._router.restore():
+                if kept := self.driver.restore():
                     log.warning("%s", kept)
         except TestbedError as error:
             # a kernel's restart has undone it already; what is not looked at now is in the journal
             failure = None if self.restarted and self.driver.description.is_posix else error
         if self._journal is not None:
             self._journal.close()
-        self._router = self._watch = self._journal = None
+        self._watch = self._journal = None
         self._log_out()
         if failure is not None:
             raise failure
