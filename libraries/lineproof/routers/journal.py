@@ -235,7 +235,9 @@ class ChangeJournal(MadeChanges):
     def _write(self) -> None:
         if self._pending:
             content = Leftover(self.leftover.occasion if self.leftover else self.occasion, self.pending)
-            write_whole(self.path, _CONTENT.dump_json(content), STATE_ELSEWHERE)
+            # one name, so that of kills while it is written one file stays at most
+            fresh = self.path.with_name(f".{self.path.name}.part")
+            write_whole(self.path, _CONTENT.dump_json(content), STATE_ELSEWHERE, fresh=fresh)
             return
         try:
             self.path.unlink(missing_ok=True)

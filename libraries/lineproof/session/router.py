@@ -482,7 +482,7 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
         )
     try:
         router.keep_journal(journal)
-        kept = router.restore(over=asked)
+        kept = router.restore(asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
