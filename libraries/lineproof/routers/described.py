@@ -78,7 +78,8 @@ class Router:
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
-        self._not_forwarded: NotForwarded = {}
+        self.not_forwarded: NotForwarded = {}
+        """Frames that :meth:`configure_frames` could not configure, and why."""
         self._before_applied: int | None = None
 
     # -- changes -------------------------------------------------------------------------------------------------------
@@ -87,11 +88,6 @@ class Router:
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
         return tuple(dict.fromkeys(self._notes))
-
-    @property
-    def not_forwarded(self) -> NotForwarded:
-        """Frames that :meth:`configure_frames` could not configure, and why."""
-        return self._not_forwarded
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -156,7 +152,7 @@ class Router:
         for kinds, reason in self.description.unforwardable.items():
             if len(kinds) > 1 and kinds <= set(wanted) and not any(one <= kinds for one in lacking):
                 lacking[kinds] = reason
-        self._not_forwarded = lacking
+        self.not_forwarded = lacking
         self._notes += [
             f"not set up for {' with '.join(kind for kind in asked if kind in kinds)}: {reason}"
             for kinds, reason in lacking.items()
@@ -328,12 +324,12 @@ class Router:
     @contextmanager
     def rehearsal(self) -> Iterator[list[Change]]:
         """Meanwhile each change is only put on the list, and not made."""
-        before, changes = (self._changes, [*self._notes], self._not_forwarded), list[Change]()
+        before, changes = (self._changes, [*self._notes], self.not_forwarded), list[Change]()
         self._changes = Changes(self._commands, rehearsed=changes)
         try:
             yield changes
         finally:
-            self._changes, self._notes, self._not_forwarded = before
+            self._changes, self._notes, self.not_forwarded = before
 
     def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
@@ -343,7 +339,7 @@ class Router:
         """
         kept = self._changes.restore(over=over)
         self._notes.clear()
-        self._not_forwarded = {}
+        self.not_forwarded = {}
         return kept
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:

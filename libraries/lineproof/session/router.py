@@ -23,7 +23,6 @@ from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
 from ..routers.none import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
-from ..simulation.habits import simulation_signs
 from ..system.known_hosts import known_fingerprints
 from ..system.ssh import Connection
 from ..testbed.opening import OpenTestbed
@@ -155,11 +154,6 @@ class RouterConnection:
     def restarts(self) -> int:
         """How many restarts of it were noticed."""
         return self._watch.restarts if self._watch else 0
-
-    @property
-    def simulation_signs(self) -> tuple[str, ...]:
-        """Return what it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
-        return simulation_signs({f"the router's {name}": value for name, value in self.versions.items()})
 
     @property
     def not_forwarded(self) -> NotForwarded:
