@@ -69,6 +69,7 @@ def undone(
         return undo_leftover(journal, router, asked)
     finally:
         journal.close()
+        assert router.changes == (), "what stays is not for the end of this run"
 
 
 def untouched(command: str, limit: float) -> Result:

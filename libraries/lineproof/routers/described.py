@@ -33,7 +33,7 @@ from .description import (
     command_line,
     filled,
 )
-from .journal import NONE, Change, ChangeJournal, Look
+from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 
@@ -99,7 +99,7 @@ class Router:
         refused = self.description.refusal_in(output)
         return f"the router refused '{command}': {refused}" if refused else ""
 
-    def keep_journal(self, journal: ChangeJournal) -> None:
+    def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made."""
         self._changes.keep_journal(journal)
 

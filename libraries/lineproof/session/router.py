@@ -19,7 +19,7 @@ from ..routers.base import LinkState, Shell, Side
 from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.fact_reading import differences
-from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
+from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, look
 from ..routers.none import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -306,7 +306,7 @@ class RouterConnection:
         """Return its journal, after changes of earlier runs are undone."""
         self.driver.read()  # logs in again if the link has dropped
         occasion = Occasion.now(self.journal_name, self.plan.software.shell)
-        journal = ChangeJournal.claim(occasion, self.host_key)
+        journal = ChangeJournal.claim(occasion, _required(self.connection).host_key)
         try:
             self._undone = undo_leftover(journal, self.driver, asked) or self._undone
         except BaseException:
@@ -482,6 +482,8 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
             f" again at the next start; if you undid them by hand, remove {journal.path}"
         ) from None
+    finally:
+        router.keep_journal(MadeChanges())  # what stays is not the session's to undo
     name = "" if before.router == now.router else f" at {before.router}"
     undid = f"undid {'what was still there of ' * bool(kept)}{text}"
     return f"{undid}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"
