@@ -163,7 +163,7 @@ def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -
     router = Machine.new(name).router(refuse)
     with router.rehearsal() as found:
         router.configure(SIDES)
-    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found)
+    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found.pending)
 
 
 def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> None:

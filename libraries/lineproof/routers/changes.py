@@ -25,21 +25,16 @@ _REMOVES = re.compile(
 
 
 class Changes:
-    """Changes of the router behind *commands*, and their undoing. *rehearsed*: where they are put and not made."""
+    """Changes of the router behind *commands*, and their undoing. *rehearsing*: they are noted and not made."""
 
-    def __init__(self, commands: ShellCommands, rehearsed: list[Change] | None = None) -> None:
-        self._commands, self._rehearsed = commands, rehearsed
+    def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
+        self._commands, self.rehearsing = commands, rehearsing
         self._made = MadeChanges()
         self._others: list[str] = []
 
     def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
         self._made = journal
-
-    @property
-    def rehearsing(self) -> bool:
-        """Return whether nothing may be changed now."""
-        return self._rehearsed is not None
 
     @property
     def pending(self) -> tuple[Change, ...]:
@@ -51,11 +46,10 @@ class Changes:
 
         One of which a later line is refused is undone too.
         """
-        if self._rehearsed is not None:
-            self._rehearsed.append(change)
-            return
         # noted first: it may run although the link fails or a user interrupts
         self._made.add(change)
+        if self.rehearsing:
+            return
         with self._in_one_login(change.do):
             for at, line in enumerate(change.do):
                 try:

@@ -322,12 +322,12 @@ class Router:
         return "" if keep is None else self._changes.restore(keep)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[list[Change]]:
-        """Meanwhile each change is only put on the list, and not made."""
-        before, changes = (self._changes, [*self._notes], self.not_forwarded), list[Change]()
-        self._changes = Changes(self._commands, rehearsed=changes)
+    def rehearsal(self) -> Iterator[Changes]:
+        """Meanwhile each change is only noted, among the pending ones, and not made."""
+        before = self._changes, [*self._notes], self.not_forwarded
+        self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:
-            yield changes
+            yield rehearsed
         finally:
             self._changes, self._notes, self.not_forwarded = before
 

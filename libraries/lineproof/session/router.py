@@ -263,10 +263,10 @@ class RouterConnection:
             try:
                 configure()
             except TestbedError as error:
-                if not found:
+                if not found.pending:
                     raise
-                return tuple(found), f"what follows depends on what these do: {error}"
-        return tuple(found), ""
+                return found.pending, f"what follows depends on what these do: {error}"
+        return found.pending, ""
 
     @property
     def journal_name(self) -> str:
