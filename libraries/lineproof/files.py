@@ -133,26 +133,17 @@ def append_line(path: Path, line: bytes, instead: str = "") -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            append_to(descriptor, path, line, instead)
+            size, written = os.lseek(descriptor, 0, os.SEEK_END), 0
+            try:
+                while written < len(line):  # a full disk first takes a part, and then gives the reason
+                    written += os.write(descriptor, line[written:])
+                os.fsync(descriptor)
+            except BaseException:
+                # half a line would damage the next one
+                os.ftruncate(descriptor, size)
+                raise
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise not_written(path, error, instead) from error
-
-
-def append_to(descriptor: int, path: Path, line: bytes, instead: str = "") -> None:
-    """:func:`append_line` to *path* that is open as *descriptor*."""
-    try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        try:
-            written = 0
-            while written < len(line):  # a full disk first takes a part, and then gives the reason
-                written += os.write(descriptor, line[written:])
-            os.fsync(descriptor)
-        except BaseException:
-            # half a line would damage the next one
-            os.ftruncate(descriptor, size)
-            raise
     except OSError as error:
         raise not_written(path, error, instead) from error
 

@@ -43,11 +43,10 @@ def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
     shell = SshShell(with_router.testbed.facts.router)
     shell.open()
     name = with_router.router.journal_name
-    journal = ChangeJournal.claim(name, shell.connection.host_key)
-    journal.begin(Occasion.now(name, "vpp", shell.connection.host_key, 1.0, "", "program"))
+    journal = ChangeJournal.claim(Occasion.now(name, "vpp"), shell.connection.host_key)
     journal.add(ADDRESS)
     rig.run(" ".join(ADDRESS.do))
-    journal._file.close()
+    journal.close()
     shell.close()
     return name
 
@@ -87,7 +86,7 @@ def test_the_router_is_found_by_another_address_and_is_one_router(rig: Rig, left
     assert f"warning  router changes: left by an earlier run as {leftover}: 1 change of process " in shown, shown
     listed = rig.lineproof("restore", *other, "--dry-run")
     assert listed.returncode == 1 and f"on the router at {leftover}, left by an earlier run: " in listed.stdout, listed
-    with closing(ChangeJournal.claim(leftover, host_key=host_key(rig))):
+    with closing(ChangeJournal.claim(Occasion.now(leftover, "vpp"), host_key(rig))):
         refused = rig.lineproof("restore", *other)
         assert refused.returncode == 2 and f"the router at {name} is in use as {leftover} by " in refused.stderr, (
             refused

@@ -31,7 +31,6 @@ from support.scripted_shells import answering
 RECORDED = Path(__file__).parent / "recorded"
 METHODS = (
     "identify",
-    "boot_id",
     "facts",
     "read",
     "neighbours",
@@ -179,7 +178,7 @@ def _reading(
     if method == "configure":
         with router.rehearsal() as changes:
             router.configure(sides)
-        return [[" ".join(change.do), " ".join(change.undo)] for change in changes]
+        return [[" ".join(change.do), " ".join(change.undo)] for change in changes.pending]
     if method == "frames":
         router.configure_frames(sides, FRAMES)
         made = [[" ".join(change.do), " ".join(change.undo)] for change in router.changes]

@@ -137,7 +137,7 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
     data = {"shell": "x", "refused": ["^%"], "gone": ["nothing to commit"]}
     router = Machine("generic", shell, str, RouterDescription.model_validate(data)).router()
     undo = (line, *(["no arp x"] if later else []))
-    router._changes._undo.append(Change(("x",), undo))
+    router._changes._made.add(Change(("x",), undo))
     with contextlib.nullcontext() if gone else pytest.raises(TestbedError, match=words):
         router.restore()
     assert tuple(ran) == (undo if gone else (line,))
@@ -149,7 +149,6 @@ def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_ti
     router, before = machine.router(), machine.state()
     router.configure(SIDES)
     configured = machine.state()
-    router.forget_changes()
     router.configure(SIDES)
     assert machine.state() == configured
     router.restore()
@@ -164,7 +163,7 @@ def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -
     router = Machine.new(name).router(refuse)
     with router.rehearsal() as found:
         router.configure(SIDES)
-    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found)
+    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found.pending)
 
 
 def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> None:
@@ -241,7 +240,7 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
     machine.shell.change("192.0.2.9", "192.0.2.10")
     theirs = machine.state()
     if killed:
-        journal._file.close()
+        journal.close()
         with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* rest"):
             machine.undone()
     else:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -21,13 +19,14 @@ pytestmark = pytest.mark.usefixtures("state")
 
 
 def test_a_router_in_use_is_refused_at_any_address() -> None:
-    with closing(ChangeJournal.claim(ROUTER, KEY)) as held:
-        held.begin(occasion())
+    with closing(ChangeJournal.claim(occasion(), KEY)) as held:
+        held.add(CHANGE)
         with pytest.raises(TestbedError, match=rf"lab-router:22 is in use as {ROUTER} by process {os.getpid()}, since"):
-            ChangeJournal.claim("lab-router:22", KEY)
+            ChangeJournal.claim(replace(occasion(), router="lab-router:22"), KEY)
         found = look(KEY)
         assert found is not None and found.in_use
-        ChangeJournal.claim("lab-router:22", "SHA256:other/key").close()
+        ChangeJournal.claim(replace(occasion(), router="lab-router:22"), "SHA256:other/key").close()
+        held.drop(CHANGE)
     held.close()  # harmless when repeated
     assert look(KEY) is None
 
@@ -35,22 +34,16 @@ def test_a_router_in_use_is_refused_at_any_address() -> None:
 @pytest.mark.slow
 def test_a_router_is_free_again_when_its_run_is_killed() -> None:
     text = (
-        "from lineproof.routers.journal import ChangeJournal\n"
-        f"journal = ChangeJournal.claim({ROUTER!r}, {KEY!r})\nprint('held', flush=True)\ninput()"
+        "from lineproof.routers.journal import ChangeJournal, Occasion\n"
+        f"journal = ChangeJournal.claim(Occasion.now({ROUTER!r}, 'linux'), {KEY!r})\nprint('held', flush=True)\ninput()"
     )
     run = [sys.executable, "-c", text]
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"
         with pytest.raises(TestbedError, match=f"{ROUTER} is in use by another process of this machine"):
-            ChangeJournal.claim(ROUTER, KEY)
+            ChangeJournal.claim(occasion(), KEY)
         child.kill()
-    ChangeJournal.claim(ROUTER, KEY).close()
-    assert look(KEY) is None
-
-
-def test_a_router_that_restarted_since_has_lost_the_changes() -> None:
-    left(CHANGE)
-    assert "has restarted since" in undone(untouched, occasion(uptime=20.0))
+    ChangeJournal.claim(occasion(), KEY).close()
     assert look(KEY) is None
 
 
@@ -66,57 +59,14 @@ def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
     assert ran == ["sudo -n pfctl -e", "sudo -n ip link set dev eth1 down"] and not path.exists()
 
 
-def test_a_line_that_a_power_cut_tore_was_never_run_and_is_written_over() -> None:
-    path = left(CHANGE)
-    whole = path.read_bytes()
-    row = whole.splitlines(keepends=True)[1]
-    for torn in (*(row[:length] for length in range(1, len(row))), b"\0" * 4096, b"\0\n"):
-        path.write_bytes(whole + torn)
-        journal = ChangeJournal.claim(ROUTER, KEY)
-        assert journal.pending == (CHANGE,)
-        journal.drop(CHANGE)
-        journal._file.close()
-        left_over = look(KEY)
-        assert left_over is not None and left_over.changes == ()
-
-
-def test_who_only_looks_is_not_taken_for_a_run_that_has_the_router() -> None:
-    path = left(CHANGE)
-    descriptor = os.open(path, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    looked = threading.Timer(0.1, os.close, (descriptor,))
-    looked.start()
-    try:
-        journal = ChangeJournal.claim(ROUTER, KEY)
-    finally:
-        looked.join()
-    assert journal.pending == (CHANGE,)
-    journal._file.close()
-
-
-@pytest.mark.parametrize(
-    ("line", "damage"),
-    [
-        *((1, {key: "x"}) for key in ("uptime", "since", "here", "pid")),
-        *((1, {key: None}) for key in ("since", "here", "pid", "host_key")),
-        (2, b"{}\n"),
-        # the last line has its end: it was written whole, and may have been run
-        (3, b'{"do": ["x"], "und\xff": ["y"]}\n'),
-        (3, b"x\n"),
-        (3, b'{"undone": 3}\n'),
-        # a change of nobody knows whom
-        (1, b'{"do": ["x"], "undo": ["y"]}\n'),
-    ],
-)
-def test_a_damaged_line_is_named_and_not_thrown_away(line: int, damage: bytes | dict[str, object]) -> None:
-    path = left(CHANGE, CHANGE)
-    lines = path.read_bytes().splitlines(keepends=True)
-    if isinstance(damage, dict):
-        damage = json.dumps(json.loads(lines[0]) | damage).encode() + b"\n"
-    damaged = b"".join([*lines[: line - 1], damage, *lines[line:]])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\0" * 4096, b'"undo":3,"x":', b'"pid":"x"', b'"since":null'])
+def test_a_damaged_journal_is_named_and_not_thrown_away(damage: bytes) -> None:
+    path = left(CHANGE, Change(("pfctl -d",), ("pfctl -e",)))
+    key = damage.partition(b":")[0]
+    damaged = path.read_bytes().replace(key + b":", damage, 1) if b":" in damage else damage
     path.write_bytes(damaged)
-    with pytest.raises(TestbedError, match=f"is damaged in line {line}"):
-        ChangeJournal.claim(ROUTER, KEY)
+    with pytest.raises(TestbedError, match=f"{path}, the journal of what was changed on the router, .* damaged"):
+        ChangeJournal.claim(occasion(), KEY)
     assert path.read_bytes() == damaged
 
 
@@ -124,8 +74,7 @@ def test_a_damaged_line_is_named_and_not_thrown_away(line: int, damage: bytes | 
 
 
 def test_a_change_that_cannot_be_noted_is_not_made_and_an_undo_is() -> None:
-    with closing(ChangeJournal.claim(ROUTER, KEY)) as journal:
-        journal.begin(occasion())
+    with closing(ChangeJournal.claim(occasion(), KEY)) as journal:
         with (
             full_disk(),
             pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space"),
@@ -140,13 +89,12 @@ def test_a_change_that_cannot_be_noted_is_not_made_and_an_undo_is() -> None:
 
 def test_a_change_that_is_made_again_is_undone_once() -> None:
     left(CHANGE)
-    journal = ChangeJournal.claim(ROUTER, KEY)
+    journal = ChangeJournal.claim(occasion(), KEY)
     journal.add(CHANGE)
     assert journal.pending == (CHANGE,)
     journal.drop(CHANGE)
-    journal._file.close()
-    found = look(KEY)
-    assert found is not None and found.changes == () and not found.in_use
+    journal.close()
+    assert look(KEY) is None
 
 
 @pytest.mark.parametrize("kind", ["freebsd", "vpp"])

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ from lineproof.routers import changes
 from lineproof.routers.base import Result, RouterUnreachable
 from lineproof.routers.changes import RESTORE_LIMIT, Changes
 from lineproof.routers.description import RouterDescription
-from lineproof.routers.journal import Change, Occasion, look
+from lineproof.routers.journal import Change
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from support.journals import CHANGE, KEY, left, occasion, undone
 from support.paths import ROOT
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
@@ -65,6 +63,8 @@ def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, 
         (1, 'Cannot find device "lr0.100"', True),
         (1, "ifconfig: ioctl (SIOCDIFADDR): Can't assign requested address", True),
         (1, "pfctl: pf already enabled", True),
+        # after a restart FreeBSD has one table again
+        (1, "setfib: 1: invalid FIB (max 0)", True),
         (1, "route: route has not been found", True),
         (1, "arp: delete: cannot locate 100.65.1.2", True),
         (0, "set interface ip address: 100.65.1.1/24 not found for interface host-vr0", True),
@@ -146,8 +146,6 @@ def test_the_first_login_that_fails_ends_it() -> None:
     with pytest.raises(TestbedError, match=f"in this order: {listed('gfedcba')} .no SSH login"):
         commands.restore()
     assert shell.ran == ["unset h", "unset g"]
-    commands.restore()  # may be repeated
-    assert len(shell.ran) == 2
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, RuntimeError])
@@ -190,76 +188,3 @@ def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, m
         session.close()
     undos = ("ip route del 48.", "ip route del 16.", "set interface ip address del", "set interface state")
     assert all(f"'sudo -n vppctl {words}" in str(caught.value) for words in undos), str(caught.value)
-
-
-# -- whether a router has restarted since it was changed: only what is certain counts, and doubt is said
-
-
-HOUR, DAY = 3600.0, 86400.0
-
-
-EARLIER, LONG, YOUNG = occasion(100.0), occasion(HOUR), occasion(60.0)
-NAMED, VPP = replace(EARLIER, boot="first"), replace(occasion(100.0, "vpp"), boot="first")
-
-
-def later(
-    earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, kind: str = "", boot: str = ""
-) -> Occasion:
-    """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
-    now = replace(earlier, uptime=uptime, here=earlier.here + seconds, since=earlier.since + seconds + clock)
-    return replace(now, kind=kind or now.kind, boot=boot or now.boot)
-
-
-def here_restarted(now: Occasion) -> Occasion:
-    """*now*, with this machine restarted before."""
-    return replace(now, here=30.0, here_boot="another boot")
-
-
-@pytest.mark.parametrize(
-    ("earlier", "now", "restarted"),
-    [
-        (EARLIER, later(EARLIER, 0, 96), False),
-        (EARLIER, later(EARLIER, 0, 94), True),
-        (EARLIER, later(EARLIER, 0, 200), False),
-        (occasion(None), later(EARLIER, 0, 1), False),
-        (EARLIER, later(EARLIER, 0, None), False),
-        # the time that has passed here shows it, whatever the clock says
-        (EARLIER, later(EARLIER, 1000, 300, clock=-HOUR), True),
-        (EARLIER, later(EARLIER, 1000, 1100, clock=HOUR), False),
-        (EARLIER, later(EARLIER, 1000, 300, kind="vpp"), False),
-        (replace(EARLIER, changes_end="never"), later(EARLIER, 1000, 300), False),
-        # clocks drift over days
-        *((LONG, later(LONG, 10 * DAY, 10 * DAY + HOUR + drift), False) for drift in (-300, 0, 300)),
-        (LONG, later(LONG, 10 * DAY, 10 * DAY - 60), True),
-        # changed a minute after its start: that is within what the clocks may differ by
-        (YOUNG, later(YOUNG, 10 * DAY, 10 * DAY - 60), None),
-        (YOUNG, later(YOUNG, 60, 120), False),
-        # after a restart here too it is told by the clock or not at all
-        (EARLIER, here_restarted(later(EARLIER, 1000, 1098)), False),
-        (EARLIER, here_restarted(later(EARLIER, 1000, 50)), True),
-        # both restarted: its uptime is longer than it was when it was changed
-        (EARLIER, here_restarted(later(EARLIER, 1000, 300)), None),
-        (EARLIER, here_restarted(later(EARLIER, 1000, 1098, clock=-HOUR)), None),
-        (EARLIER, here_restarted(later(EARLIER, 1000, 1098, clock=HOUR)), None),
-        # the name of a kernel's run tells it for certain
-        (NAMED, here_restarted(later(NAMED, 1000, 300)), False),
-        (VPP, here_restarted(later(VPP, 1000, 300)), None),
-        (NAMED, here_restarted(later(NAMED, 1000, 300, boot="second")), True),
-        (VPP, later(VPP, 1000, 1100, boot="second"), True),
-        (NAMED, later(NAMED, 1000, 1100, boot="second", kind="vpp"), True),
-    ],
-)
-def test_only_what_is_certain_counts_as_a_restart(earlier: Occasion, now: Occasion, restarted: bool | None) -> None:
-    assert earlier.restarted_since(now) is restarted
-
-
-@pytest.mark.usefixtures("state")
-def test_in_doubt_nothing_is_undone_until_a_person_asks() -> None:
-    earlier = occasion(100.0, "vpp")
-    left(CHANGE, now=earlier)
-    now, shell = here_restarted(later(earlier, 1000, 300)), Shell()
-    with pytest.raises(TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore'"):
-        undone(shell, now)
-    assert not shell.ran and look(KEY) is not None
-    assert undone(shell, now, asked=True).startswith("undid ")
-    assert shell.ran == ["ip link set dev eth1 down"] and look(KEY) is None

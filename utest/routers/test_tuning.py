@@ -17,7 +17,7 @@ from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import ChangeJournal
 from lineproof.session.plan import read_checked_platform
-from support.journals import CHANGE, KEY, ROUTER, occasion, undone
+from support.journals import CHANGE, KEY, occasion, undone
 from support.scripted_shells import Scripted
 
 
@@ -71,12 +71,11 @@ pytestmark = pytest.mark.usefixtures("state")
 
 def killed(kind: RouterKind, shell: Shell, tuning: Tuning) -> None:
     """A run with *tuning* that was killed."""
-    journal = ChangeJournal.claim(ROUTER, KEY)
+    journal = ChangeJournal.claim(occasion(kind=kind), KEY)
     router = make_router(kind, shell, ("eth1", "eth2"))
-    journal.begin(occasion(kind=kind))
     router.keep_journal(journal)
     router.tune(tuning)
-    journal._file.close()
+    journal.close()
 
 
 SOME = Tuning(queues=2, rx_ring=4096, offloads={"tso": "off"}, sysctls={"net.core.netdev_budget": "600"})
@@ -112,9 +111,9 @@ def test_it_is_set_once_and_restored_exactly(kind: RouterKind, tuning: Tuning) -
     with router.rehearsal() as planned:
         router.tune(tuning)
     assert vars(card) | {"ran": []} == vars(untouched) and router.notes == ()
-    assert planned
+    assert planned.pending
     router.tune(tuning)
-    assert len(router.notes) == len(planned)
+    assert len(router.notes) == len(planned.pending)
     count = len(card.ran)
     router.tune(tuning)
     assert not any(re.search(r" -[LGK] |=| -(lro|tso)", command) for command in card.ran[count:])

@@ -108,27 +108,6 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(
     assert "packets input" in raw and "--More--" not in raw and "\\u001b" not in raw
 
 
-def test_an_entry_that_goes_makes_no_fail_of_a_described_router(
-    tmp_path: Path, cli: FakeCli, bench: ServedBench
-) -> None:
-    looks = iter(range(1, 10**6))
-    known = str(cli.answers["show ip arp"])
-
-    def goes_after_the_start(line: str) -> str:
-        # one look at what the router is, one before the first traffic
-        return known if next(looks) <= 2 else known.splitlines()[0]
-
-    cli.answers["show ip arp"] = goes_after_the_start
-    cli.answers["show interfaces "] = counters
-    home = project(tmp_path, cli, bench)
-    found = judged(tmp_path, home, "64b 1-flow ≥ 6 Mpps")
-    cli.answers["show ip arp"] = known.splitlines()[0]
-    said = examined(tmp_path, home, "--listen", "0")
-    assert "INCONCLUSIVE" in found.message, found.console
-    assert "the router has no neighbour entry for 100.65.2.2 on GigabitEthernet0/2" in found.message
-    assert "wrong    router neighbour 100.65.2.2: the router has no neighbour entry" in said
-
-
 def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: Path, cli: FakeCli) -> None:
     home = project(tmp_path, cli, None, "warm")
     cli.answers |= {"show load": "CPU: odd", "show heat": "43 C"}

@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -36,21 +37,15 @@ sysctl -qw net.ipv4.conf.lr-r0.rp_filter=2
 """The configuration that a router may have already where a run sets something else."""
 
 
-def longest_journal(rig: Rig) -> int:
-    """How many lines the journal of a run that nobody ends comes to."""
-    run, lines = rig.start(), 0
+def journal_writes(rig: Rig, run: ForkedProcess) -> Iterator[int]:
+    """Yield how often the journal of *run* was written until now, while it goes on."""
+    count, last = 0, 0
     while run.poll() is None:
-        lines = max(lines, journal_lines(rig))
+        with contextlib.suppress(OSError, IndexError):
+            written = rig.journals[0].stat().st_mtime_ns
+            count, last = count + (written != last), written
+        yield count
         time.sleep(MOMENT)
-    assert run.returncode == 0, (rig.folder / "console.txt").read_text()
-    assert lines
-    return lines
-
-
-def journal_lines(rig: Rig) -> int:
-    with contextlib.suppress(OSError, IndexError):
-        return rig.journals[0].read_bytes().count(b"\n")
-    return 0
 
 
 def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) -> str:
@@ -59,11 +54,10 @@ def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) ->
     Returns what was killed and when; "" where the run was through with the router.
     """
     target = chance.choice(["robot", "children", "ssh"])
-    lines, after = chance.randint(1, longest), chance.uniform(0, 0.01)
-    while run.poll() is None and journal_lines(rig) < lines:
-        time.sleep(MOMENT)
+    moment, after = chance.randint(1, longest), chance.uniform(0, 0.01)
+    next((count for count in journal_writes(rig, run) if count >= moment), None)
     time.sleep(after)
-    found = f"{target} at line {lines}" if rig.journals else ""
+    found = f"{target} at change {moment}" if rig.journals else ""
     if target == "ssh":
         rig.cut()
     elif target == "children":
@@ -81,7 +75,10 @@ def test_a_linux_kernel_that_has_a_configuration_of_its_own(tmp_path: Path) -> N
     """COUNT kills that find the router changed."""
     with router_rig.kernel(tmp_path) as rig:
         rig.run(EARLIER)
-        chance, before, longest, seen = random.Random(2), rig.state(), longest_journal(rig), Counter[str]()
+        chance, before, seen = random.Random(2), rig.state(), Counter[str]()
+        unkilled = rig.start()
+        longest = max(journal_writes(rig, unkilled))
+        assert longest and unkilled.wait(LIMIT) == 0, (rig.folder / "console.txt").read_text()
         assert rig.state() == before
         for _ in range(4 * COUNT):
             run = rig.start()

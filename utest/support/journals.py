@@ -12,11 +12,10 @@ import pytest
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.description import RouterDescription
-from lineproof.routers.journal import Change, ChangeJournal, ChangesEnd, Occasion
+from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.session.router import undo_leftover
 
 ROUTER, KEY = "192.0.2.1:22", "SHA256:key"
-ENDS: dict[str, ChangesEnd] = {"linux": "machine", "freebsd": "machine", "vpp": "program"}
 CHANGE = Change(("ip link set dev eth1 up",), ("ip link set dev eth1 down",))
 
 
@@ -41,19 +40,18 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
     return run
 
 
-def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
-    """This process, now, and a router that runs for *uptime* seconds."""
-    return Occasion.now(ROUTER, kind, KEY, uptime, "", ENDS.get(kind, "never"))
+def occasion(kind: str = "linux") -> Occasion:
+    """This process, now."""
+    return Occasion.now(ROUTER, kind)
 
 
 def left(*changes: Change, now: Occasion | None = None) -> Path:
     """The journal of a run that made *changes* and was killed."""
-    journal = ChangeJournal.claim(ROUTER, KEY)
-    journal.begin(now or occasion())
+    journal = ChangeJournal.claim(now or occasion(), KEY)
     for change in changes:
         journal.add(change)
-    journal._file.close()
-    return journal.leftover.path
+    journal.close()
+    return journal.path
 
 
 def undone(
@@ -66,11 +64,12 @@ def undone(
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
     now = now or occasion(kind="generic" if file else "linux")
     router = make_router(now.kind, shell, sudo=sudo, file=file)  # type: ignore[arg-type]
-    journal = ChangeJournal.claim(ROUTER, KEY)
+    journal = ChangeJournal.claim(now, KEY)
     try:
-        return undo_leftover(journal, router, now, asked)
+        return undo_leftover(journal, router, asked)
     finally:
         journal.close()
+        assert router.changes == (), "what stays is not for the end of this run"
 
 
 def untouched(command: str, limit: float) -> Result:
@@ -82,9 +81,9 @@ def untouched(command: str, limit: float) -> Result:
 def full_disk() -> Iterator[None]:
     """Nothing can be written."""
 
-    def full(descriptor: int, data: bytes) -> int:
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(os, "write", full)
+        patched.setattr(os, "fsync", full)
         yield

@@ -102,7 +102,7 @@ class Rig:
     @property
     def journals(self) -> list[Path]:
         """The journals that are there."""
-        return list((self.folder / "runtime" / "state" / "lineproof" / "routers").glob("*.jsonl"))
+        return list((self.folder / "runtime" / "state" / "lineproof" / "routers").glob("[!.]*"))
 
 
 @contextlib.contextmanager

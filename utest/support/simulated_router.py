@@ -15,7 +15,7 @@ from lineproof.routers.journal import Change, ChangeJournal
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import KEY, ROUTER, occasion, undone
+from support.journals import KEY, occasion, undone
 
 FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
 STATE = {
@@ -96,8 +96,7 @@ class Machine:
 
     def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:
         """Return a router whose changes are kept in a journal."""
-        journal, router = ChangeJournal.claim(ROUTER, KEY), self.router(shell)
-        journal.begin(occasion(kind=self.kind))
+        journal, router = ChangeJournal.claim(occasion(kind=self.kind), KEY), self.router(shell)
         router.keep_journal(journal)
         return journal, router
 
@@ -109,10 +108,9 @@ class Machine:
             changes = router.changes
             if restores:
                 router.restore()
-                journal.close()
             return changes
         finally:
-            journal._file.close()  # as the kernel does where it is killed, and nothing more
+            journal.close()
 
     def undone(self, shell: Shell | None = None, asked: bool = False) -> str:
         """Return what the next start says; *asked*: what ``lineproof restore`` says."""

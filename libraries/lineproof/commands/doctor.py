@@ -455,13 +455,13 @@ def _left_changes(session: Session) -> Iterator[Check]:
     again = f"lineproof restore {plan.testbed.testbed} --platform {plan.platform.platform}"
     leftovers = session.router.leftovers()
     for found in leftovers:
-        other = f" as {found.occasion.router}" if found.occasion and found.occasion.router != name else ""
+        other = f" as {found.occasion.router}" if found.occasion.router != name else ""
         if found.in_use:
             yield warning(f"a run of this machine has the router configured{other}: {found.occasion}")
-        elif found.changes:
+        else:
             left = leftover_text(found)
             yield warning(f"left by an earlier run{other}: {left}; the next run undoes them, or now: {again}")
-    if name and not any(found.in_use or found.changes for found in leftovers):
+    if name and not leftovers:
         yield ok("none of an earlier run")
 
 
@@ -511,7 +511,7 @@ def _counters(session: Session) -> Iterator[Check]:
 
 
 def _interfaces(session: Session, described: bool) -> Iterator[Check]:
-    states = session.router.link_states()
+    states = session.router.driver.link_states()
     ports = {port.index: port for port in session.generator.ports}
     if not described:
         for state, number in zip(states, session.testbed.facts.generator.ports, strict=True):

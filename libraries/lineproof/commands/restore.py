@@ -38,20 +38,18 @@ def run(arguments: argparse.Namespace) -> int:
         changes = [change for each in found for change in each.changes]
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if changes and arguments.dry_run:
-            text = "; ".join(_listed(each, name) for each in found if each.changes)
+            text = "; ".join(map(_listed, found))
         elif changes:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
             text = session.router.undo_leftover(asked=True)
-        elif found and not arguments.dry_run:
-            session.router.remove_empty_journals()
     undos = [change.undo_text for change in reversed(changes)]
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos, "result": text}
     print_lines([text], data, arguments.json)
     return 1 if changes and arguments.dry_run else 0
 
 
-def _listed(found: Leftover, name: str) -> str:
+def _listed(found: Leftover) -> str:
     state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
-    return f"on the router at {found.occasion.router if found.occasion else name}, {state}: {leftover_text(found)}"
+    return f"on the router at {found.occasion.router}, {state}: {leftover_text(found)}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from ..command_values import compiled
 from ..errors import TestbedError
 from ..visible import shortened
-from .journal import NONE, Change, ChangeJournal
+from .journal import NONE, Change, MadeChanges
 from .shell_commands import CommandRefused, RouterUnreachable, ShellCommands
 from .shell_output import already_gone
 
@@ -25,49 +25,38 @@ _REMOVES = re.compile(
 
 
 class Changes:
-    """Changes of the router behind *commands*, and their undoing. *rehearsed*: where they are put and not made."""
+    """Changes of the router behind *commands*, and their undoing. *rehearsing*: they are noted and not made."""
 
-    def __init__(
-        self, commands: ShellCommands, journal: ChangeJournal | None = None, rehearsed: list[Change] | None = None
-    ) -> None:
-        self._commands, self._journal, self._rehearsed = commands, journal, rehearsed
-        self._undo: list[Change] = [*journal.pending] if journal else []
+    def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
+        self._commands, self.rehearsing = commands, rehearsing
+        self._made = MadeChanges()
         self._others: list[str] = []
 
-    def keep_journal(self, journal: ChangeJournal) -> None:
+    def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
-        self._journal = journal
-        self._undo = [*journal.pending, *self._undo]
-
-    @property
-    def rehearsing(self) -> bool:
-        """Return whether nothing may be changed now."""
-        return self._rehearsed is not None
+        self._made = journal
 
     @property
     def pending(self) -> tuple[Change, ...]:
         """Return what is not undone yet, oldest first."""
-        return tuple(self._undo)
+        return self._made.pending
 
     def make(self, change: Change) -> None:
         """Make *change*; :meth:`restore` will undo it. Raises TestbedError.
 
         One of which a later line is refused is undone too.
         """
-        if self._rehearsed is not None:
-            self._rehearsed.append(change)
+        # noted first: it may run although the link fails or a user interrupts
+        self._made.add(change)
+        if self.rehearsing:
             return
-        if self._journal:
-            self._journal.add(change)
-        # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
-        self._undo = [*(other for other in self._undo if other.undo != change.undo), change]
         with self._in_one_login(change.do):
             for at, line in enumerate(change.do):
                 try:
                     self._commands.change(line, stdin=change.stdin)
                 except CommandRefused:
                     if at == 0:
-                        self._undone(change)
+                        self._made.drop(change)
                     raise
 
     def check(self, change: Change, advice: str) -> None:
@@ -79,7 +68,7 @@ class Changes:
         with contextlib.suppress(CommandRefused):
             for line in change.undo:
                 self._commands.change(line)
-            self._undone(change)
+            self._made.drop(change)
         raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
 
     def restore(self, keep: int = 0, over: bool = False) -> str:
@@ -89,25 +78,23 @@ class Changes:
         what others have changed since.
 
         Returns a sentence about values that somebody has set since, which stay; "" if there are none. Raises
-        TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone for
-        the next call.
+        TestbedError with the commands that undo what stays on the router: the next call tries them again.
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
-        while len(self._undo) > keep:
-            change = self._undo[-1]
+        left = [*self.pending[keep:]]
+        while left:
+            change = left[-1]
             try:
                 self._undo_change(change, until, over)
+                self._made.drop(change)
             except RouterUnreachable as error:
-                failed.setdefault(str(error), []).extend(map(self._listed, reversed(self._undo)))
-                self._undo.clear()
+                failed.setdefault(str(error), []).extend(map(self._listed, reversed(left)))
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
                 failed.setdefault(why, []).append(self._listed(change))
-                self._undo.pop()  # it stays in the journal, for the next run
-                continue
-            self._undone(change)
+            left.pop()
         others, self._others = self._others, []
         kept = f"not undone, because somebody has set something else since: {'; '.join(others)}" if others else ""
         if failed:
@@ -118,19 +105,8 @@ class Changes:
             )
         return kept
 
-    def forget(self) -> None:
-        """Drop all changes: there is nothing to undo."""
-        self._undo.clear()
-        if self._journal:
-            self._journal.forget()
-
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
-
-    def _undone(self, change: Change) -> None:
-        self._undo.remove(change)
-        if self._journal:
-            self._journal.drop(change)
 
     @contextmanager
     def _in_one_login(self, lines: Collection[str]) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Entry, LinkState, RouterUnreachable, Shell, Side, neighbour_of, validated_side
+from .base import Entry, LinkState, RouterUnreachable, Shell, Side, validated_side
 from .changes import Changes
 from .description import (
     DescribedChange,
@@ -32,7 +33,7 @@ from .description import (
     command_line,
     filled,
 )
-from .journal import NONE, Change, ChangeJournal, ChangesEnd, Look
+from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
 from .tables import Counts
@@ -45,6 +46,9 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 NO_FRAMES = FrameKinds()
+_OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
+"""Interfaces that are made for tagged frames, with the same peers."""
+
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
 
@@ -74,25 +78,16 @@ class Router:
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
-        self._not_forwarded: NotForwarded = {}
+        self.not_forwarded: NotForwarded = {}
+        """Frames that :meth:`configure_frames` could not configure, and why."""
         self._before_applied: int | None = None
-
-    @property
-    def changes_end(self) -> ChangesEnd:
-        """With the restart of what its changes are gone."""
-        return self.description.changes_end
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
-        return tuple(self._notes)
-
-    @property
-    def not_forwarded(self) -> NotForwarded:
-        """Frames that :meth:`configure_frames` could not configure, and why."""
-        return self._not_forwarded
+        return tuple(dict.fromkeys(self._notes))
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -104,11 +99,7 @@ class Router:
         refused = self.description.refusal_in(output)
         return f"the router refused '{command}': {refused}" if refused else ""
 
-    def boot_id(self) -> str:
-        """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
-        return ""
-
-    def keep_journal(self, journal: ChangeJournal) -> None:
+    def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made."""
         self._changes.keep_journal(journal)
 
@@ -161,7 +152,7 @@ class Router:
         for kinds, reason in self.description.unforwardable.items():
             if len(kinds) > 1 and kinds <= set(wanted) and not any(one <= kinds for one in lacking):
                 lacking[kinds] = reason
-        self._not_forwarded = lacking
+        self.not_forwarded = lacking
         self._notes += [
             f"not set up for {' with '.join(kind for kind in asked if kind in kinds)}: {reason}"
             for kinds, reason in lacking.items()
@@ -331,38 +322,25 @@ class Router:
         return "" if keep is None else self._changes.restore(keep)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[list[Change]]:
-        """Meanwhile each change is only put on the list, and not made."""
-        before, changes = (self._changes, [*self._notes], self._not_forwarded), list[Change]()
-        self._changes = Changes(self._commands, rehearsed=changes)
+    def rehearsal(self) -> Iterator[Changes]:
+        """Meanwhile each change is only noted, among the pending ones, and not made."""
+        before = self._changes, [*self._notes], self.not_forwarded
+        self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:
-            yield changes
+            yield rehearsed
         finally:
-            self._changes, self._notes, self._not_forwarded = before
+            self._changes, self._notes, self.not_forwarded = before
 
-    def restore(self) -> str:
+    def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 
-        Raises TestbedError that names failed ones. Returns a sentence about what others have set since.
+        *over*: a configuration that was saved before may be loaded over what others have changed since. Raises
+        TestbedError that names failed ones. Returns a sentence about what others have set since.
         """
-        kept = self._changes.restore()
+        kept = self._changes.restore(over=over)
         self._notes.clear()
-        self._not_forwarded = {}
+        self.not_forwarded = {}
         return kept
-
-    def undo(self, journal: ChangeJournal, over: bool = False) -> str:
-        """Undo what an earlier run has left in *journal*, as :meth:`restore` does.
-
-        *over*: a configuration that was saved before may be loaded over what others have changed since.
-        """
-        return Changes(self._commands, journal).restore(over=over)
-
-    def forget_changes(self) -> None:
-        """The router has restarted; one whose changes never end has kept them."""
-        if self.changes_end != "never":
-            self._notes.clear()
-            self._not_forwarded = {}
-            self._changes.forget()
 
     def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
         owner = self.description.title if self.client else "the router"
@@ -458,8 +436,7 @@ class Router:
         except TestbedError:
             return ()
         return tuple(
-            neighbour_of(side, [entry for address, entry in shown if address == side.peer], self._neighbour_fix(side))
-            for side in sides
+            self._neighbour(side, [entry for address, entry in shown if address == side.peer]) for side in sides
         )
 
     def link_states(self) -> tuple[LinkState, ...]:
@@ -493,17 +470,25 @@ class Router:
         query = self.description.commands.neighbours
         return {address: mac for address, (_, mac, _) in self._neighbours(query)} if query else {}
 
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        """The file's own lines that set the neighbour of *side*; none where it has none, or no MAC is known."""
+    def _neighbour(self, side: Side, entries: Sequence[Entry]) -> NeighbourEntry:
+        """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
+        own = [entry for entry in entries if entry[0] == side.interface]
+        own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
+        at, mac, permanent = own[0] if own else ("", "", None)
+        fix = self._neighbour_fix(replace(side, interface=at) if at and self.description.is_posix else side)
+        return NeighbourEntry(side.interface, side.peer, side.peer_mac.lower(), mac, permanent, at, fix)
+
+    def _neighbour_fix(self, side: Side) -> str:
+        """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""
         if not side.peer_mac:
-            return ()
+            return ""
         if ":" in side.peer:
             described = self.description.ipv6.changes if self.description.ipv6 else ()
             words: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
         else:
             described, words = self.description.changes, side_words(validated_side(side))
         lines = [change.do for change in described if any("{peer_mac" in line for line in change.do)]
-        return ("; ".join(filled(line, words) for line in lines[0]),) if lines else ()
+        return "; ".join(filled(line, words) for line in lines[0]) if lines else ""
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""

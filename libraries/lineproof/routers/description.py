@@ -22,7 +22,7 @@ from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
-from .journal import NONE, ChangesEnd, Look
+from .journal import NONE, Look
 from .shell_output import check_length, first_line, json_in
 from .tables import Counts, TableQuery, causes_by
 
@@ -493,8 +493,7 @@ class RouterDescription(Config):
     ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
     to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
     those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag. ``changes_end``: with the restart of what its changes are gone: of the ``machine``, or of the
-    ``program`` too, which may restart alone. ``words``: by what a change is for, words that Python in its folder gives.
+    interface of a tag. ``words``: by what a change is for, words that Python in its folder gives.
     """
 
     shell: str
@@ -513,7 +512,6 @@ class RouterDescription(Config):
     look: LookQuery | None = None
     words: Mapping[str, tuple[str, ...]] = {}
     changes: tuple[DescribedChange, ...] = ()
-    changes_end: ChangesEnd = "never"
     tag_interface: str = ""
     ipv6: FrameGroup | None = None
     vlan: FrameGroup | None = None

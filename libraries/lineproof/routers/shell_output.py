@@ -18,7 +18,7 @@ _ALREADY_GONE = re.compile(
     r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/|command not found)).*?"
     r"(not (been )?found|no such (process|file or directory|device|route|item)|cannot find device"
     r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate"
-    r"|does(n't| not) exist)",
+    r"|does(n't| not) exist|invalid fib|unknown interface)",
     re.IGNORECASE,
 )
 

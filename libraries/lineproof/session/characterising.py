@@ -260,16 +260,12 @@ class Characteriser:
         configure = router.prepare_configuration()
 
         def attend() -> None:
-            is_back = False
             while not over.wait(RESTART_POLL / self.session.testbed.facts.clock_speed):
                 # until it is there, and takes its configuration
                 with suppress(TestbedError):
                     try:
                         router.watch.read()
                     except RouterRestarted:
-                        if not is_back:
-                            router.driver.forget_changes()
-                        is_back = True
                         configure()
                         router.watch.configured()
                         return

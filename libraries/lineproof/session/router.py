@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,11 +19,10 @@ from ..routers.base import LinkState, Shell, Side
 from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.fact_reading import differences
-from ..routers.journal import Change, ChangeJournal, Leftover, Occasion, look
+from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, look
 from ..routers.none import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
-from ..simulation.habits import simulation_signs
 from ..system.known_hosts import known_fingerprints
 from ..system.ssh import Connection
 from ..testbed.opening import OpenTestbed
@@ -51,18 +51,18 @@ class RouterConnection:
     testbed: OpenTestbed
     generator: GeneratorConnection
     cause_fault: Callable[[InjectedFault], None]
-    _router: Router | None = field(default=None, repr=False)
     _watch: RouterWatch | None = field(default=None, repr=False)
     _shell: Shell | None = field(default=None, repr=False)
     _ssh: SshShell | None = field(default=None, repr=False)
-    _versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The versions that it reports; none before :meth:`connect`."""
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
     _facts: RouterFacts | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     """Findings of :meth:`configure` that will make trouble later, in words."""
     line_rate_note: str = ""
-    """Notes on the speed that "line rate" is of, in words."""
+    """The links whose speed neither end shows, in words."""
     _links_known: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,16 +87,16 @@ class RouterConnection:
         self._shell = no_shell if black_box else shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
         login = facts.router
-        self._router = make_router(
+        router = make_router(
             *(self.plan.software.shell, self._shell, interfaces),
             sudo=login.sudo,
             where=login.where,
             file=self.plan.command_file,
         )
         step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
-        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
-        self._versions, self._facts = self._router.identify(), None
-        return self._versions
+        self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
+        self.versions, self._facts = router.identify(), None
+        return self.versions
 
     def refused_first(self) -> Mapping[str, str]:
         """The lines that its file has typed ``first`` and that it refuses, with its words. Raises TestbedError."""
@@ -109,8 +109,8 @@ class RouterConnection:
     @property
     def facts(self) -> RouterFacts:
         """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
-        if self._facts is None and self._router is not None:
-            found, software = self._router.facts(), self.plan.software
+        if self._facts is None and self.connected:
+            found, software = self.driver.facts(), self.plan.software
             odd = differences(found, software.version, software.workers, software.rx_queues)
             self._facts = replace(found, differences=odd)
         return self._facts or RouterFacts()
@@ -123,12 +123,12 @@ class RouterConnection:
     @property
     def connected(self) -> bool:
         """Return whether :meth:`connect` was called."""
-        return self._router is not None
+        return self._watch is not None
 
     @property
     def driver(self) -> Router:
         """The router. Raises TestbedError if none is connected."""
-        return _required(self._router)
+        return self.watch.router
 
     @property
     def connection(self) -> Connection | None:
@@ -156,26 +156,16 @@ class RouterConnection:
         return self._watch.restarts if self._watch else 0
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        """The versions that it reports; none before :meth:`connect`."""
-        return self._versions
-
-    @property
-    def simulation_signs(self) -> tuple[str, ...]:
-        """Return what it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
-        return simulation_signs({f"the router's {name}": value for name, value in self._versions.items()})
-
-    @property
     def not_forwarded(self) -> NotForwarded:
         """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
-        return self._router.not_forwarded if self._router else {}
+        return self.driver.not_forwarded if self.connected else {}
 
     def configuration(self) -> dict[str, object]:
         """The router's configuration: its sides as configured or expected, and what else was changed on it."""
         facts = self.testbed.facts
         sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
         notes = [self._undone] if self._undone else []
-        notes += self._router.notes if self._router else ()
+        notes += self.driver.notes if self.connected else ()
         notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
         notes += [self.line_rate_note] if self.line_rate_note else []
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
@@ -195,13 +185,9 @@ class RouterConnection:
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
-        self.line_rate_note = await_links(self.links, self.link_states, self.generator)
+        self.line_rate_note = await_links(self.links, self.driver.link_states, self.generator)
         self._links_known, self._facts = True, None
         self._check_neighbours()
-
-    def link_states(self) -> tuple[LinkState, ...]:
-        """Return its interfaces under test, in the order of the sides. Raises TestbedError."""
-        return self.driver.link_states()
 
     def sides(self) -> tuple[Side, ...]:
         """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
@@ -224,7 +210,7 @@ class RouterConnection:
             return ""
         try:
             self.watch.read_again()
-            states, entries = self.link_states(), self.neighbours()
+            states, entries = self.driver.link_states(), self.neighbours()
         except RouterRestarted as error:
             return str(error)
         except TestbedError as error:
@@ -277,10 +263,10 @@ class RouterConnection:
             try:
                 configure()
             except TestbedError as error:
-                if not found:
+                if not found.pending:
                     raise
-                return tuple(found), f"what follows depends on what these do: {error}"
-        return tuple(found), ""
+                return found.pending, f"what follows depends on what these do: {error}"
+        return found.pending, ""
 
     @property
     def journal_name(self) -> str:
@@ -301,15 +287,10 @@ class RouterConnection:
         """
         return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
 
-    def remove_empty_journals(self) -> None:
-        """Remove those of runs that were killed before their first change. Raises TestbedError if one is in use."""
-        for host_key in self._host_keys():
-            ChangeJournal.claim(self.journal_name, host_key).close()
-
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
-        if self.connection is not None and self.connection.is_open:
-            return frozenset({self.connection.host_key})
+        if self.host_key:
+            return frozenset({self.host_key})
         return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
@@ -318,38 +299,26 @@ class RouterConnection:
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
         if self._journal is None and self.leftovers():
-            journal, self._undone = self._claim(self._occasion(), asked)
-            journal.close()
+            self._claim(asked).close()
         return self._undone
 
-    def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
-        """Return its journal, after changes of earlier runs are undone, and a sentence about that."""
-        journal = ChangeJournal.claim(self.journal_name, now.host_key)
+    def _claim(self, asked: bool = False) -> ChangeJournal:
+        """Return its journal, after changes of earlier runs are undone."""
+        self.driver.read()  # logs in again if the link has dropped
+        occasion = Occasion.now(self.journal_name, self.plan.software.shell)
+        journal = ChangeJournal.claim(occasion, _required(self.connection).host_key)
         try:
-            return journal, undo_leftover(journal, self.driver, now, asked)
+            self._undone = undo_leftover(journal, self.driver, asked) or self._undone
         except BaseException:
             journal.close()
             raise
+        return journal
 
     def begin_changes(self) -> None:
         """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
-        if not self.journal_name:
-            return
-        now = self._occasion()
-        if self._journal is None:
-            self._journal, _ = self._claim(now)
+        if self.journal_name and self._journal is None:
+            self._journal = self._claim()
             self.driver.keep_journal(self._journal)
-        elif self._journal.occasion and self._journal.occasion.restarted_since(now):
-            self.driver.forget_changes()
-        if not self._journal.pending:
-            self._journal.begin(now)
-
-    def _occasion(self) -> Occasion:
-        # the reading first: it logs in again if the link has dropped
-        uptime = self.driver.read().uptime
-        host_key = self.connection.host_key if self.connection else ""
-        kind, driver = self.plan.software.shell, self.driver
-        return Occasion.now(self.journal_name, kind, host_key, uptime, driver.boot_id(), driver.changes_end)
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""
@@ -384,24 +353,20 @@ class RouterConnection:
         Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
         what stays on the router.
         """
-        router, failure = self._router, None
-        lost = self.restarted and router is not None and router.changes_end != "never"
-        # a simulated router ends with its process, and its changes with it
-        ended = router is not None and self.testbed.facts.simulated and not self.testbed.runs
+        failure = None
         try:
-            if router is not None and not ended:
+            # a simulated router ends with its process, and its changes with it
+            if self.connected and (self.testbed.runs or not self.testbed.facts.simulated):
                 if self._ssh is not None:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
-                if kept := router.restore():
+                if kept := self.driver.restore():
                     log.warning("%s", kept)
         except TestbedError as error:
-            # a restart has undone it already
-            failure = None if lost else error
+            # a kernel's restart has undone it already; what is not looked at now is in the journal
+            failure = None if self.restarted and self.driver.description.is_posix else error
         if self._journal is not None:
-            if lost:
-                self._journal.forget()
             self._journal.close()
-        self._router = self._watch = self._journal = None
+        self._watch = self._journal = None
         self._log_out()
         if failure is not None:
             raise failure
@@ -423,38 +388,32 @@ LARGEST_DIFFERENCE = 0.01
 
 
 def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, float]], platform: str) -> str:
-    """Return what has to be known of the speeds that *platform* says; "": each link shows them.
+    """Return of which links neither end shows the speed that *platform* says, in words; "": of none.
 
     *cables*: both ends of each, the generator's None where it is not known, and the platform's bit/s. Raises
-    TestbedError where the slower end certainly has another speed. Where one is faster a switch is between.
+    TestbedError where the slower end has another speed. Where one is faster a switch is between.
     """
-    notes, unseen = [], []
+    unseen = []
     for state, port, said in cables:
-        router = state.speed_bps or said
         # a slower one was refused when it was connected, and TRex knows none above 200 Gbit/s
         own = max(port.speed_bps, said) if port is not None and port.speed_bps else 0.0
-        words = f"the router's {state.interface} runs at {si(router, 'bit/s')} ('{state.speed_from}')"
-        generators = f"the generator's port {port.index} runs at {port.speed_text}" if port is not None else ""
         if state.speed_bps is None and not own:
             unseen.append(f"{state.interface} ({si(said, 'bit/s')})")
-        elif _differ(min(router, own or router), said):
-            both = f"{words}; {generators}" if generators else words
+        elif abs(min(state.speed_bps or said, own or math.inf) - said) > LARGEST_DIFFERENCE * said:
+            ends = [
+                f"the router's {state.interface} runs at {si(state.speed_bps or said, 'bit/s')} ('{state.speed_from}')"
+            ]
+            ends += [f"the generator's port {port.index} runs at {port.speed_text}"] if port is not None else []
             raise TestbedError(
-                f"{both}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the cabling"
+                f"{'; '.join(ends)}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the"
+                " cabling"
             )
-        elif own and _differ(own, router):
-            faster, end = (generators, "router's interface") if own > router else (words, "generator's port")
-            notes.append(f"{faster}; line rate is that of the {end}, {si(said, 'bit/s')}")
-    if unseen:
-        notes.append(
-            f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of"
-            f" {' and '.join(unseen)} shows the speed of its link"
-        )
-    return "; ".join(notes)
-
-
-def _differ(speed: float, other: float) -> bool:
-    return abs(speed - other) > LARGEST_DIFFERENCE * other
+    if not unseen:
+        return ""
+    return (
+        f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of {' and '.join(unseen)}"
+        " shows the speed of its link"
+    )
 
 
 def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
@@ -490,50 +449,41 @@ def leftover_text(found: Leftover) -> str:
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
 
 
-def undo_leftover(journal: ChangeJournal, router: Router, now: Occasion, asked: bool = False) -> str:
+def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -> str:
     """Undo what *journal* has of an earlier run on *router*; returns a sentence, "" if there is nothing.
 
     *asked*: a person asked for it; else a saved configuration that is older than :data:`SAVED_FOR` is not loaded,
     because others may have configured the router since, nor one that would go over what they certainly have.
 
-    Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
     Raises TestbedError if something stays on the router, or it has another ``shell`` now.
     """
-    found, before = journal.leftover, journal.occasion
-    if not found.changes or before is None:
+    found = journal.leftover
+    if found is None:
         return ""
-    text = leftover_text(found)
-    restarted = before.restarted_since(now)
-    if restarted:
-        journal.forget()
-        return f"the router has restarted since, and with that lost {text}, left by an earlier run"
+    text, before, now = leftover_text(found), found.occasion, journal.occasion
     if before.kind != now.kind:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
             f" {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'lineproof restore' with a"
-            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {found.path}"
-        )
-    if restarted is None and not asked:
-        raise TestbedError(
-            f"an earlier run left {text} on the router at {before.router}; it cannot be told whether the router has"
-            " restarted since, and with that lost them: its uptime and the clock of this machine, which may have"
-            " restarted too, do not agree; look at it, then 'lineproof restore' undoes them; or remove"
-            f" {found.path} if they are gone"
+            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {journal.path}"
         )
     age = now.since - before.since
     if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
             f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"
-            f" loads it; or undo the changes by hand and remove {found.path}"
+            f" loads it; or undo the changes by hand and remove {journal.path}"
         )
     try:
-        kept = router.undo(journal, asked)
+        router.keep_journal(journal)
+        kept = router.restore(asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
-            f" again at the next start; if you undid them by hand, remove {found.path}"
+            f" again at the next start; if you undid them by hand, remove {journal.path}"
         ) from None
+    finally:
+        router.keep_journal(MadeChanges())  # what stays is not the session's to undo
     name = "" if before.router == now.router else f" at {before.router}"
     undid = f"undid {'what was still there of ' * bool(kept)}{text}"
     return f"{undid}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"

@@ -11,7 +11,9 @@ from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Side
 from ..routers.described import Router
-from ..routers.journal import BOOT_TOLERANCE
+
+BOOT_TOLERANCE = 5.0
+"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
 
 
 class RouterRestarted(TestbedError):
@@ -27,7 +29,7 @@ class RouterWatch:
     def __init__(
         self, router: Router, clock_speed: float, problems: Callable[[], tuple[str, ...]], step: float = 0.0
     ) -> None:
-        self._router, self._speed, self._problems, self._step = router, clock_speed, problems, step
+        self.router, self._speed, self._problems, self._step = router, clock_speed, problems, step
         self._booted: float | None = None
         self._restarted: RouterRestarted | None = None
         self.restarts = 0
@@ -51,7 +53,7 @@ class RouterWatch:
         """
         if self._restarted is not None:
             raise self._restarted
-        telemetry = self._router.read()
+        telemetry = self.router.read()
         if telemetry.uptime is None:
             return telemetry
         booted = time.monotonic() * self._speed - telemetry.uptime
@@ -79,5 +81,5 @@ class RouterWatch:
         found = self.read_again()
         for _ in range(2 if self.sides else 0):
             with suppress(TestbedError):
-                return replace(found, neighbours=self._router.neighbours(self.sides))
+                return replace(found, neighbours=self.router.neighbours(self.sides))
         return found

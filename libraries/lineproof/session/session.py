@@ -19,6 +19,7 @@ from ..core.trial import Load, Measure, Tolerance, Trial
 from ..core.verdict import Verdict
 from ..errors import TestbedError
 from ..simulation.faults import InjectedFault
+from ..simulation.habits import simulation_signs
 from ..testbed.hardware import hardware_facts
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LabPlace
@@ -114,7 +115,8 @@ class Session:
     @property
     def simulation_signs(self) -> tuple[str, ...]:
         """Return what shows that generator or router is simulated, in words; whatever the testbed file says."""
-        return (*self.generator.simulation_signs, *self.router.simulation_signs)
+        said = {f"the router's {name}": value for name, value in self.router.versions.items()}
+        return (*self.generator.simulation_signs, *simulation_signs(said))
 
     @property
     def simulation_text(self) -> str:

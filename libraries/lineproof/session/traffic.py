@@ -271,7 +271,7 @@ class SentTraffic:
             found += [f"of port {index}: {words}" for index, words in dropped.items() if words]
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
-                found += wrong_destinations(self.router.link_states(), self.generator.ports, endpoint)
+                found += wrong_destinations(self.router.driver.link_states(), self.generator.ports, endpoint)
         return "; ".join(found)
 
     def _check_arrival(self, traffic: Traffic) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import time
-from pathlib import Path
 
 
 def lock_within(descriptor: int, limit: float = 0.0) -> bool:
@@ -28,11 +26,3 @@ def is_locked(descriptor: int) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def is_at(path: Path, descriptor: int) -> bool:
-    """Return whether the open file still is *path*: whoever held it may have removed it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False

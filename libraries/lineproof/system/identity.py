@@ -1,4 +1,4 @@
-"""This machine: its present run, and the private folders of this user there."""
+"""The private folders of this user on this machine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import contextlib
 import os
 import pwd
 import stat
-import time
 from pathlib import Path
 
-from ..errors import TestbedError, system_words
+from ..errors import TestbedError
 from ..files import not_written
 
 ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
@@ -53,19 +52,6 @@ def _folder_below(variable: str, default: str, elsewhere: str) -> Path:
     except OSError as error:
         raise not_written(above, error, elsewhere) from error
     return _private_folder(above / "lineproof", elsewhere)
-
-
-def machine_uptime() -> float:
-    """Seconds since this machine started, also while it slept. Setting its clock does not change it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def boot_id() -> str:
-    """Return the name that this machine's kernel gives to its run until it restarts. Raises TestbedError."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError as error:
-        raise TestbedError(f"this system does not tell its restarts: {system_words(error)}; expected /proc") from error
 
 
 def _is_absolute(variable: str) -> bool:

@@ -221,7 +221,7 @@ class FreeBsdNetwork:
         """``setfib FIB arp|route|netstat WORDS``."""
         fib, *words = arguments or [""]
         if not fib.isdigit() or int(fib) >= int(line.memory.sysctl["net.fibs"]):
-            return refused(f"setfib: {fib}: not a valid fib")
+            return refused(f"setfib: {fib}: invalid FIB (max {int(line.memory.sysctl['net.fibs']) - 1})")
         match words:
             case ["arp", *more]:
                 return self.arp(more, line, fib)

@@ -27,7 +27,7 @@ from ..described import Router, Words
 from ..fact_reading import Answers, output_by_moment
 from ..shell_output import first_line
 from .losses import BACKLOG_FULL, parse_qdiscs
-from .machine import interrupt_owners, interrupt_rows, kernel_boot_id, queue_interrupts, read_linux_facts
+from .machine import interrupt_owners, interrupt_rows, queue_interrupts, read_linux_facts
 
 _LINKS, _QDISCS = "ip -j -s -s link show", "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
@@ -52,10 +52,6 @@ def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
 
 class Linux(Router):
     """A :class:`~lineproof.routers.base.Router` that is a Linux kernel."""
-
-    def boot_id(self) -> str:
-        """See :meth:`..base.Router.boot_id`."""
-        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
@@ -131,10 +127,6 @@ class Linux(Router):
             yield from ({"link": name} for name in re.findall(r"^\d+: ([^:@\s]+)", listed, re.MULTILINE))
         else:
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, _assignments(listed)))}
-
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        """Return its words: the interface of an entry that is found at another one is put in place of the side's."""
-        return tuple(" ".join(super()._neighbour_fix(side)).split())
 
     def link_states(self) -> tuple[LinkState, ...]:
         """See :meth:`..base.Router.link_states`."""

@@ -194,12 +194,6 @@ def _affinity(text: str) -> dict[int, str]:
     return {int(irq): cpus for irq, kind, cpus in sorted(rows, key=lambda row: row[1], reverse=True)}
 
 
-def kernel_boot_id(commands: ShellCommands) -> str:
-    """See :meth:`..described.Router.boot_id`, of a Linux kernel (random(4))."""
-    found = (next(iter(commands.show_all(["cat /proc/sys/kernel/random/boot_id"]).values())) or "").strip()
-    return found if re.fullmatch(r"[0-9a-f-]{36}", found) else ""
-
-
 # -- a machine that is to run a program on DPDK: no rights, and no change
 
 _DEVICES = (

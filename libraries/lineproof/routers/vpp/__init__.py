@@ -19,7 +19,7 @@ from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
-from ..linux.machine import kernel_boot_id, link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..linux.machine import link_facts, machine_facts, pci_model, read_machine, with_pcie
 from ..tables import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
@@ -38,10 +38,6 @@ class Vpp(Router):
         """See :meth:`..base.Router.refusal_in`."""
         refused = refusal_by_vpp(command, self._commands.plain(output))
         return f"VPP refused '{command}': {refused}" if refused else ""
-
-    def boot_id(self) -> str:
-        """See :meth:`..base.Router.boot_id`."""
-        return kernel_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`. The main thread is a worker where there is no other."""
@@ -169,10 +165,6 @@ class Vpp(Router):
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
         self._commands.change(_CLEAR)
-
-    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
-        # words: the interface may be another one, as a bridge's
-        return tuple(" ".join(super()._neighbour_fix(side)).split())
 
     def read(self) -> Telemetry:
         """Read counters and errors now. ``uptime`` is VPP's: its restart resets the counters."""
