@@ -18,7 +18,7 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.chain import breaks, first_link, sealed
 from lineproof.evidence.integrity import Integrity, check_integrity
-from lineproof.evidence.run import RunFolder, read_run, seal_derived
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
 from lineproof.evidence.signoff.verification import verify
@@ -188,7 +188,7 @@ def test_a_pipe_is_refused_and_not_opened(closed: Path, tmp_path: Path):
 def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
     run = copied(closed, tmp_path)
     (data,) = rows(run / MANIFEST_FILE)
-    data["files"][name] = data["derived"][name] = "0" * 64
+    data["files"][name] = "0" * 64
     write_rows(run / MANIFEST_FILE, [data], RUN)
     opened: list[Path] = []
     real = os.open
@@ -198,7 +198,7 @@ def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str
         return real(path, *args, **options)
 
     monkeypatch.setattr(os, "open", watched)
-    assert altered(run) == [f"{name} is missing"] and f"{name} is missing" in map(str, verified(run).altered)
+    assert altered(run) == [f"{name} is missing"]
     assert opened and all(path.is_relative_to(run) and ".." not in path.parts for path in opened)
 
 
@@ -241,28 +241,11 @@ def test_names_that_a_terminal_would_obey_are_shown_as_text(closed: Path, tmp_pa
     assert main(["verify", str(run), "--json"]) == 1
 
 
-def test_every_altered_byte_of_what_was_derived_is_found_and_nobody_refuses_the_run(closed: Path, tmp_path: Path):
-    chance, run = random.Random(1), copied(closed, tmp_path)
+def test_what_was_made_from_the_records_is_not_checked_and_it_is_said(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
     (run / "allure").mkdir()
-    (run / "allure" / "x-result.json").write_text('{"status": "failed"}')
-    (run / "summary.html").write_text(f"{run}  Suite: 1 PASS\n")
-    assert verified(run).notes[0].startswith("allure and summary.html: made from the records, and without sums")
-    named = check_integrity(run).sum_of_records
-    seal_derived(run)
-    assert verified(run).notes == () and check_integrity(run).sum_of_records == named
-    (run / "allure" / "added-result.json").write_text("{}")
-    assert verified(run).altered == ()
-    for name in ("allure/x-result.json", "summary.html"):
-        before = (run / name).read_bytes()
-        for _ in range(20):
-            after = alter_a_byte(before, chance)
-            (run / name).write_bytes(after)
-            assert after == before or verified(run).altered, f"{name}: {after!r}"
-            assert read_run(run).requirements
-        (run / name).write_bytes(before)
-    (run / "summary.html").unlink()
-    (run / "summary.html").symlink_to(run / "trials.jsonl")
-    assert [str(item) for item in verified(run).altered] == ["summary.html is missing"]
+    (run / "summary.html").write_text("1 PASS")
+    assert verified(run).altered == () and verified(run).notes[0].startswith("allure and summary.html: not checked")
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200])

@@ -24,7 +24,7 @@ from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
 from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord
 from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
-from lineproof.evidence.run import RunFolder, new_run_id, read_run, seal_derived
+from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
 from lineproof.evidence.summary import summary_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
@@ -73,12 +73,10 @@ def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes)
 
 def test_a_name_that_is_not_utf_8_is_kept_with_question_marks(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
-    (filled(folder).path / "allure").mkdir()
-    (folder.path / "allure" / odd).touch()
+    filled(folder)
     folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
     folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
     folder.close()
-    seal_derived(folder.path)
     run = read_run(folder.path)
     assert run.environment.extra == {"project": "??.yaml"} and run.inputs == {"variables/profiles/??.yaml": b"a: 1\n"}
 
@@ -208,7 +206,7 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
                 for name in ("write",) if torn else calls:
                     patch.setattr(os, name, killing(calls[name], at, torn))
                 try:
-                    seal_derived(written(results))
+                    written(results)
                 except Killed:
                     pass
                 else:

@@ -405,11 +405,10 @@ class TelemetryRecord(Record):
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """``manifest.json``: the sums of a run's own ``files``, and of what was ``derived`` from them, by path."""
+    """``manifest.json``: the sums of a run's ``files``, by name."""
 
     run: Id
     files: Mapping[str, Digest]
-    derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
 
 

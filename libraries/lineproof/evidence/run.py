@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count
@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
-from ..files import append_line, put_in_place, read_file, sync_folder, write_beside, write_whole
+from ..files import append_line, put_in_place, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, manifest_in
+from .integrity import Integrity, check_integrity
 from .records import (
     CharacterisationRecord,
     EnvironmentRecord,
@@ -47,13 +47,11 @@ from .run_files import (
     INPUTS,
     LINES,
     MANIFEST_FILE,
-    PAGE,
     READINGS,
     RECORDS,
     REQUIREMENTS,
     RESULTS,
     TRIALS,
-    derived_sums,
     partial,
     sum_of_records,
     sums_of,
@@ -184,17 +182,6 @@ def _ends_with(path: Path, line: bytes) -> bool:
 def single_line(record: EnvironmentRecord | Manifest) -> bytes:
     """Return *record* as the one line of its file, with its own sum."""
     return sealed(record.to_json(), first_link(record.run))[0]
-
-
-def seal_derived(folder: Path) -> None:
-    """Add the sums of what the execution derived in *folder*, of its first run, if that was closed, to its manifest.
-
-    Raises ConfigError, TestbedError.
-    """
-    path = folder / MANIFEST_FILE
-    if path.is_file() and (manifest := manifest_in(read_file(path))):
-        # what a kill leaves of it is named as what is derived, which is no part of the run
-        write_whole(path, single_line(replace(manifest, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
-from .execution import beside_others, closing_words, execution_id
+from .execution import closing_words, execution_id
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
 _SHORT = re.compile(r" \(| = | at (?!least|most)")
@@ -62,13 +62,11 @@ class AcceptanceKeywords(Component):
         self._tries: dict[str, list[Try]] = {}
         self._cpu: Any = None
         self._judging = ""
-        self._alone = True
         self._closed: dict[Path, RunSummary] = {}
 
     @cached_property
     def execution_folder(self) -> Path:
         """The folder of this execution's first run."""
-        self._alone = not beside_others()
         return self.shared.results / execution_id()
 
     @property
@@ -82,7 +80,7 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
-        return closing_words(self.execution_folder, self._alone, self._closed)
+        return closing_words(self.execution_folder, self._closed)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:

@@ -1,7 +1,7 @@
 """Checks of a run's folder: is it as the run left it, do its records fit their schemas, is it signed?
 
-Nothing is judged by what is derived from the records (Allure's results, the summary's page). The manifest has sums of
-it too, and nobody but ``verify`` and ``signoff`` refuses a run because of them.
+Nothing is judged by what was made from the records (Allure's results, the summary's page): it has no sums, and can be
+made again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import TestbedError
-from ..integrity import CHANGED, MISSING, Alteration, Integrity, check_integrity
-from ..run_files import MANIFEST_FILE, SHEETS, SIGNATURE, derived_sums
+from ..integrity import Alteration, Integrity, check_integrity
+from ..run_files import ALLURE, PAGE, SHEETS, SIGNATURE, STUDY_PAGE
 from .signature import Signed, check_signature
 
 
@@ -22,7 +22,7 @@ def verify(folder: Path, key: str | None = None, signature: Path | None = None) 
     folder by default; None is returned without one that can be read. Raises ConfigError for what is no run, and
     TestbedError where the library for *key* is missing.
     """
-    run, present = check_integrity(folder), derived_sums(folder)
+    run = check_integrity(folder)
     notes, signed, wrong = list(run.notes), None, tuple[Alteration, ...]()
     try:
         signed, wrong = check_signature(folder, key, signature)
@@ -30,18 +30,7 @@ def verify(folder: Path, key: str | None = None, signature: Path | None = None) 
         if key is not None:
             raise
         notes.append(f"{SIGNATURE} is not read: {error}")
-    unsigned = () if (folder / SIGNATURE).exists() else [name for name in SHEETS if (folder / name).exists()]
-    if unsigned:
-        notes.append(
-            f"{' and '.join(unsigned)}: not checked, as no signature is over it; 'lineproof signoff' makes it again"
-        )
-    if run.manifest is not None:
-        # what was added has no sum: it may be of a process that was killed
-        sums = run.manifest.derived
-        wrong += tuple(Alteration(name, MISSING) for name in sums if name not in present)
-        changed = (name for name in sums if present.get(name, sums[name]) != sums[name])
-        wrong += tuple(Alteration(name, f"{CHANGED}: its SHA-256 was {sums[name]}") for name in changed)
-        listed, there = ({name.partition("/")[0] for name in names} for names in (sums, present))
-        if names := " and ".join(sorted(there - listed)):
-            notes.append(f"{names}: made from the records, and without sums in {MANIFEST_FILE}: not checked")
+    derived = ALLURE, PAGE, STUDY_PAGE, *(() if (folder / SIGNATURE).exists() else SHEETS)
+    if names := " and ".join(name for name in derived if (folder / name).exists()):
+        notes.append(f"{names}: not checked; made from the records, which can make it again")
     return replace(run, altered=(*run.altered, *wrong, *run.parsed()[1]), notes=tuple(notes)), signed
