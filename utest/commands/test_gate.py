@@ -278,7 +278,7 @@ def test_its_commands_are_ours(path: Path):
             assert (arguments.runs, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)
 
 
-# -- ``lineproof init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_installed.py`
+# -- ``lineproof init``: what a new project's tox installs. The rest: ``suites/test_installed.py``
 
 
 @pytest.mark.parametrize(
@@ -305,11 +305,3 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
-
-
-def test_init_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tox.ini").write_text("mine", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"tox\.ini exists already; nothing was written, expected a folder without$"):
-        main(["init"])
-    assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]

@@ -11,7 +11,6 @@ import zlib
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,16 +137,6 @@ def test_a_signed_run_and_everything_that_was_changed_afterwards(
     sheet.write_text(content)
     (run / "signoff.pdf").write_bytes(b"%PDF-1.7 another result")
     assert re.match("1: .*signoff.pdf was added since it was signed", verified())
-
-
-def test_records_that_contradict_themselves_are_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = left_run(tmp_path, "PASS")
-    suspect = SimpleNamespace(record=requirement_record(), state="SUSPECT")
-    judged = SimpleNamespace(sentences=(suspect,), changed=("one verdict is missing",), same=0)
-    monkeypatch.setattr("lineproof.evidence.signoff.sheet.rejudge", lambda folder: judged)
-    sheet = make_sheet(run, NOW, draft=True)
-    assert sheet.again == "0 of 1 promise come to the same verdict"
-    assert "one verdict is missing" in sheet.reasons and "contradict themselves" in sheet.reasons[-1]
 
 
 def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
 from lineproof.evidence.signoff.verification import verify
-from support.evidence_builders import RUN, change_records, requirement_record, rows, trial_record, write_rows, written
+from support.evidence_builders import RUN, change_records, requirement_record, rows, write_rows, written
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 
 TRIES = int(os.environ.get("LINEPROOF_ALTERATIONS", "200"))
@@ -258,34 +257,12 @@ def test_a_torn_last_line_is_a_crash(unclosed: Path, tmp_path: Path, name: str, 
     assert found.altered == () and f"{name}: the last line is incomplete and left out" in found.notes[0]
 
 
-@pytest.mark.parametrize("folder", [".", "missing"])
-def test_what_is_no_run_is_not_checked(tmp_path: Path, folder: str):
-    with pytest.raises(ConfigError, match="expected the folder of one run"):
-        check_integrity(tmp_path / folder)
-
-
 def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: Path):
     """Somebody sealed it again, with a verdict that there is none of."""
     run = copied(closed, tmp_path)
     change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
     (problem,) = verified(run).altered
     assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/4: verdict: ")
-
-
-def test_a_chain_of_a_day_is_checked_in_linear_time():
-    lines, link = [], first_link(RUN)
-    data = trial_record().to_json()
-    for _ in range(20_000):
-        line, link = sealed(data, link)
-        lines.append(line[:-1])
-
-    def seconds(count: int) -> float:
-        start = time.process_time()
-        assert breaks(lines[:count], RUN) == []
-        return time.process_time() - start
-
-    # four times the lines: sixteen times as long, if it were not linear
-    assert min(seconds(20_000) for _ in range(3)) < 8 * min(seconds(5_000) for _ in range(3))
 
 
 # -- the signature over a run's manifest: minisign agrees with us, and every changed byte is found
@@ -345,21 +322,6 @@ def test_the_key_is_another_or_nobody_signed(tmp_path: Path):
     (run / "manifest.json.minisig").unlink()
     assert problems(run, None) == []
     assert problems(run, public) == ["manifest.json.minisig is missing: nobody has signed this run"]
-
-
-def test_the_command_checks_the_signature(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run, public = signed_run(tmp_path)
-    file = str(file_of(tmp_path, "key.pub", ["untrusted comment: minisign public key", public]))
-    elsewhere = shutil.move(run / "manifest.json.minisig", tmp_path / "of-the-buyer")
-    for words, status, checked in (
-        (["--public-key", file, "--signature", str(elsewhere)], 0, True),
-        (["--signature", str(elsewhere)], 0, False),
-        (["--public-key", public], 1, None),
-    ):
-        assert main(["verify", str(run), *words, "--json"]) == status
-        signature = json.loads(capsys.readouterr().out)["runs"][0]["signature"]
-        expected = {"key": key_id(public), "checked": checked, "comment": COMMENT}
-        assert signature == (None if checked is None else expected)
 
 
 @pytest.mark.parametrize("text", ["", "RW", "no such file", "RW" + "!" * 54, "\x00"])
