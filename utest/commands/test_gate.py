@@ -172,8 +172,7 @@ def test_an_execution_of_several_suites_is_one_name(
 ):
     def execution(run_id: str) -> None:
         for suffix, suite in (("", "A"), ("-2", "B")):
-            extra = {"goal": {"goal": "quick"}, "suite": suite}
-            made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), extra=extra)
+            made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), suite=suite)
 
     for run_id in (ID, LATER):
         execution(run_id)

@@ -262,7 +262,7 @@ def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: 
     run = copied(closed, tmp_path)
     change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
     (problem,) = verified(run).altered
-    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/4: verdict: ")
+    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/5: verdict: ")
 
 
 # -- the signature over a run's manifest: minisign agrees with us, and every changed byte is found

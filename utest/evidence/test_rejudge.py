@@ -40,8 +40,7 @@ TRIALS = ((KEPT, 4e6, (0,)), (KEPT, SEARCHED, (0,)), (MISSED, 6e6, (10**6,)), (B
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A closed run: KEPT passed, with a search for its margin up to SEARCHED; MISSED failed; BOTH passed."""
-    goal = {"goal": PLAN.goal.model_dump()}
-    recorder = Recorder(tmp_path, RUN, replace(ENVIRONMENT, extra=goal, clock_speed=50.0))
+    recorder = Recorder(tmp_path, RUN, replace(ENVIRONMENT, goal=PLAN.goal, clock_speed=50.0))
     recorder.keep_inputs(PLAN)
     folder = recorder.folder
     for number, (sentence, pps, losses) in enumerate(TRIALS, 1):
@@ -123,7 +122,7 @@ def longer_trials(records: list[dict[str, Any]]) -> None:
         ),
         (
             "requirements",
-            lambda kept: kept[0]["goal_terms"].update(risk=0.3),
+            lambda kept: kept[0]["goal"].update(risk=0.04),
             "SUSPECT same same",
             "has other terms",
         ),
@@ -244,9 +243,8 @@ def own_project(folder: Path) -> Project:
 
 def kept(plan: Plan, folder: Path) -> Path:
     """The folder of a run of *plan*."""
-    goal = {"goal": plan.goal.model_dump()}
     record = EnvironmentRecord(
-        RUN, True, plan.testbed.testbed, plan.platform.platform, plan.software_name, 50.0, 0.0, extra=goal
+        RUN, True, plan.testbed.testbed, plan.platform.platform, plan.software_name, 50.0, 0.0, goal=plan.goal
     )
     recorder = Recorder(folder, RUN, record)
     recorder.keep_inputs(plan)
@@ -311,7 +309,7 @@ def test_a_secret_of_a_file_is_removed_in_its_copy(tmp_path: Path):
 def test_a_run_without_inputs_says_so(tmp_path: Path):
     environment = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
     folder = RunFolder.create(tmp_path, RUN)
-    folder.write_environment(replace(environment, extra={"goal": {"goal": "quick"}}))
+    folder.write_environment(replace(environment, goal=PLAN.goal))
     with pytest.raises(ConfigError, match=r"has no inputs\.jsonl"):
         read_kept_plan(read_run(folder.path))
     folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")

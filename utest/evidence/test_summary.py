@@ -43,9 +43,12 @@ SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 
 
 def environment(ended: float | None = 9.0, interrupted: str = "") -> EnvironmentRecord:
-    goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
-    extra = {"suite": "Suite", "goal": goal}
-    return EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, extra=extra, interrupted=interrupted)
+    named: dict[str, Any] = {
+        "suite": "Suite",
+        "goal": read_goal(ROOT / "variables" / "goals", "quick"),
+        "interrupted": interrupted,
+    }
+    return EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, **named)
 
 
 def left(folder: Path, killed: bool = False, name: str = RUN, interrupted: str = "") -> Path:
@@ -167,7 +170,7 @@ def test_no_interval_goes_below_zero() -> None:
 
 
 def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
-    record = replace(ENVIRONMENT, study="small", extra={"suite": "study small"})
+    record = replace(ENVIRONMENT, study="small", suite="study small")
     recorder = Recorder(tmp_path, RUN, record)
     study = study_of(tmp_path)
     for each in measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [4.3, 4.3]}):
@@ -189,9 +192,9 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     run = RunFolder.create(tmp_path, RUN)
     for number, verdict in enumerate(("PASS", "INCONCLUSIVE", "FAIL"), 1):
         run.add(replace(trial_record(), run=RUN, requirement=number))
-        about = {"documentation": "Published: 5.1 Mpps, by others."}
+        published = "Published: 5.1 Mpps, by others."
         message = f"{verdict}: {SENTENCE}: because"
-        run.add(requirement_record(number=number, verdict=verdict, message=message, extra={"about": about}))
+        run.add(requirement_record(number=number, verdict=verdict, message=message, documentation=published))
     run.close(environment())
     page = report(ExecutionSummary((summarise(run.path),)))
     table, sections = page.split("<section", 1)

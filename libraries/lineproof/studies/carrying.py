@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import TestbedError
 from ..evidence.recorder import Recorder
 from ..evidence.records import MeasurementRecord, TrialRecord
-from ..evidence.resume import FINGERPRINTS, differences
+from ..evidence.resume import differences
 from ..evidence.run import read_run
 from ..units import counted
 from .preparing import PreparedStudy
@@ -48,21 +48,20 @@ class Carried:
         Raises ConfigError, TestbedError naming what has changed.
         """
         run = read_run(folder)
-        extra, name = run.environment.extra, run.environment.run
+        name = run.environment.run
         if (study := run.environment.study) != prepared.study.study:
             of = f"of study '{study}'" if study else "of no study"
             raise TestbedError(
                 f"run '{name}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"
             )
-        then = extra.get(FINGERPRINTS)
-        if apart := differences(then if isinstance(then, Mapping) else {}, prepared.identity()):
+        if apart := differences(run.environment.fingerprints, prepared.identity()):
             raise TestbedError(
                 f"run '{name}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
             )
         kept = [record for record in run.measured if record.value is not None]
         known = {Step(record.block, record.turn, record.variant, record.row): record for record in kept}
-        sessions = extra.get(SESSIONS)
+        sessions = run.environment.extra.get(SESSIONS)
         return cls(name, run.inputs, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
 
     def copy_to(self, recorder: Recorder) -> str:

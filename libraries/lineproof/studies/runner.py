@@ -14,9 +14,7 @@ from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
-from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id, read_run
-from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -100,11 +98,11 @@ class StudyRun:
             simulated=any(each.testbed.kind == "simulated" for each in prepared.plans.values()),
             clock_speed=plan.clock_speed,
             study=prepared.study.study,
+            suite=f"study {prepared.study.study}",
+            description=prepared.study.title,
+            fingerprints=prepared.identity(),
             extra={
                 REPEATS: prepared.study.repeats,
-                "suite": f"study {prepared.study.study}",
-                DESCRIPTION: prepared.study.title,
-                FINGERPRINTS: prepared.identity(),
                 **({"resumed_from": self.carried.run_id, SESSIONS: self._known} if self.carried else {}),
             },
         )

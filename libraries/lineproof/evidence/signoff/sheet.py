@@ -103,7 +103,7 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
 
 def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
     """Return the goals by which the sentences of *run* were judged."""
-    return tuple({record.goal: record.promise.goal for record in run.requirements}.values())
+    return tuple({record.goal.goal: record.goal for record in run.requirements}.values())
 
 
 def _reasons(run: RecordedRun, summary: RunSummary, about: About) -> Iterator[str]:
