@@ -20,7 +20,7 @@ from ..rejudge import DIFFERS, SUSPECT, rejudge
 from ..run import RecordedRun, recorded_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..summary import RunSummary, summary_of
-from .verification import verify
+from .signature import verify
 
 WEAKEST_SHARE, WEAKEST_RISK = 0.5, 0.05
 """A goal with a larger share of bad trials, or a larger risk, is too weak."""
