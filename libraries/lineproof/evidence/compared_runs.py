@@ -19,7 +19,7 @@ from ..stats import compare, holm_levels
 from ..stats.intervals import confidence_text
 from ..visible import one_line
 from .document import Cell, Code, Column, Document, Facts, Items, Mark, Note, Part, Section
-from .records import MarginRecord
+from .records import MarginRecord, code_text
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .sentence_rows import NOTHING, SentenceRow, sentence_rows, table_of_sentences
@@ -415,10 +415,9 @@ def _goal(goal: Goal) -> dict[str, object]:
 def _circumstances(run: RecordedRun) -> Mapping[str, object]:
     """Return what may differ, and is told: versions, the code that judged, the beginnings of the files' sums."""
     known = run.environment
-    dirty, commit = " with changes" if known.code.get("dirty") is True else "", known.code.get("commit", "unknown")
     return {
         **{name: known.versions[name] for name in sorted(known.versions) if name != "generator.server"},
-        "Lineproof": f"{known.code.get('version', 'unknown')} (commit {str(commit)[:12]}{dirty})",
+        "Lineproof": code_text(known.code),
         **{name: str(digest)[:12] for name, digest in known.fingerprints.items()},
     }
 

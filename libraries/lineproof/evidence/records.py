@@ -425,3 +425,9 @@ def unexpected(sentence: str, message: str, expected: str) -> str:
     first = message.partition("\n")[0]
     remedy = f"\n  the promise is kept: remove expect={expected}" if first.startswith("PASS") else ""
     return f"INCONCLUSIVE: {sentence}: {expected} was expected\n  {first}{remedy}"
+
+
+def code_text(code: Mapping[str, Any]) -> str:
+    """Return which Lineproof *code* of an environment's record is, as ``0.1 (commit 0123456789ab with changes)``."""
+    dirty = " with changes" if code.get("dirty") is True else ""
+    return f"{code.get('version', 'unknown')} (commit {str(code.get('commit', 'unknown'))[:12]}{dirty})"

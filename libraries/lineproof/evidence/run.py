@@ -201,18 +201,11 @@ class RecordedRun:
     kept: tuple[InputRecord, ...] = ()
 
     @property
-    def measurements(self) -> tuple[MeasurementRecord, ...] | None:
-        """The measurements of a study; None: it is no run of one."""
-        if not self.environment.study:
-            return None
-        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
-
-    @property
     def measured(self) -> tuple[MeasurementRecord, ...]:
         """The measurements of a study. Raises ConfigError if it is no run of one."""
-        if (measurements := self.measurements) is None:
+        if not self.environment.study:
             raise ConfigError("is no run of a study", self.path)
-        return measurements
+        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
     @cached_property
     def margins(self) -> Mapping[int, MarginRecord]:

@@ -60,16 +60,16 @@ class ExecutionSummary:
 def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*, closed or not."""
     environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
-    begun = unfinished_sentences(run) if run.measurements is None else {}
+    begun = {} if environment.study else unfinished_sentences(run)
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
     if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
     facts = _facts(environment)
-    if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
+    if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
-        gaps = sum(record.value is None for record in run.measurements)
-        instead = counted(len(run.measurements), "measurement") + (f", {gaps} without a value" if gaps else "")
+        gaps = sum(record.value is None for record in run.measured)
+        instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
     elif not rows and (methods := run.methods):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
