@@ -192,16 +192,12 @@ def trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **rea
     return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
 
 
-def sentence_row(
-    folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
-) -> SentenceRow:
+def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS") -> SentenceRow:
     run = RunFolder.create(folder, RUN)
     run.write_environment(ENVIRONMENT)
     for each in trials:
         run.add(replace(trial_record(), sentence=sentence, trial=each))
     run.add(requirement_record(sentence=sentence, verdict=verdict))
-    if margin:
-        run.add(replace(SEARCH, number=2))
     run.close()
     (found,) = sentence_rows(read_run(run.path))
     return found
@@ -248,20 +244,6 @@ def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> No
     record = requirement_record(sentence=sentence, own_part=own)
     again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
     assert again == promise
-
-
-def test_what_was_not_measured_has_no_figure() -> None:
-    for sentence in ("costs ≤ 400 cycles/packet", "recovers in ≤ 2 s", "costs ≤ 2 µJ/packet"):
-        promise = requirement_record(sentence=f"64b unidirectional {sentence}").promise
-        assert measured(promise, trial(1, 990_000)) is None
-
-
-def test_a_throughput_that_passed_has_a_margin_only_from_a_search(tmp_path: Path) -> None:
-    sentence, trials = "64b unidirectional ≥ 1 Mpps", [trial(n, 1_000_000) for n in (1, 2, 3)]
-    assert sentence_row(tmp_path / "a", sentence, trials).margin is None
-    found = sentence_row(tmp_path / "b", sentence, trials, margin=True)
-    assert found.margin == pytest.approx((0.08, 0.09))
-    assert str(found.search) == "carries 108 % to 109 % of it"
 
 
 @pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3)])

@@ -17,7 +17,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import Telemetry
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.environment import code_identity
-from lineproof.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
+from lineproof.evidence.inputs import REMOVED, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord, ReadingRecord
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla, rejudge
@@ -263,13 +263,6 @@ def test_the_kept_files_are_the_same_plan(tmp_path: Path, monkeypatch: pytest.Mo
     for words in ("imix", "64b 1-flow", "128b vlan"):
         assert again.catalogue.profile(words.split()) == plan.catalogue.profile(words.split())
     assert again.catalogue.profile(["imix"]).mean_size == 500, "the project's own word wins over the packaged one"
-
-
-def test_project_and_packaged_files_are_kept_apart(tmp_path: Path):
-    plan = Plan.read(own_project(tmp_path), "netgate6100", "vpp", "simulated", "quick")
-    names = set(input_files(plan))
-    assert {"variables/goals/quick.yaml", "variables/profiles/mine.yaml", "packaged/profiles/mixes.yaml"} <= names
-    assert "packaged/goals/quick.yaml" not in names and "packaged/goals/standard.yaml" not in names
 
 
 LAB = "variables/testbeds/lab.yaml"

@@ -13,7 +13,6 @@ from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
 from lineproof.core.goal import read_goal
 from lineproof.core.trial import Fault, Problem
-from lineproof.errors import ConfigError
 from lineproof.evidence.document import Table, as_text
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
@@ -110,16 +109,6 @@ def test_the_command_gives_a_killed_run_the_page_that_it_lacks(tmp_path: Path, c
     (run / "summary.html").write_text("mine")
     assert main(["summary", str(run)]) == 0
     assert (run / "summary.html").read_text() == "mine"
-
-
-def test_the_command_takes_a_folder_of_results_for_its_newest_execution(tmp_path: Path, capsys: Any) -> None:
-    left(tmp_path, name="20251121T050000Z-abc123")
-    runs = [left(tmp_path) for _ in range(3)]
-    assert main(["summary", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert [line.strip() for line in shown.splitlines() if "Evidence: " in line] == [f"Evidence: {run}" for run in runs]
-    with pytest.raises(ConfigError, match="is no run, no tag"):
-        main(["summary", str(tmp_path / "none")])
 
 
 def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> None:
