@@ -30,7 +30,6 @@ from ..visible import shortened
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity
 from .records import (
-    CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
     Manifest,
@@ -211,11 +210,6 @@ class RecordedRun:
     def margins(self) -> Mapping[int, MarginRecord]:
         """The searches for margins, by the number of their own trials."""
         return {item.number: item for item in self.results if isinstance(item, MarginRecord)}
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods of its characterisations."""
-        return tuple(item.method for item in self.results if isinstance(item, CharacterisationRecord))
 
     @cached_property
     def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:

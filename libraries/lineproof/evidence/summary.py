@@ -18,7 +18,7 @@ from ..core.rule import Ruling
 from ..errors import LineproofError, in_words
 from ..units import counted
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
-from .records import EnvironmentRecord
+from .records import CharacterisationRecord, EnvironmentRecord
 from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
@@ -70,7 +70,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
         gaps = sum(record.value is None for record in run.measured)
         instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
-    elif not rows and (methods := run.methods):
+    elif not rows and (methods := [item.method for item in run.results if isinstance(item, CharacterisationRecord)]):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
     elif not rows and not lacks and environment.unjudged:
