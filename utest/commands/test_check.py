@@ -1,4 +1,4 @@
-"""``lineproof check`` and Robot's dry run refuse nonsense, with file and line; ``calibrate`` knows the generator."""
+"""``lineproof check`` refuses nonsense, with file and line; ``calibrate`` knows the generator."""
 
 from __future__ import annotations
 
@@ -20,39 +20,12 @@ from support.simulated_session import started
 
 pytestmark = pytest.mark.slow
 
-SENTENCES = (
-    "imix unidirectional ≥ 95% line rate",
-    "imix unidirectional ≥ 95 percent line rate ≥",
-    "imxi unidirectional ≥ 95% line rate",
-    "imix unidirectional ≥ ${LATER}",
-    "Then 64b 1-flow unidirectional ≥ 1 Mpps",
-)
-
 MODEL = (ROOT / "variables" / "platforms" / "examplebox.yaml").read_text(encoding="utf-8")
 BROKEN = "entries:\n  - {kind: trex, name: mine, about: mine, file: broken.py}\n"
 
 
 def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return lineproof(folder, "check", *words)
-
-
-def suite(folder: Path) -> Path:
-    tests = "".join(f"Test {number}\n    {text}\n" for number, text in enumerate(SENTENCES))
-    return robot_run.write_tests(folder, tests, name="wrong")
-
-
-def test_a_dry_run_fails_the_same_tests_and_no_other(tmp_path: Path) -> None:
-    found = robot_run.run(tmp_path, suite(tmp_path), "--dryrun")
-    states = {name: status for name, (status, _) in found.tests.items()}
-    assert states == {"Test 0": "PASS", "Test 1": "FAIL", "Test 2": "FAIL", "Test 3": "PASS", "Test 4": "PASS"}, (
-        found.console
-    )
-
-
-def test_only_selected_tests_are_counted_and_checked(tmp_path: Path) -> None:
-    found = robot_run.run(tmp_path, suite(tmp_path), "-t", "Test 4", "-v", "GOAL:quick")
-    assert found.status == 0 and "1 sentence: about " in found.console, found.console
-    assert found.message.startswith("PASS: 64b 1-flow unidirectional ≥ 1 Mpps: ")
 
 
 def test_each_problem_names_its_file_and_line(tmp_path: Path) -> None:

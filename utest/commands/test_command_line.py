@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.commands.main import BENCH_COMMANDS, COMMANDS, main
-from lineproof.errors import ConfigError
+from lineproof.commands.main import BENCH_COMMANDS, COMMANDS
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
@@ -22,11 +21,6 @@ DOCS = ROOT / "docs" / "command-line.md"
 def test_the_document_has_every_command() -> None:
     rows = re.findall(r"^\| `lineproof (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [*COMMANDS, *BENCH_COMMANDS]
-
-
-def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
-    with pytest.raises(ConfigError, match="does not exist"):
-        main(["check", "--project", "/nowhere"])
 
 
 @pytest.mark.slow

@@ -157,17 +157,6 @@ def unprepared(home: Path) -> Path:
     return home
 
 
-def test_a_learned_neighbour_is_a_warning_with_the_command(tmp_path: Path) -> None:
-    with served(tmp_path) as bench:
-        home = unprepared(bench.project(tmp_path))
-        with closing(SshShell(bench.router)) as shell:
-            assert shell(SET.removesuffix(" static"), 10).status == 0
-        found = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", cwd=home)
-    (line,) = [row for row in found.stdout.splitlines() if "router neighbour 100.65.1.2" in row]
-    assert line.startswith("warning  ") and f"'{SET}' on the router sets it for good" in line, found.stdout
-    assert "was learned, not set: it goes when it ages, because TRex answers ARP in service mode only" in line
-
-
 def test_a_missing_neighbour_is_wrong_and_ends_a_run_before_any_traffic(tmp_path: Path) -> None:
     with served(tmp_path, "--bare") as bench:
         home = unprepared(bench.project(tmp_path))

@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from lineproof.ceilings.cards import PublishedLimits, read_cards
-from lineproof.commands.doctor import Check, State, _card, _planned_changes, filter_check, flow_control_check
+from lineproof.commands.doctor import Check, State, _card, _planned_changes
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
 from lineproof.routers.journal import Change
+from lineproof.session.links import dropped_by_card
 from support import robot_run
 from support.command_line import lineproof
 from support.described_router import description
@@ -42,12 +43,6 @@ def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: 
     assert "flow control is on (rx and tx); switch it off: 'portattr -p 0 --fc none' in TRex's console" in shown
 
 
-@pytest.mark.parametrize(("mode", "warned"), [("rx and tx", True), ("tx", True), ("off", False), (None, False)])
-def test_flow_control_is_a_warning_where_it_is_on(mode: str | None, warned: bool) -> None:
-    port = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, "net_ice", flow_control=mode)
-    assert len(list(flow_control_check(port))) == warned
-
-
 @pytest.mark.parametrize(
     ("card", "addressed", "promiscuous", "dropped"),
     [
@@ -63,8 +58,7 @@ def test_a_card_that_would_drop_what_the_router_sends_is_named(
     card: str, addressed: str, promiscuous: bool | None, dropped: bool
 ) -> None:
     port = GeneratorPort(0, addressed, 10e9, True, "net_i40e", card_mac=card, promiscuous=promiscuous)
-    found = [check.finding for check in filter_check(port, addressed)]
-    assert len(found) == dropped and all("'promiscuous: true'" in finding for finding in found)
+    assert ("'promiscuous: true'" in dropped_by_card(port, addressed)) is dropped
 
 
 FILES = {card.card: card for card in read_cards(packaged_variables() / "generators")}

@@ -172,8 +172,7 @@ def test_an_execution_of_several_suites_is_one_name(
 ):
     def execution(run_id: str) -> None:
         for suffix, suite in (("", "A"), ("-2", "B")):
-            extra = {"goal": {"goal": "quick"}, "suite": suite}
-            made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), extra=extra)
+            made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), suite=suite)
 
     for run_id in (ID, LATER):
         execution(run_id)
@@ -278,7 +277,7 @@ def test_its_commands_are_ours(path: Path):
             assert (arguments.runs, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)
 
 
-# -- ``lineproof init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_installed.py`
+# -- ``lineproof init``: what a new project's tox installs. The rest: ``suites/test_installed.py``
 
 
 @pytest.mark.parametrize(
@@ -305,11 +304,3 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
-
-
-def test_init_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tox.ini").write_text("mine", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"tox\.ini exists already; nothing was written, expected a folder without$"):
-        main(["init"])
-    assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]

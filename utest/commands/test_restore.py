@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.system.known_hosts import known_fingerprints
 from support import router_rig
 from support.command_line import lineproof
 from support.router_rig import Rig
@@ -71,41 +69,6 @@ def test_what_is_left_is_shown_and_then_undone(rig: Rig, leftover: str) -> None:
     assert "198.51.100.1" in state and "198.51.100.1" not in rig.state() and not rig.journals
     again = rig.restore()
     assert (again.returncode, again.stdout) == (0, f"nothing: no run has left a change on {leftover}\n")
-
-
-def test_the_router_is_found_by_another_address_and_is_one_router(rig: Rig, leftover: str) -> None:
-    """The testbed 'other' reaches it as localhost."""
-    testbeds, state = rig.folder / "project" / "variables" / "testbeds", rig.state()
-    text = (testbeds / "lab.yaml").read_text().replace("testbed: lab", "testbed: other")
-    (testbeds / "other.yaml").write_text(re.sub(r"(router: {address: )127\.0\.0\.1", r"\1localhost", text))
-    known = rig.folder / "known_hosts"
-    known.write_text(known.read_text() + known.read_text().replace("127.0.0.1", "localhost"))
-    name = leftover.replace("127.0.0.1", "localhost")
-    other = ("other", "--platform", "box")
-    shown = rig.lineproof("doctor", *other).stdout
-    assert f"warning  router changes: left by an earlier run as {leftover}: 1 change of process " in shown, shown
-    listed = rig.lineproof("restore", *other, "--dry-run")
-    assert listed.returncode == 1 and f"on the router at {leftover}, left by an earlier run: " in listed.stdout, listed
-    with closing(ChangeJournal.claim(Occasion.now(leftover, "vpp"), host_key(rig))):
-        refused = rig.lineproof("restore", *other)
-        assert refused.returncode == 2 and f"the router at {name} is in use as {leftover} by " in refused.stderr, (
-            refused
-        )
-    assert rig.state() == state
-    done = rig.lineproof("restore", *other)
-    assert done.returncode == 0 and f"left on the router at {leftover} by an earlier run" in done.stdout, done
-    assert "198.51.100.1" not in rig.state() and not rig.journals
-
-
-def host_key(rig: Rig) -> str:
-    """The router's fingerprint."""
-    host, _, port = re.findall(r"router: {address: ([^,]*), (port): (\d+)", lab(rig))[0]
-    (found,) = known_fingerprints(rig.folder / "known_hosts", host, int(port))
-    return found
-
-
-def lab(rig: Rig) -> str:
-    return (rig.folder / "project" / "variables" / "testbeds" / "lab.yaml").read_text()
 
 
 def test_a_testbed_that_ends_with_its_run_has_nothing_to_restore(tmp_path: Path, rig: Rig) -> None:

@@ -50,15 +50,17 @@ from support.evidence_builders import ENVIRONMENT, Elements, requirement_record,
 # -- the same words wherever text is somebody else's: in every part of which documents are made, and in the report
 
 
+QUICK = requirement_record().goal
+
+
 def row_of(words: str, **changes: Any) -> SentenceRow:
     # a sentence that nobody can parse is refused where a record is read
     return SentenceRow(requirement_record(test=words, message=words, **changes), (1.0, 2.0), 0.0)
 
 
 def run_of(words: str) -> RecordedRun:
-    extra = {"suite": words, "goal": {"goal": words}}
     known = replace(ENVIRONMENT, testbed=words, platform=words, software=words, versions={"router.version": words})
-    known = replace(known, extra=extra, code={"version": words})
+    known = replace(known, suite=words, goal=QUICK.model_copy(update={"goal": words}), code={"version": words})
     return RecordedRun(Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), known, (words,))
 
 
@@ -71,7 +73,7 @@ def every_part(words: str) -> Document:
 
 
 def an_execution(words: str) -> ExecutionSummary:
-    row = row_of(words, verdict="FAIL", ledgers=ledgers(words), extra={"about": {"documentation": words}})
+    row = row_of(words, verdict="FAIL", ledgers=ledgers(words), documentation=words)
     run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
     study = replace(run, rows=(), tables=words, instead=words)
     return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.chain import breaks, first_link, sealed
 from lineproof.evidence.integrity import Integrity, check_integrity
-from lineproof.evidence.run import RunFolder, read_run, seal_derived
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
-from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
-from lineproof.evidence.signoff.verification import verify
-from support.evidence_builders import RUN, change_records, requirement_record, rows, trial_record, write_rows, written
+from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign, verify
+from support.evidence_builders import RUN, change_records, requirement_record, rows, write_rows, written
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 
 TRIES = int(os.environ.get("LINEPROOF_ALTERATIONS", "200"))
@@ -188,7 +186,7 @@ def test_a_pipe_is_refused_and_not_opened(closed: Path, tmp_path: Path):
 def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
     run = copied(closed, tmp_path)
     (data,) = rows(run / MANIFEST_FILE)
-    data["files"][name] = data["derived"][name] = "0" * 64
+    data["files"][name] = "0" * 64
     write_rows(run / MANIFEST_FILE, [data], RUN)
     opened: list[Path] = []
     real = os.open
@@ -198,7 +196,7 @@ def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str
         return real(path, *args, **options)
 
     monkeypatch.setattr(os, "open", watched)
-    assert altered(run) == [f"{name} is missing"] and f"{name} is missing" in map(str, verified(run).altered)
+    assert altered(run) == [f"{name} is missing"]
     assert opened and all(path.is_relative_to(run) and ".." not in path.parts for path in opened)
 
 
@@ -241,28 +239,11 @@ def test_names_that_a_terminal_would_obey_are_shown_as_text(closed: Path, tmp_pa
     assert main(["verify", str(run), "--json"]) == 1
 
 
-def test_every_altered_byte_of_what_was_derived_is_found_and_nobody_refuses_the_run(closed: Path, tmp_path: Path):
-    chance, run = random.Random(1), copied(closed, tmp_path)
+def test_what_was_made_from_the_records_is_not_checked_and_it_is_said(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
     (run / "allure").mkdir()
-    (run / "allure" / "x-result.json").write_text('{"status": "failed"}')
-    (run / "summary.html").write_text(f"{run}  Suite: 1 PASS\n")
-    assert verified(run).notes[0].startswith("allure and summary.html: made from the records, and without sums")
-    named = check_integrity(run).sum_of_records
-    seal_derived(run)
-    assert verified(run).notes == () and check_integrity(run).sum_of_records == named
-    (run / "allure" / "added-result.json").write_text("{}")
-    assert verified(run).altered == ()
-    for name in ("allure/x-result.json", "summary.html"):
-        before = (run / name).read_bytes()
-        for _ in range(20):
-            after = alter_a_byte(before, chance)
-            (run / name).write_bytes(after)
-            assert after == before or verified(run).altered, f"{name}: {after!r}"
-            assert read_run(run).requirements
-        (run / name).write_bytes(before)
-    (run / "summary.html").unlink()
-    (run / "summary.html").symlink_to(run / "trials.jsonl")
-    assert [str(item) for item in verified(run).altered] == ["summary.html is missing"]
+    (run / "summary.html").write_text("1 PASS")
+    assert verified(run).altered == () and verified(run).notes[0].startswith("allure and summary.html: not checked")
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200])
@@ -275,34 +256,12 @@ def test_a_torn_last_line_is_a_crash(unclosed: Path, tmp_path: Path, name: str, 
     assert found.altered == () and f"{name}: the last line is incomplete and left out" in found.notes[0]
 
 
-@pytest.mark.parametrize("folder", [".", "missing"])
-def test_what_is_no_run_is_not_checked(tmp_path: Path, folder: str):
-    with pytest.raises(ConfigError, match="expected the folder of one run"):
-        check_integrity(tmp_path / folder)
-
-
 def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: Path):
     """Somebody sealed it again, with a verdict that there is none of."""
     run = copied(closed, tmp_path)
     change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
     (problem,) = verified(run).altered
-    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/4: verdict: ")
-
-
-def test_a_chain_of_a_day_is_checked_in_linear_time():
-    lines, link = [], first_link(RUN)
-    data = trial_record().to_json()
-    for _ in range(20_000):
-        line, link = sealed(data, link)
-        lines.append(line[:-1])
-
-    def seconds(count: int) -> float:
-        start = time.process_time()
-        assert breaks(lines[:count], RUN) == []
-        return time.process_time() - start
-
-    # four times the lines: sixteen times as long, if it were not linear
-    assert min(seconds(20_000) for _ in range(3)) < 8 * min(seconds(5_000) for _ in range(3))
+    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/5: verdict: ")
 
 
 # -- the signature over a run's manifest: minisign agrees with us, and every changed byte is found
@@ -362,21 +321,6 @@ def test_the_key_is_another_or_nobody_signed(tmp_path: Path):
     (run / "manifest.json.minisig").unlink()
     assert problems(run, None) == []
     assert problems(run, public) == ["manifest.json.minisig is missing: nobody has signed this run"]
-
-
-def test_the_command_checks_the_signature(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run, public = signed_run(tmp_path)
-    file = str(file_of(tmp_path, "key.pub", ["untrusted comment: minisign public key", public]))
-    elsewhere = shutil.move(run / "manifest.json.minisig", tmp_path / "of-the-buyer")
-    for words, status, checked in (
-        (["--public-key", file, "--signature", str(elsewhere)], 0, True),
-        (["--signature", str(elsewhere)], 0, False),
-        (["--public-key", public], 1, None),
-    ):
-        assert main(["verify", str(run), *words, "--json"]) == status
-        signature = json.loads(capsys.readouterr().out)["runs"][0]["signature"]
-        expected = {"key": key_id(public), "checked": checked, "comment": COMMENT}
-        assert signature == (None if checked is None else expected)
 
 
 @pytest.mark.parametrize("text", ["", "RW", "no such file", "RW" + "!" * 54, "\x00"])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.frame_sizes import size_problem
+from lineproof.core.goal import Goal
 from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
 from lineproof.core.trial import DirectionCount
 from lineproof.evidence.chain import first_link, sealed
@@ -47,6 +48,7 @@ VALUES: Mapping[Any, st.SearchStrategy[Any]] = {
     Names: st.frozensets(TEXT, max_size=1),
     Id: st.text(min_size=1, max_size=10),
     Digest: st.just(LINK),
+    Goal: st.just(requirement_record().goal),
     Bounds: st.tuples(FLOATS, FLOATS | st.just(math.inf)).map(lambda ends: Bounds(min(ends), max(ends))),
 }
 

@@ -21,10 +21,9 @@ from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.inputs import unpacked_inputs
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
 from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord
-from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
-from lineproof.evidence.run import RunFolder, new_run_id, read_run, seal_derived
+from lineproof.evidence.resume import UNREAD, EarlierRun, earlier_tries, why_apart
+from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
 from lineproof.evidence.summary import summary_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
@@ -73,12 +72,10 @@ def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes)
 
 def test_a_name_that_is_not_utf_8_is_kept_with_question_marks(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
-    (filled(folder).path / "allure").mkdir()
-    (folder.path / "allure" / odd).touch()
+    filled(folder)
     folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
     folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
     folder.close()
-    seal_derived(folder.path)
     run = read_run(folder.path)
     assert run.environment.extra == {"project": "??.yaml"} and run.inputs == {"variables/profiles/??.yaml": b"a: 1\n"}
 
@@ -208,7 +205,7 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
                 for name in ("write",) if torn else calls:
                     patch.setattr(os, name, killing(calls[name], at, torn))
                 try:
-                    seal_derived(written(results))
+                    written(results)
                 except Killed:
                     pass
                 else:
@@ -262,12 +259,14 @@ def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
 
 
 SUITE = "Some Suite"
-EXTRA: dict[str, Any] = {
+QUICK = requirement_record().goal
+KNOWN: dict[str, Any] = {
     "suite": SUITE,
-    FINGERPRINTS: {"file platforms/a.yaml": "aa", "file testbeds/b.yaml": "bb", "file goals/c.yaml": "cc"},
-    "goal": {"goal": "quick", "budget": 30, "about": "x"},
-    HOST_KEY: "SHA256:one",
-    ROUTER_CONFIGURATION: {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
+    "fingerprints": {"file platforms/a.yaml": "aa", "file testbeds/b.yaml": "bb", "file goals/c.yaml": "cc"},
+    "goal": QUICK,
+    "host_key": "SHA256:one",
+    "router_configuration": {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
+    "versions": {"router.vpp": "24.10", "generator.server": "v3.08"},
 }
 COPIES = Problem(Fault.COPIES, "7 frames", 7.0, ((0, 1),))
 A, B, C = (f"64b unidirectional ≥ {number} Mpps" for number in (1, 2, 3))
@@ -275,8 +274,7 @@ A, B, C = (f"64b unidirectional ≥ {number} Mpps" for number in (1, 2, 3))
 
 def environment(**changes: Any) -> EnvironmentRecord:
     base = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
-    extra = {**EXTRA, **changes.pop("extra", {})}
-    return replace(base, extra=extra, versions={"router.vpp": "24.10", "generator.server": "v3.08"}, **changes)
+    return replace(base, **KNOWN | changes)
 
 
 def left(results: Path, *verdicts: tuple[str, Any], ended: float = 0, **changes: Any) -> Path:
@@ -325,30 +323,23 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
     ("changes", "says"),
     [
         ({}, []),
-        ({"extra": {ROUTER_CONFIGURATION: {**EXTRA[ROUTER_CONFIGURATION], "notes": []}}}, []),
-        ({"extra": {"goal": {**EXTRA["goal"], "about": "y"}}}, []),
+        ({"router_configuration": {**KNOWN["router_configuration"], "notes": []}}, []),
+        ({"goal": QUICK.model_copy(update={"about": "y"})}, []),
         ({"testbed": "lab", "clock_speed": 1.0}, ["testbed was 'simulated' and is 'lab'", "clock_speed was"]),
-        ({"extra": {"goal": {**EXTRA["goal"], "goal": "ours"}}}, ["goal was 'quick' and is 'ours'"]),
-        ({"extra": {"goal": {**EXTRA["goal"], "budget": 31}}}, ["goal budget was '30' and is '31'"]),
-        ({"extra": {HOST_KEY: "SHA256:two"}}, ["host_key was 'SHA256:one' and is 'SHA256:two'"]),
+        ({"goal": QUICK.model_copy(update={"goal": "ours"})}, ["goal was 'quick' and is 'ours'"]),
+        ({"goal": QUICK.model_copy(update={"budget": 31})}, ["goal budget was '30' and is '31'"]),
+        ({"host_key": "SHA256:two"}, ["host_key was 'SHA256:one' and is 'SHA256:two'"]),
         (
-            {"extra": {FINGERPRINTS: {**EXTRA[FINGERPRINTS], "file testbeds/b.yaml": "x"}}},
+            {"fingerprints": {**KNOWN["fingerprints"], "file testbeds/b.yaml": "x"}},
             ["file testbeds/b.yaml was 'bb' and is 'x'"],
         ),
-        (
-            {"extra": {ROUTER_CONFIGURATION: {"prepare": "verify", "sides": ["a"]}}},
-            ["router's prepare was 'configure' and is 'verify'"],
-        ),
+        ({"router_configuration": {"prepare": "verify", "sides": ["a"]}}, ["router's prepare was 'configure' and"]),
+        ({"versions": {**KNOWN["versions"], "router.vpp": "25.02"}}, ["router.vpp was '24.10' and is '25.02'"]),
     ],
 )
 def test_only_trials_of_the_same_goal_router_and_generator_count_together(changes: dict[str, Any], says: list[str]):
     lines = why_apart(environment(), environment(**changes))
     assert len(lines) == len(says) and all(line.startswith(words) for line, words in zip(lines, says, strict=True))
-
-
-def test_another_version_of_the_router_begins_at_1():
-    now = replace(environment(), versions={"router.vpp": "25.02", "generator.server": "v3.08"})
-    assert why_apart(environment(), now) == ["router.vpp was '24.10' and is '25.02'"]
 
 
 def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others_went_on_with(tmp_path: Path):
@@ -408,7 +399,7 @@ def test_what_was_edited_is_no_evidence(tmp_path: Path, name: str, old: str, new
 def test_what_was_altered_in_another_suites_folder_is_no_hindrance(tmp_path: Path):
     (left(tmp_path, (A, "PASS")) / "extra.txt").write_text("")
     new = RunFolder.create(tmp_path, RUN)
-    new.write_environment(environment(run=new.run_id, extra={"suite": "Other"}))
+    new.write_environment(environment(run=new.run_id, suite="Other"))
     assert EarlierRun.find(tmp_path, RUN, "Other").environment.run == f"{RUN}-2"
     with pytest.raises(ConfigError, match=r"extra\.txt: was added"):
         EarlierRun.find(tmp_path, RUN, SUITE)

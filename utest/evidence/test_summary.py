@@ -11,16 +11,13 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
-from lineproof.core.explanation import Confidence, Explanation, Why
 from lineproof.core.goal import read_goal
 from lineproof.core.trial import Fault, Problem
-from lineproof.core.under_load import UnderLoad, WorkerLoad
-from lineproof.errors import ConfigError
 from lineproof.evidence.document import Table, as_text
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.report import report, write_report
-from lineproof.evidence.run import RecordedRun, RunFolder, read_run
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import (
     ExecutionSummary,
@@ -42,13 +39,15 @@ def summarise(folder: Path) -> RunSummary:
 
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
-WORKER = WorkerLoad("w0", 0.97)
 
 
 def environment(ended: float | None = 9.0, interrupted: str = "") -> EnvironmentRecord:
-    goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
-    extra = {"suite": "Suite", "goal": goal}
-    return EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, extra=extra, interrupted=interrupted)
+    named: dict[str, Any] = {
+        "suite": "Suite",
+        "goal": read_goal(ROOT / "variables" / "goals", "quick"),
+        "interrupted": interrupted,
+    }
+    return EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, **named)
 
 
 def left(folder: Path, killed: bool = False, name: str = RUN, interrupted: str = "") -> Path:
@@ -112,23 +111,6 @@ def test_the_command_gives_a_killed_run_the_page_that_it_lacks(tmp_path: Path, c
     assert (run / "summary.html").read_text() == "mine"
 
 
-def test_the_command_takes_a_folder_of_results_for_its_newest_execution(tmp_path: Path, capsys: Any) -> None:
-    left(tmp_path, name="20251121T050000Z-abc123")
-    runs = [left(tmp_path) for _ in range(3)]
-    assert main(["summary", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert [line.strip() for line in shown.splitlines() if "Evidence: " in line] == [f"Evidence: {run}" for run in runs]
-    with pytest.raises(ConfigError, match="is no run, no tag"):
-        main(["summary", str(tmp_path / "none")])
-
-
-def test_the_command_leaves_a_run_that_ended_alone(tmp_path: Path, capsys: Any) -> None:
-    first, second = left(tmp_path), left(tmp_path)
-    assert main(["summary", str(first), str(second), "--format", "html"]) == 0
-    assert capsys.readouterr().out.startswith("<!doctype html>")
-    assert not list(first.glob("summary.*"))
-
-
 def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> None:
     runs = [left(tmp_path) for _ in range(3)]
     left(tmp_path, name="20261121T050000Z-abc123")
@@ -177,7 +159,7 @@ def test_no_interval_goes_below_zero() -> None:
 
 
 def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
-    record = replace(ENVIRONMENT, study="small", extra={"suite": "study small"})
+    record = replace(ENVIRONMENT, study="small", suite="study small")
     recorder = Recorder(tmp_path, RUN, record)
     study = study_of(tmp_path)
     for each in measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [4.3, 4.3]}):
@@ -199,9 +181,9 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     run = RunFolder.create(tmp_path, RUN)
     for number, verdict in enumerate(("PASS", "INCONCLUSIVE", "FAIL"), 1):
         run.add(replace(trial_record(), run=RUN, requirement=number))
-        about = {"documentation": "Published: 5.1 Mpps, by others."}
+        published = "Published: 5.1 Mpps, by others."
         message = f"{verdict}: {SENTENCE}: because"
-        run.add(requirement_record(number=number, verdict=verdict, message=message, extra={"about": about}))
+        run.add(requirement_record(number=number, verdict=verdict, message=message, documentation=published))
     run.close(environment())
     page = report(ExecutionSummary((summarise(run.path),)))
     table, sections = page.split("<section", 1)
@@ -211,30 +193,6 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     assert min(map(float, re.findall(r"font(?:-size)?: ([\d.]+)px", screen))) >= 13
     found = Elements(page)
     assert found.addresses == {"#r0-1", "#r0-2", "#r0-3"} and not found.found & {"script", "link", "img", "iframe"}
-
-
-def test_a_section_has_what_its_figures_rest_on(tmp_path: Path) -> None:
-    """The loads that were tried for the margin; the router's load beside a cause; a caveat of many trials once."""
-    run = RunFolder.create(tmp_path, RUN)
-    caveat = (Problem(Fault.CEILING, "the generator carries little"),)
-    for requirement, numbers in ((1, (1, 2)), (2, (0, 1, 2))):
-        for number in numbers:
-            one = trial_record(number=number, pps=6e6, losses=(60_000,), problems=caveat)
-            run.add(replace(one, run=RUN, requirement=requirement))
-    cause = Explanation("one flow", "w0 is busy", Confidence.CERTAIN, "a faster core", "the counts")
-    why = Why(cause, UnderLoad(workers=(WORKER,)))
-    run.add(requirement_record(why=why))
-    run.add(MarginRecord(RUN, True, 1, "T", "s", 1.0, 1.2, "", 2.0, number=2))
-    run.close(environment())
-    page = report(ExecutionSummary((summarise(run.path),)))
-    assert "Tried for the margin, into each port: 6 Mpps in 2 trials, lost 1 %" in page
-    assert "busy: w0 97%" in page and page.count("the generator carries little") == 1
-
-
-def test_columns_that_say_nothing_are_left_out() -> None:
-    passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
-    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), ENVIRONMENT), (passed,), {}),))
-    assert "margin" not in as_text(summary(shown)) + report(shown).partition("</style>")[2]
 
 
 def test_sentences_of_several_runs_are_side_by_side(tmp_path: Path) -> None:

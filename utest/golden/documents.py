@@ -111,7 +111,7 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     for number, (name, mean) in enumerate((("before", 1.0), ("after", 0.95))):
         sentences = [made_runs.Sentence(words, _figures(words, mean, number)) for words in made_runs.EACH_KIND]
         made_runs.made_run(made, name, *sentences)
-    yield "compare-made.txt", _printed("compare", made / "before", made / "after", "--ministat")
+    yield "compare-made.txt", _printed("compare", made / "before", made / "after")
     runs = made_runs.two_releases(scratch() / "releases")
     _printed("history", "import", *runs, "--store", store)
     yield "history-made.txt", _printed("history", "trend", "--store", store)

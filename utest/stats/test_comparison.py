@@ -11,9 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.stats import Summary, compare, dot_plot, holm_levels, interval, mean_interval
+from lineproof.stats import Summary, compare, holm_levels, interval, mean_interval
 from lineproof.stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, best_partition, change_points, penalty_of
-from lineproof.stats.intervals import VITALS_HEAD
 from support.paths import DATA
 
 DATA = DATA / "ministat"
@@ -33,18 +32,9 @@ confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
 def test_pooled_comparison_reproduces_published_ministat_output(name: str):
     case = PUBLISHED[name]
     found = compare(Summary(**case["x"]), Summary(**case["y"]), 0.95, "pooled")
-    lines = found.text().splitlines()[3:]
-    if case["answer"]:
-        difference, half_width, percent, percent_half_width, pooled_s = case["answer"]
-        assert lines == [
-            "Difference at 95.0% confidence",
-            f"\t{difference} +/- {half_width}",
-            f"\t{percent}% +/- {percent_half_width}%",
-            f"\t(Student's t, pooled s = {pooled_s})",
-        ]
-    else:
-        assert lines == ["No difference proven at 95.0% confidence"]
-    assert found.significant is bool(case["answer"])
+    relative = found.relative_percent, found.relative_half_width_percent
+    printed = [f"{figure:g}" for figure in (found.difference, found.half_width, *relative)]
+    assert (printed if found.significant else []) == case["answer"]
 
 
 @pytest.mark.parametrize("name", DEBIAN)
@@ -52,20 +42,8 @@ def test_pooled_comparison_reproduces_ministat_on_raw_samples(name: str):
     case = DEBIAN[name]
     for confidence, answer in case["answers"].items():
         found = compare(case["x"], case["y"], confidence, "pooled")
-        printed = [f"{figure:g}" for figure in (found.difference, found.half_width, found.pooled_s)]
+        printed = [f"{figure:g}" for figure in (found.difference, found.half_width)]
         assert (printed if found.significant else []) == answer
-
-
-@pytest.mark.parametrize("name", DEBIAN)
-def test_vitals_are_printed_as_by_ministat(name: str):
-    case = DEBIAN[name]
-    for symbol, side, row in zip("x+", "xy", case["vitals"], strict=True):
-        found = Summary.of(case[side]).vitals(symbol)
-        assert len(found) == len(row) == len(VITALS_HEAD)
-        columns, theirs = found.split(), row.split()
-        if len(case[side]) % 2 == 0:
-            del columns[4], theirs[4]  # the median, in which they differ knowingly
-        assert columns == theirs
 
 
 # --- comparisons
@@ -95,16 +73,13 @@ def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     assert found.relative_percent < 0 < found.relative_half_width_percent
     found = compare([-1, 0, 1], [99, 100, 101], method="pooled")
     assert found.significant and found.relative_percent is None
-    assert found.text().count("%") == 1  # the confidence's
 
 
 @pytest.mark.parametrize("method", ["welch", "pooled"])
 def test_samples_without_spread_have_an_exact_difference(method):
     found = compare([5, 5, 5], [6, 6], method=method)
     assert (found.difference, found.half_width, found.significant) == (1, 0, True)
-    assert "of the reference and of the candidate are equal" in found.note
     assert not compare([5, 5, 5], [5, 5], method=method).significant
-    assert "of the candidate are equal" in compare([5, 6, 7], [5, 5], method=method).note
 
 
 def test_too_small_samples_are_refused():
@@ -178,19 +153,7 @@ def test_a_step_is_nearly_always_found() -> None:
     assert sum(bool(change_points(steps(5e6, 0.993 * 5e6, count=20, seed=seed))) for seed in range(100)) >= 95
 
 
-# -- the picture of ministat(1), and several tests at once
-
-
-PICTURES = yaml.safe_load((DATA / "pictures.yaml").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_picture_is_ministats(name: str):
-    assert dot_plot(DEBIAN[name]["x"], DEBIAN[name]["y"]) == PICTURES[name].rstrip("\n")
-
-
-def test_without_any_spread_there_is_no_plot():
-    assert dot_plot([5.0, 5.0], [5.0, 5.0]) == "[no plot, span is zero width]"
+# -- several tests at once
 
 
 def test_holms_levels_are_those_of_his_example():

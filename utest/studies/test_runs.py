@@ -10,13 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.commands.main import main
 from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.resume import FINGERPRINTS
 from lineproof.session.session import Session
-from lineproof.studies.forms import write_page
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults, read_results
 from lineproof.studies.runner import SESSIONS, Carried, OtherTestbed, StudyRun
@@ -95,7 +92,7 @@ def test_what_is_not_the_same_adds_nothing(
     tmp_path: Path, prepared: PreparedStudy, key: str, then: str, says: str
 ) -> None:
     with pytest.raises(TestbedError) as raised:
-        kept(prepared, tmp_path / "results", extra={FINGERPRINTS: {**prepared.identity(), key: then}})
+        kept(prepared, tmp_path / "results", fingerprints={key: then})
     assert str(raised.value).startswith(f"run '{RUN}' cannot be resumed: {says}")
 
 
@@ -157,18 +154,6 @@ def test_a_session_that_another_router_answers_ends_the_run(
     with pytest.raises(OtherTestbed):
         run.run()
     assert run.measured == 0
-
-
-def test_a_page_that_says_something_else_is_named(
-    tmp_path: Path, prepared: PreparedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).run.path
-    page = write_page(read_results(run))
-    assert main(["verify", str(run)]) == 0
-    page.write_text(page.read_text(encoding="utf-8").replace("SIMULATED", "MEASURED"), encoding="utf-8")
-    assert main(["verify", str(run)]) == 1 and "study.html" in capsys.readouterr().out
-    write_page(read_results(run))
-    assert main(["verify", str(run)]) == 0
 
 
 @pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])

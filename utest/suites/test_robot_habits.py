@@ -16,7 +16,7 @@ import pytest
 from robot.api import ExecutionResult
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.signoff.verification import verify
+from lineproof.evidence.signoff.signature import verify
 from support import robot_run
 from support.paths import ROOT
 

@@ -17,7 +17,6 @@ from robot.api import ExecutionResult
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
-from lineproof.evidence.run_files import derived_sums
 from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
 from support.served_bench import served
@@ -79,7 +78,7 @@ def test_the_console_says_each_result_once_in_80_columns(netgate: robot_run.Robo
 
 def test_allure_has_few_small_files_of_a_test(left: Path) -> None:
     files, run = list((left / "allure").iterdir()), read_run(left)
-    assert "severity:critical" in run.requirements[1].extra["about"]["tags"]
+    assert "severity:critical" in run.requirements[1].tags
     assert len(list(left.iterdir())) <= 12 and len(files) <= 50
     assert all(path.stat().st_size < 100_000 for path in files)
     for path in files:
@@ -186,7 +185,6 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     records = ("inputs", "readings", "requirements", "results", "telemetry", "trials")
     named = {"environment.json", "manifest.json", "summary.html", "allure", *(f"{name}.jsonl" for name in records)}
     assert {path.name for path in folder.iterdir()} == named
-    assert integrity.manifest is not None and integrity.manifest.derived.keys() == derived_sums(folder).keys()
 
 
 # -- secrets, in variables of Robot and where a testbed file takes a name or a path, are shown and kept nowhere

@@ -96,8 +96,7 @@ def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
     return {
         "sentence": sentence,
         "quantity": requirement.quantity.name,
-        "goal": goal,
-        "goal_terms": terms.model_dump(exclude={"goal", "about"}),
+        "goal": terms,
         "profile": profile.name,
         "mean_size": profile.mean_size,
         "link_bps": LINK,

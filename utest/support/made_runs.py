@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.core.bounds import Bounds
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
+from support.paths import VARIABLES
 
 LOAD = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
@@ -59,13 +61,14 @@ def made_run(
     simulated: bool = False,
     closed: bool = True,
     unjudged: str = "",
-    goal: str = "quick",
+    goal: str | Goal = "quick",
     **environment: Any,
 ) -> Path:
     """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record.
 
-    *goal*: the name of that which judged.
+    *goal*: that which judged, or its name.
     """
+    terms = goal if isinstance(goal, Goal) else read_goal(VARIABLES / "goals", goal)
     fields: dict[str, Any] = {
         "testbed": "lab",
         "platform": "box",
@@ -73,7 +76,8 @@ def made_run(
         "clock_speed": 1.0,
         "started": 1_795_000_000.0,
         "versions": {"router.version": "24.10", "generator.server": "TRex v3.08"},
-        "extra": {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"},
+        "suite": "Box",
+        "goal": terms,
     }
     known = EnvironmentRecord(name, simulated, **(fields | environment))
     folder = RunFolder.create(results, name)
@@ -91,7 +95,7 @@ def made_run(
         times = {"started": known.started, "ended": known.started + 5.5}
         trials = tuple(range(1, len(sentence.figures) + 1))
         verdict = {"verdict": sentence.verdict, "expected": sentence.expected}
-        changes = {"number": number, **verdict, "goal": goal, "trials": trials, **times, **common}
+        changes = {"number": number, **verdict, "goal": terms, "trials": trials, **times, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
         folder.add(requirement_record(**changes))
@@ -156,7 +160,7 @@ def write_run(
 ) -> Path:
     """Write a run, *day* days after BEGIN, whose trials forwarded *rates*, in frames/s. *more*: as of made_run."""
     versions = {"router.vpp": release, "generator.server": "3"}
-    known: dict[str, Any] = {"started": BEGIN + day * 86_400, "versions": versions, "extra": {}}
+    known: dict[str, Any] = {"started": BEGIN + day * 86_400, "versions": versions}
     judged = Sentence(sentence, rates, margin=margin)
     return made_run(folder, name or f"run-{day:04d}", judged, goal=goal, **known, **more)
 

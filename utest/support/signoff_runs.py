@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,9 +31,8 @@ LOSES = "imix unidirectional loses ≤ 1 % at 5 Mpps"
 SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 
 
-def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
+def environment(simulated: bool = False, **changes: Any) -> EnvironmentRecord:
     """Return that of a testbed with two cables."""
-    goal = read_goal(ROOT / "variables" / "goals", "standard").model_dump()
     facts = RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02")
     ports = tuple(GeneratorPort(at, f"02:00:00:00:00:0{at}", LINK, True, "net_ixgbe") for at in (0, 1))
     found = EnvironmentRecord(
@@ -46,12 +45,9 @@ def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None,
         1_795_000_000.0,
         1_795_000_060.0,
         versions={"generator.server": "v3.08", "router.version": "22.02"},
-        extra={
-            "suite": "Acceptance",
-            "goal": goal,
-            "description": "Netgate 6100",
-            **(extra or {}),
-        },
+        suite="Acceptance",
+        goal=read_goal(ROOT / "variables" / "goals", "standard"),
+        description="Netgate 6100",
         ports=ports,
         router_facts=facts,
         interfaces={"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
-from dataclasses import replace
 
 from ..evidence.baselines import find_runs
 from ..evidence.compared_runs import ComparisonRule, Proven, RunComparison, compare_runs
-from ..evidence.document import Code, Document, Section
+from ..evidence.document import Document
 from ..evidence.run import read_run
 from ..evidence.sentence_rows import figure_heading
-from ..stats import compare, dot_plot
 from ..units import counted
 from .arguments import add_forms, add_rule, print_document
 
@@ -27,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("later", metavar="RUN", help="the later run")
     add_rule(parser)
-    parser.add_argument("--ministat", action="store_true", help="add ministat's own picture, table and answer")
     add_forms(parser)
 
 
@@ -38,9 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
     before, after = ([read_run(path) for path in paths] for paths in (earlier, later))
     compared = compare_runs(before, after, ComparisonRule(arguments.confidence, arguments.allow))
     document = comparison(compared)
-    if arguments.ministat:
-        shown = Section("ministat", [Code(_ministat(compared))])
-        document = replace(document, sections=[*document.sections, shown])
     print_document(document, arguments)
     return 2 if compared.problems else int(bool(document.data["worse"]))
 
@@ -64,20 +57,3 @@ def comparison(compared: RunComparison) -> Document:
             "sentences": [sentence.data for sentence in sentences],
         },
     )
-
-
-def _ministat(compared: RunComparison) -> str:
-    """Return picture, table and answer of ministat(1) for each sentence of which both runs have two figures.
-
-    As ministat does it: one test for each sentence, one variance for both samples, nothing allowed.
-    """
-    lines = []
-    for sentence in compared.sentences:
-        sides = (sentence.before, sentence.after) if sentence.before else ()
-        samples = [[value for value in side.sample if math.isfinite(value)] for side in sides]
-        if min(map(len, samples), default=0) < 2:
-            continue
-        record, (old, new) = sentence.after.record, samples
-        lines += ["", f"{record.sentence} [{record.requirement.threshold.unit.value}]", "x baseline", "+ run"]
-        lines += [dot_plot(old, new), compare(old, new, compared.rule.confidence, "pooled").text()]
-    return "\n".join(lines)

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -204,16 +203,15 @@ def _generator(session: Session) -> Iterator[Check]:
     filtered = isinstance(session.plan.testbed, HardwareSettings)
     addressed = dict(zip(access.ports, (side.peer_mac for side in session.router.sides()), strict=True))
     for port in ports:
-        checks = _port(session, port), flow_control_check(port)
-        of_filter = filter_check(port, addressed[port.index]) if filtered else ()
-        yield from step(f"port {port.index}", chain(*checks, of_filter))
+        yield from step(f"port {port.index}", _port(session, port, addressed[port.index] if filtered else ""))
     yield from step("card", _card(session))
     yield from _firmware(session)
     if isinstance(driver, TrexGenerator):
         yield _latency(driver, session.plan.probe.profile)
 
 
-def _port(session: Session, port: GeneratorPort) -> Iterator[Check]:
+def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Check]:
+    """Yield what is known of *port*. *addressed*: the MAC address that the router sends to, if its card may filter."""
     if not port.link_up and session.plan.testbed.prepare == "configure":
         yield warning("has no link; check the cable, unless the router takes its interface up for a run only")
     elif not port.link_up:
@@ -224,20 +222,12 @@ def _port(session: Session, port: GeneratorPort) -> Iterator[Check]:
         said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
         said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
         yield ok(said if port.numa is None else f"{said}, NUMA node {port.numa}")
-
-
-def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
-    """Return whether *port* obeys or sends pause frames, as far as its driver can tell."""
     if port.flow_control not in (None, "off"):
         yield warning(
             f"flow control is on ({port.flow_control}); switch it off: 'portattr -p {port.index} --fc none' in TRex's"
             " console, or 'ethtool -A DEV rx off tx off' on its host"
         )
-
-
-def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
-    """Return whether the card of *port* drops what the router sends to the MAC address *addressed*."""
-    if words := dropped_by_card(port, addressed):
+    if addressed and (words := dropped_by_card(port, addressed)):
         yield warning(words)
 
 

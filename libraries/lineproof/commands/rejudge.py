@@ -29,12 +29,12 @@ from ..evidence.document import (
     verdict_cell,
 )
 from ..evidence.environment import code_identity
+from ..evidence.records import code_text
 from ..evidence.rejudge import (
     SAME,
     AnotherVerdict,
     AskedSentence,
     RejudgedRun,
-    RejudgedSentence,
     judge_another_sla,
     rejudge,
 )
@@ -50,55 +50,46 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
     """Return each sentence with its verdict then and now, and why they differ. *now*: which Lineproof judged."""
     run, count, then = judged.run, len(judged.sentences), judged.run.environment.code
     title = f"{judged.same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
-    facts = Facts({"run": run.path.name, "then": _code(then), "now": _code(now)})
+    facts = Facts({"run": run.path.name, "then": f"Lineproof {code_text(then)}", "now": f"Lineproof {code_text(now)}"})
     notes = Items([*(f"CHANGED: {words}" for words in judged.changed), *(f"note: {note}" for note in run.notes)])
+    rows, reasons, figures = list[dict[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
+    for sentence in judged.sentences:
+        record, verdict = sentence.record, sentence.verdict
+        ruling, message = (verdict.ruling.value, verdict.message) if verdict else (None, None)
+        rows.append(
+            {
+                Column("sentence", left=True): record.sentence,
+                Column("then", left=True): verdict_cell(record.verdict),
+                Column("now", left=True): verdict_cell(ruling or "the records are not enough"),
+            }
+        )
+        parts: list[Part] = [Items(sentence.remarks)]
+        if sentence.state != SAME and message and record.message != message:
+            parts += [Folded.of(f"then: {record.message}"), Folded.of(f"now: {message}")]
+        if sentence.state != SAME or sentence.remarks:
+            reasons.append(Folded(f"{sentence.state}: {record.sentence}", parts))
+        figures.append(
+            {
+                "test": record.test,
+                "sentence": record.sentence,
+                "state": sentence.state,
+                "then": record.verdict,
+                "now": ruling,
+                "message_then": record.message,
+                "message_now": message,
+                "remarks": list(sentence.remarks),
+            }
+        )
     data = {
         "run": str(run.path),
         "code": {"then": dict(then), "now": dict(now)},
         "changed": list(judged.changed),
         "notes": list(run.notes),
         "different": count - judged.same,
-        "sentences": [_figures(sentence) for sentence in judged.sentences],
+        "sentences": figures,
     }
-    table = Table.of([_row(sentence) for sentence in judged.sentences])
-    reasons = [_reason(sentence) for sentence in judged.sentences if sentence.state != SAME or sentence.remarks]
-    sections = [Section("", [facts, notes, table]), Section("", reasons)]
+    sections = [Section("", [facts, notes, Table.of(rows)]), Section("", reasons)]
     return Document(title if count else "no sentence was judged in this run", sections, run.simulated, data)
-
-
-def _row(sentence: RejudgedSentence) -> dict[Column, Cell]:
-    now = "the records are not enough" if sentence.verdict is None else sentence.verdict.ruling.value
-    return {
-        Column("sentence", left=True): Cell(sentence.record.sentence),
-        Column("then", left=True): verdict_cell(sentence.record.verdict),
-        Column("now", left=True): verdict_cell(now),
-    }
-
-
-def _figures(sentence: RejudgedSentence) -> dict[str, object]:
-    record, verdict = sentence.record, sentence.verdict
-    return {
-        "test": record.test,
-        "sentence": record.sentence,
-        "state": sentence.state,
-        "then": record.verdict,
-        "now": verdict and verdict.ruling.value,
-        "message_then": record.message,
-        "message_now": verdict and verdict.message,
-        "remarks": list(sentence.remarks),
-    }
-
-
-def _reason(sentence: RejudgedSentence) -> Folded:
-    record, verdict, parts = sentence.record, sentence.verdict, list[Part]([Items(list(sentence.remarks))])
-    if sentence.state != SAME and verdict is not None and record.message != verdict.message:
-        parts += [Folded.of(f"then: {record.message}"), Folded.of(f"now: {verdict.message}")]
-    return Folded(f"{sentence.state}: {record.sentence}", parts)
-
-
-def _code(code: Any) -> str:
-    dirty = " with changes" if code.get("dirty") is True else ""
-    return f"Lineproof {code.get('version', 'unknown')} (commit {str(code.get('commit', 'unknown'))[:12]}{dirty})"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
 from ..evidence.integrity import Integrity
-from ..evidence.signoff.signature import Signed, read_public_key
-from ..evidence.signoff.verification import verify
+from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..visible import one_line
 from .arguments import add_json, print_document
 

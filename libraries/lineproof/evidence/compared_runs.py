@@ -11,14 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from ..core.goal import Goal
 from ..core.units import Unit
 from ..stats import compare, holm_levels
 from ..stats.intervals import confidence_text
 from ..visible import one_line
 from .document import Cell, Code, Column, Document, Facts, Items, Mark, Note, Part, Section
-from .records import MarginRecord
+from .records import MarginRecord, code_text
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .sentence_rows import NOTHING, SentenceRow, sentence_rows, table_of_sentences
@@ -330,7 +331,7 @@ def _is_beyond_repair(before: SentenceRow, after: SentenceRow) -> bool:
     record, verdicts = after.record, {before.record.verdict, after.record.verdict}
     if before.lost is None or after.lost is None or not record.requirement.quantity.threshold_is_load:
         return False
-    forgiven = float(record.goal_terms["budget"] * record.goal_terms["forgiven"])
+    forgiven = record.goal.budget * record.goal.forgiven
     return verdicts == {"FAIL"} and after.lost - before.lost > forgiven
 
 
@@ -345,7 +346,7 @@ def _why_not(sentence: ComparedSentence) -> str:
     demands = [(replace(record.requirement, sentence=""), record.load_pps, record.link_bps) for record in (old, new)]
     if demands[0] != demands[1]:
         return "the same words demand something else: other traffic, threshold or link speed"
-    if other := _changed(_goal(old.goal, old.goal_terms), _goal(new.goal, new.goal_terms)):
+    if other := _changed(_goal(old.goal), _goal(new.goal)):
         return f"other {'; '.join(other)}"
     if "INCONCLUSIVE" in (old.verdict, new.verdict):
         return "INCONCLUSIVE proves nothing"
@@ -381,50 +382,44 @@ def not_finished(run: RecordedRun) -> list[str]:
 
 def suite_of(run: RecordedRun) -> str:
     """Return the suite's name; that of the folder where nobody wrote it down."""
-    return str(run.environment.extra.get("suite") or run.path.resolve().name)
+    return run.environment.suite or run.path.resolve().name
 
 
 def about_run(run: RecordedRun) -> str:
     """Return where *run* is, and what was tested on what."""
-    known, goal = run.environment, _extra(run, "goal").get("goal")
+    known = run.environment
+    goal = f", goal {known.goal.goal}" if known.goal else ""
     tested = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
-    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, tested))}{f', goal {goal}' if goal else ''}"
+    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
 
 
 def _identity(run: RecordedRun) -> Mapping[str, object]:
     """Return what must be the same. The router's own versions are what may differ: they are what is tried."""
-    known, goal, card = run.environment, _extra(run, "goal"), _extra(run, "generator_card").get("card")
+    known, card = run.environment, run.environment.generator_card.get("card")
     ports = {f"{port.driver} at {port.speed_bps} bit/s" for port in known.ports}
     generator = known.versions.get("generator.server", "not known"), *sorted(ports), card
     return {
         "testbed": f"{known.testbed} (SIMULATED)" if run.simulated else known.testbed,
         "platform": f"{known.platform} with {known.software}",
         "generator": ", ".join(str(part) for part in generator if part),
-        **(_goal(goal.get("goal"), goal) if goal else {}),
+        **(_goal(known.goal) if known.goal else {}),
     }
 
 
-def _goal(name: object, terms: Mapping[str, object]) -> dict[str, object]:
+def _goal(goal: Goal) -> dict[str, object]:
     """Return the goal's name and its terms, by words that no other goal has."""
-    named = {f"{term} of goal '{name}'": value for term, value in terms.items() if term not in ("goal", "about")}
-    return {"goal": name, **named}
+    terms = goal.model_dump(exclude={"goal", "about"})
+    return {"goal": goal.goal, **{f"{term} of goal '{goal.goal}'": value for term, value in terms.items()}}
 
 
 def _circumstances(run: RecordedRun) -> Mapping[str, object]:
     """Return what may differ, and is told: versions, the code that judged, the beginnings of the files' sums."""
     known = run.environment
-    dirty, commit = " with changes" if known.code.get("dirty") is True else "", known.code.get("commit", "unknown")
     return {
         **{name: known.versions[name] for name in sorted(known.versions) if name != "generator.server"},
-        "Lineproof": f"{known.code.get('version', 'unknown')} (commit {str(commit)[:12]}{dirty})",
-        **{name: str(digest)[:12] for name, digest in _extra(run, "fingerprints").items()},
+        "Lineproof": code_text(known.code),
+        **{name: str(digest)[:12] for name, digest in known.fingerprints.items()},
     }
-
-
-def _extra(run: RecordedRun, name: str) -> Mapping[str, Any]:
-    """Return what the environment record of *run* holds by this *name*; empty where it does not."""
-    value = run.environment.extra.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _changed(then: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -8,7 +8,6 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ GIT_LIMIT = 5.0
 """Seconds for each question to git."""
 
 
-def environment_record(plan: Plan, run: str, extra: Mapping[str, Any], **fields: Any) -> EnvironmentRecord:
-    """Return that of a run of *plan* which begins now and here. *extra*: data beside its goal; *fields*: all others."""
+def environment_record(plan: Plan, run: str, **fields: Any) -> EnvironmentRecord:
+    """Return that of a run of *plan* which begins now and here. *fields*: all others."""
     return EnvironmentRecord(
         run=run,
         testbed=plan.testbed.testbed,
@@ -35,7 +34,7 @@ def environment_record(plan: Plan, run: str, extra: Mapping[str, Any], **fields:
         host=host_facts(),
         packages=package_versions(),
         code=code_identity(),
-        extra={"goal": plan.goal.model_dump(), **extra},
+        goal=plan.goal,
         **fields,
     )
 

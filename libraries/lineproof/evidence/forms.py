@@ -107,15 +107,10 @@ def _ledger_section(ledger: Ledger) -> Section:
         f"Also reported, not added: {drop.label}{f' ({drop.meaning})' if drop.meaning else ''}: {drop.frames:,}"
         for drop in ledger.reasons
     )
-    where = Note(f"{_trial_span(ledger)}: {where_lost(ledger)}")
+    first, bad = ledger.first_trial, ledger.last_trial
+    trials = f"trial {bad}" if first == bad else f"trials {first} to {bad} (of which {bad} is bad)"
+    where = Note(f"{trials}: {where_lost(ledger)}")
     return Section("", [where, Table(heads, list(_ledger_rows(ledger))), *map(Note, reasons)])
-
-
-def _trial_span(ledger: Ledger) -> str:
-    """Return ``trial 3``, or ``trials 1 to 3 (of which 3 is bad)``."""
-    if ledger.first_trial == ledger.last_trial:
-        return f"trial {ledger.last_trial}"
-    return f"trials {ledger.first_trial} to {ledger.last_trial} (of which {ledger.last_trial} is bad)"
 
 
 def _ledger_rows(ledger: Ledger) -> Iterator[Row]:

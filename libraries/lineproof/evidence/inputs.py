@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -120,14 +119,13 @@ def read_kept_plan(run: RecordedRun) -> Plan:
     environment, root = run.environment, unpacked_inputs(run)
     if not any(root.iterdir()):
         raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", run.path)
-    goal = environment.extra.get("goal")
     try:
         plan = Plan.read(
             Project(root, packaged=root / PACKAGED),
             environment.platform,
             environment.software,
             environment.testbed,
-            str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
+            environment.goal.goal if environment.goal else "",
             root / CALIBRATIONS,
             partial(_answered, root / PROGRAMS),
         )

@@ -136,7 +136,8 @@ def check_integrity(folder: Path) -> Integrity:
         altered.append(Alteration(ENVIRONMENT_FILE, f"{CHANGED}: it does not have its own sum"))
     manifest = None
     if MANIFEST_FILE in contents:
-        manifest = manifest_in(contents[MANIFEST_FILE])
+        with suppress(ValueError):
+            manifest = Manifest.from_json(b"".join(_single(contents[MANIFEST_FILE])[1]))
         if manifest is None:
             altered.append(Alteration(MANIFEST_FILE, f"{CHANGED}: it is no manifest of a run"))
             manifest = Manifest(run, sums)
@@ -180,11 +181,3 @@ def _single(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
             is_whole = content.endswith(b"\n") and not breaks([content[:-1]], str(data.get("run")))
             return data, [content[:-1]] if is_whole else []
     return {}, []
-
-
-def manifest_in(content: bytes) -> Manifest | None:
-    """Return the manifest that *content* is; None: it is none."""
-    with suppress(ValueError):
-        for line in _single(content)[1]:
-            return Manifest.from_json(line)
-    return None

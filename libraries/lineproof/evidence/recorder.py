@@ -34,17 +34,6 @@ from .records import (
 )
 from .run import RunFolder
 
-ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
-"""Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
-environment record's extra data."""
-
-ABOUT = "about"
-"""Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
-
-SLA = "sla"
-"""Key in the environment record's extra data: where the SLA is (words, addresses)."""
-
-
 R = TypeVar("R", TrialRecord, ReadingRecord, UnderLoadRecord, MarginRecord, RequirementRecord)
 
 
@@ -59,8 +48,7 @@ class Recorder:
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = self._began = 0.0
         self._test = ""
-        self._about: Mapping[str, object] = {}
-        self._expected = Ruling.PASS.value
+        self._about: Mapping[str, Any] = {}
         self._trials: list[Trial] = []
         """The trials of the current sentence, as they were kept."""
         self._catalogue: Catalogue | None = None
@@ -93,10 +81,12 @@ class Recorder:
     def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
         """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
         generator, router, host = session.generator, session.router, session.testbed.host
-        known = {"calibration": generator.headroom, "generator_card": generator.known_limits}
-        parts = {key: limits.record() for key, limits in known.items() if limits is not None}
+        limits, calibration = generator.known_limits, generator.headroom
         self.amend(
-            {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key, **parts},
+            {} if calibration is None else {"calibration": calibration.record()},
+            router_configuration=dict(configuration),
+            host_key=router.host_key,
+            generator_card={} if limits is None else limits.record(),
             versions=dict(versions),
             ports=tuple(generator.ports),
             router_facts=None if generator.bypassed or router.is_black_box else router.facts,
@@ -109,16 +99,12 @@ class Recorder:
         if signs and self.environment.simulated_because != tuple(signs):
             self.amend({}, simulated=True, simulated_because=tuple(signs))
 
-    def begin(self, test: str, about: Mapping[str, object] | None = None, expected: str = Ruling.PASS.value) -> None:
-        """Begin the records of a sentence of *test*, which passes with the verdict *expected*.
-
-        *about*: its documentation and tags, for the record.
-        """
+    def begin(self, test: str, **about: Any) -> None:
+        """Begin the records of a sentence of *test*. *about*: what its requirement's record says of the test."""
         self._keep_telemetry()
         self.folder.next_requirement()
         self._started, self._began = time.time(), time.monotonic()
-        self._test, self._trials = test, []
-        self._about, self._expected = about or {}, expected
+        self._test, self._trials, self._about = test, [], about
 
     def keep_trial(
         self,
@@ -234,8 +220,7 @@ class Recorder:
             sentence=requirement.sentence,
             verdict=verdict.ruling.value,
             message=verdict.message,
-            goal=promise.goal.goal,
-            goal_terms=promise.goal.model_dump(exclude={"goal", "about"}),
+            goal=promise.goal,
             quantity=requirement.quantity.name,
             profile=requirement.profile.name,
             mean_size=requirement.profile.mean_size,
@@ -256,9 +241,8 @@ class Recorder:
             why=None if verdict.ruling is Ruling.PASS else verdict.why,
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
-            expected=self._expected,
+            **self._about,
             extra={
-                ABOUT: dict(self._about),
                 "figures": dict(verdict.figures),
                 "time": self.seconds,
                 "router_drops": dict(verdict.router_drops or {}),

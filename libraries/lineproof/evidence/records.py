@@ -27,7 +27,7 @@ from ..core.step_down import StepDown
 from ..core.trial import Load, Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Try
-from ..errors import ConfigError, SentenceError
+from ..errors import SentenceError
 from ..generators.base import GeneratorPort
 from ..json_text import parse_json
 from ..session.bench import Reading
@@ -132,15 +132,15 @@ class KnownAfterwards:
 class RequirementRecord(RunRecord):
     """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
-    ``goal_terms``: the goal's figures, as in its file. ``quantity``: the name of that of the sentence, which is parsed
-    again when it is read; ``load_pps``: of each sending port, at which it was judged; ``cores``: those of the router
-    where it says ``per core``. ``trials``: the numbers of its trials in ``trials.jsonl``; ``tolerance``: of them, as in
-    force. ``own_part``: the generator's, as it was held against them. ``evidence``: odds of the ruling, reached and
-    needed. ``other_tries``: verdicts of other runs on the same sentence, goal and router, in order; ``begins_at_1``:
-    why that of the run which was named is not evidence; ``runs`` whose trials are, with their number. ``why``: the
-    explanation of its loss; None: nobody asked. ``deviations``: from RFC 2544 section 23 and RFC 9971, in words.
-    ``breakdown``: what went wrong with the testbed before or between the trials, and ended them; None: nothing.
-    ``expected``: the verdict with which its test passes. ``extra``: JSON data for people and other programs.
+    ``quantity``: the name of that of the sentence, which is parsed again when it is read; ``load_pps``: of each sending
+    port, at which it was judged; ``cores``: those of the router where it says ``per core``. ``trials``: the numbers of
+    its trials in ``trials.jsonl``; ``tolerance``: of them, as in force. ``own_part``: the generator's, as it was held
+    against them. ``evidence``: odds of the ruling, reached and needed. ``other_tries``: verdicts of other runs on the
+    same sentence, goal and router, in order; ``begins_at_1``: why that of the run which was named is not evidence;
+    ``runs`` whose trials are, with their number. ``why``: the explanation of its loss; None: nobody asked.
+    ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
+    before or between the trials, and ended them; None: nothing. ``expected``: the verdict with which its test passes;
+    ``documentation``, ``tags``: of the test. ``extra``: JSON data for people and other programs.
     """
 
     number: Count
@@ -148,8 +148,7 @@ class RequirementRecord(RunRecord):
     sentence: str
     verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
     message: str
-    goal: str
-    goal_terms: Mapping[str, Any]
+    goal: Goal
     quantity: Id
     profile: str
     mean_size: Positive
@@ -171,16 +170,18 @@ class RequirementRecord(RunRecord):
     deviations: tuple[str, ...] = ()
     breakdown: str | None = None
     expected: Literal["PASS", "FAIL", "INCONCLUSIVE"] = "PASS"
+    documentation: str = ""
+    tags: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
-    schema: Literal["lineproof.requirement/4"] = "lineproof.requirement/4"
+    schema: Literal["lineproof.requirement/5"] = "lineproof.requirement/5"
 
     @classmethod
     def from_json(cls, text: bytes) -> Self:
         """Return the record that *text* holds. Raises ValueError, also for a sentence that says nothing."""
         record = super().from_json(text)
         try:
-            _ = record.requirement
-        except SentenceError as error:
+            _ = record.promise
+        except (SentenceError, ValueError) as error:
             raise ValueError(f"sentence: {error}") from None
         return record
 
@@ -191,12 +192,8 @@ class RequirementRecord(RunRecord):
 
     @property
     def promise(self) -> Promise:
-        """The sentence in numbers, as it was judged. Raises ConfigError where the record's terms are no goal."""
-        try:
-            goal = Goal.model_validate({**self.goal_terms, "goal": self.goal, "about": ""})
-            return self.requirement.promise(goal, Load(self.load_pps), self.link_bps, self.own_part)
-        except (ValidationError, ValueError) as error:
-            raise ConfigError(f"the record of '{self.sentence}' has no terms of a goal: {error}") from None
+        """The sentence in numbers, as it was judged."""
+        return self.requirement.promise(self.goal, Load(self.load_pps), self.link_bps, self.own_part)
 
     def known_of(self, trial: Trial) -> Trial:
         """Return *trial* with the problems that were known only after the last of its sentence."""
@@ -235,7 +232,10 @@ class EnvironmentRecord(RunRecord):
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
     generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
     ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
-    ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed.
+    ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed. ``suite``: its name, ``sla``: where
+    its SLA is (words, addresses). ``fingerprints``: the SHA-256 of each file that defines the test.
+    ``router_configuration``: what was set on the router; ``host_key``: its fingerprint ("": the router ends with the
+    run). ``generator_card``: which card the ports are on, and why. ``extra``: JSON data for people and other programs.
     """
 
     testbed: str
@@ -258,7 +258,15 @@ class EnvironmentRecord(RunRecord):
     simulated_because: tuple[str, ...] = ()
     interrupted: str = ""
     unjudged: str = ""
-    schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
+    suite: str = ""
+    sla: str = ""
+    description: str = ""
+    goal: Goal | None = None
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    router_configuration: Mapping[str, Any] = field(default_factory=dict)
+    host_key: str | None = None
+    generator_card: Mapping[str, Any] = field(default_factory=dict)
+    schema: Literal["lineproof.environment/4"] = "lineproof.environment/4"
 
 
 @dataclass(frozen=True)
@@ -405,11 +413,10 @@ class TelemetryRecord(Record):
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """``manifest.json``: the sums of a run's own ``files``, and of what was ``derived`` from them, by path."""
+    """``manifest.json``: the sums of a run's ``files``, by name."""
 
     run: Id
     files: Mapping[str, Digest]
-    derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
 
 
@@ -418,3 +425,9 @@ def unexpected(sentence: str, message: str, expected: str) -> str:
     first = message.partition("\n")[0]
     remedy = f"\n  the promise is kept: remove expect={expected}" if first.startswith("PASS") else ""
     return f"INCONCLUSIVE: {sentence}: {expected} was expected\n  {first}{remedy}"
+
+
+def code_text(code: Mapping[str, Any]) -> str:
+    """Return which Lineproof *code* of an environment's record is, as ``0.1 (commit 0123456789ab with changes)``."""
+    dirty = " with changes" if code.get("dirty") is True else ""
+    return f"{code.get('version', 'unknown')} (commit {str(code.get('commit', 'unknown'))[:12]}{dirty})"

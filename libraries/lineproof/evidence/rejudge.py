@@ -251,9 +251,8 @@ def _rejudged(bench: RecordedBench) -> RejudgedSentence:
         message = verdict.message
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         return RejudgedSentence(record, None, UNKNOWN, (*problems, _why_not(error), *bench.differences))
-    terms = verdict.promise.goal.model_dump(mode="json", exclude={"goal", "about"})
-    if verdict.trials and terms != dict(record.goal_terms):
-        problems.append(f"its record has other terms of goal '{record.goal}' than the kept files")
+    if verdict.trials and verdict.promise.goal != record.goal:
+        problems.append(f"its record has other terms of goal '{record.goal.goal}' than the kept files")
     state = DIFFERS if verdict.ruling.value != record.verdict else SUSPECT if problems else SAME
     remarks = [*problems, *bench.differences]
     if bench.judged < len(bench.trials):

@@ -74,7 +74,7 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
     first, *others = ledgers_document(record.ledgers, "").sections or [Section("", [])]
-    words = [Note(row.documentation)] if row.documentation else []
+    words = [Note(record.documentation)] if record.documentation else []
     why = [Note(outcome, strong=True), *words, Items(details), *_load_read(record), *first.parts]
     # the trials that follow lose frames at the same places
     folded = [Folded(note.text, more) for note, *more in (other.parts for other in others) if isinstance(note, Note)]

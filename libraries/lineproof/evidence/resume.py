@@ -19,16 +19,13 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..session.plan import Plan
 from .baselines import find_runs
 from .inputs import input_files
-from .recorder import HOST_KEY, ROUTER_CONFIGURATION
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 from .run_files import ENVIRONMENT_FILE, sha256_of
 
-FINGERPRINTS = "fingerprints"
-"""Key of :func:`fingerprints` in the environment record's extra data."""
 UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read afterwards")
 
-_NAMES = ("platform", "software", "testbed", "clock_speed", "simulated")
+_NAMES = ("platform", "software", "testbed", "clock_speed", "simulated", "host_key")
 _INCIDENTAL = (
     *("about", "notes", "routes", "unread", "differences"),
     *("generator.leftover", "generator.force", "generator.promiscuous"),
@@ -73,7 +70,7 @@ class EarlierRun:
             except ConfigError as altered:  # nobody knows which suite it was
                 error = altered
                 continue
-            if run.environment.extra.get("suite") == suite:
+            if run.environment.suite == suite:
                 return cls(run)
         raise error
 
@@ -110,13 +107,13 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _identity(record: EnvironmentRecord) -> dict[str, Any]:
     """Return all by which goal, router and generator are the same ones, by what people call it."""
     data = record.to_json()
-    extra, known = data["extra"], {name: data[name] for name in _NAMES}
+    known = {name: data[name] for name in _NAMES}
     # a goal's keys are compared one by one
-    files = {name: value for name, value in extra.get(FINGERPRINTS, {}).items() if not name.startswith("file goals/")}
+    files = {name: value for name, value in record.fingerprints.items() if not name.startswith("file goals/")}
     parts = (
-        ("goal", extra.get("goal")),
-        ("", {HOST_KEY: extra.get(HOST_KEY, "unknown"), **files}),
-        ("router's", extra.get(ROUTER_CONFIGURATION)),
+        ("goal", data["goal"]),
+        ("", files),
+        ("router's", data["router_configuration"]),
         ("router's", data["router_facts"]),
         ("", data["versions"]),
     )
@@ -152,5 +149,5 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
 
 def _router(record: EnvironmentRecord) -> tuple[object, ...]:
     """Return what names goal and router, whatever was set or changed on them between two tries."""
-    key, goal = record.extra.get(HOST_KEY), record.extra.get("goal", {}).get("goal")
-    return record.platform, record.software, record.testbed, record.simulated, goal, key
+    goal = record.goal and record.goal.goal
+    return record.platform, record.software, record.testbed, record.simulated, goal, record.host_key

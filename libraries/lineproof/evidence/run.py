@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count
@@ -24,13 +24,12 @@ from typing import Any, TypeVar
 from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
-from ..files import append_line, put_in_place, read_file, sync_folder, write_beside, write_whole
+from ..files import append_line, put_in_place, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, manifest_in
+from .integrity import Integrity, check_integrity
 from .records import (
-    CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
     Manifest,
@@ -47,13 +46,11 @@ from .run_files import (
     INPUTS,
     LINES,
     MANIFEST_FILE,
-    PAGE,
     READINGS,
     RECORDS,
     REQUIREMENTS,
     RESULTS,
     TRIALS,
-    derived_sums,
     partial,
     sum_of_records,
     sums_of,
@@ -186,17 +183,6 @@ def single_line(record: EnvironmentRecord | Manifest) -> bytes:
     return sealed(record.to_json(), first_link(record.run))[0]
 
 
-def seal_derived(folder: Path) -> None:
-    """Add the sums of what the execution derived in *folder*, of its first run, if that was closed, to its manifest.
-
-    Raises ConfigError, TestbedError.
-    """
-    path = folder / MANIFEST_FILE
-    if path.is_file() and (manifest := manifest_in(read_file(path))):
-        # what a kill leaves of it is named as what is derived, which is no part of the run
-        write_whole(path, single_line(replace(manifest, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
-
-
 @dataclass(frozen=True)
 class RecordedRun:
     """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
@@ -214,28 +200,16 @@ class RecordedRun:
     kept: tuple[InputRecord, ...] = ()
 
     @property
-    def measurements(self) -> tuple[MeasurementRecord, ...] | None:
-        """The measurements of a study; None: it is no run of one."""
-        if not self.environment.study:
-            return None
-        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
-
-    @property
     def measured(self) -> tuple[MeasurementRecord, ...]:
         """The measurements of a study. Raises ConfigError if it is no run of one."""
-        if (measurements := self.measurements) is None:
+        if not self.environment.study:
             raise ConfigError("is no run of a study", self.path)
-        return measurements
+        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
     @cached_property
     def margins(self) -> Mapping[int, MarginRecord]:
         """The searches for margins, by the number of their own trials."""
         return {item.number: item for item in self.results if isinstance(item, MarginRecord)}
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods of its characterisations."""
-        return tuple(item.method for item in self.results if isinstance(item, CharacterisationRecord))
 
     @cached_property
     def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:

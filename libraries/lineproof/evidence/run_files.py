@@ -94,15 +94,6 @@ def sum_of_records(sums: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def derived_sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of the pages of summary and study, and of each of Allure's results in *folder*, by path."""
-    allure = folder / ALLURE
-    paths = [folder / PAGE, folder / STUDY_PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
-    regular = [path for path in paths if path.is_file() and not path.is_symlink()]
-    names = [path.relative_to(folder).as_posix().encode(errors="replace").decode() for path in regular]
-    return {name: sha256_of(path) for name, path in zip(names, regular, strict=True)}
-
-
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file. Raises ConfigError if it cannot be read."""
     return hashlib.sha256(read_file(path)).hexdigest()

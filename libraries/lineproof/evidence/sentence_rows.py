@@ -21,7 +21,6 @@ from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
-from .recorder import ABOUT
 from .records import MarginRecord, RequirementRecord
 from .run import RecordedRun
 
@@ -59,7 +58,7 @@ class SentenceRow:
         Student's t of two trials does not know that.
         """
         values = [value for value in self.sample if math.isfinite(value)]
-        mean = self.method(values, 1 - float(self.record.goal_terms.get("risk", 0.05))) if values else None
+        mean = self.method(values, 1 - self.record.goal.risk) if values else None
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @cached_property
@@ -93,15 +92,9 @@ class SentenceRow:
         return min(low, high), max(low, high)
 
     @property
-    def documentation(self) -> str:
-        """The test's documentation; "": it has none."""
-        about = self.record.extra.get(ABOUT)
-        return str(about.get("documentation", "")) if isinstance(about, Mapping) else ""
-
-    @property
     def published(self) -> str:
         """The figure of others that the test's documentation names: ``97 %`` of ``Published: 97 %, which …``."""
-        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", self.documentation)
+        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", self.record.documentation)
         return named[1] if named else ""
 
     @property

@@ -13,23 +13,15 @@ from datetime import UTC, datetime
 from itertools import chain, count, takewhile
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from pydantic import ValidationError
-
-from ..core.goal import Goal
 from ..core.rule import Ruling
 from ..errors import LineproofError, in_words
 from ..units import counted
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
-from .recorder import SLA
-from .records import EnvironmentRecord
+from .records import CharacterisationRecord, EnvironmentRecord
 from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
-
-DESCRIPTION = "description"
-"""Key of the platform's description in the environment record's extra data."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +40,12 @@ class RunSummary:
     tables: str = ""
 
     @property
-    def suite(self) -> str:
-        """The suite's name; "" where nobody wrote it down."""
-        return str(self.run.environment.extra.get("suite", ""))
-
-    @property
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
+        name = self.run.environment.suite or self.run.path.name
         verdicts = Counter[str](row.record.counts_as for row in self.rows)
         outcome = self.instead or ", ".join(f"{verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
-        return f"{self.suite or self.run.path.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
+        return f"{name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
 
 @dataclass(frozen=True)
@@ -72,17 +60,17 @@ class ExecutionSummary:
 def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*, closed or not."""
     environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
-    begun = unfinished_sentences(run) if run.measurements is None else {}
+    begun = {} if environment.study else unfinished_sentences(run)
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
     if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
     facts = _facts(environment)
-    if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
+    if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
-        gaps = sum(record.value is None for record in run.measurements)
-        instead = counted(len(run.measurements), "measurement") + (f", {gaps} without a value" if gaps else "")
-    elif not rows and (methods := run.methods):
+        gaps = sum(record.value is None for record in run.measured)
+        instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
+    elif not rows and (methods := [item.method for item in run.results if isinstance(item, CharacterisationRecord)]):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
     elif not rows and not lacks and environment.unjudged:
@@ -106,8 +94,7 @@ def execution_summary(execution: Path, known: Mapping[Path, RunSummary] = Mappin
 
 
 def _facts(environment: EnvironmentRecord) -> dict[str, str]:
-    extra, versions, router = environment.extra, environment.versions, environment.router_facts
-    described = str(extra.get(DESCRIPTION) or "")
+    described, versions, router = environment.description, environment.versions, environment.router_facts
     version = versions.get("router.version") or (router and router.version)
     moments = (environment.started, environment.ended)
     times = [f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S} UTC" for moment in moments if moment]
@@ -117,20 +104,12 @@ def _facts(environment: EnvironmentRecord) -> dict[str, str]:
         "firmware": router and router.firmware,
         "testbed": environment.testbed,
         "generator": versions.get("generator.server"),
-        "goal": goal_words(extra.get("goal")),
+        "goal": str(environment.goal or "").removeprefix("goal "),
         "when": " to ".join(times),
         "clock": "" if environment.clock_speed == 1 else f"{environment.clock_speed:g} times as fast as real time",
-        "SLA": extra.get(SLA),
+        "SLA": environment.sla,
     }
     return {name: str(words) for name, words in facts.items() if words}
-
-
-def goal_words(data: Any) -> str:
-    """Return the goal of an environment's record, as ``'quick': trials of 1 s, …``; "" where there is none."""
-    try:
-        return str(Goal.model_validate(data)).removeprefix("goal ")
-    except ValidationError:
-        return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
 
 
 # -- the document ------------------------------------------------------------------------------------------------------
@@ -186,7 +165,7 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
     low, high = (100 * end if math.isfinite(end) else None for end in row.margin or (math.inf, math.inf))
     return {
         "run": record.run,
-        "suite": run.suite,
+        "suite": run.run.environment.suite,
         **{name: getattr(record, name) for name in ("test", "sentence", "verdict", "quantity")},
         "statistic": demanded.statistic and demanded.statistic.name,
         "relation": demanded.relation,
@@ -204,7 +183,7 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
         "margin_low_percent": low,
         "margin_high_percent": high,
         **{name: run.facts.get(name) for name in ("testbed", "router", "software", "firmware")},
-        "goal": record.goal,
+        "goal": record.goal.goal,
         "simulated": record.simulated,
         "incomplete": "; ".join(run.incomplete),
     }
@@ -214,10 +193,11 @@ def next_command(runs: Sequence[RunSummary]) -> str:
     """Return how to go on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
         name, records = run.run.path.name, [row.record for row in run.rows]
+        suite = run.run.environment.suite or "that it was"
         if run.incomplete or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
             if run.tables:
                 return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
-            return f"robot -v RESUME:{name}, the options of that run, and the suite {run.suite or 'that it was'}"
+            return f"robot -v RESUME:{name}, the options of that run, and the suite {suite}"
         if kept := [record.test for record in records if record.verdict == "PASS" != record.counts_as]:
             return f"remove 'expect=' from {', '.join(kept)}: the promise is kept"
     return ""

@@ -26,11 +26,11 @@ from ..evidence.document import as_html, as_page
 from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
-from ..evidence.recorder import SLA, Recorder
+from ..evidence.recorder import Recorder
 from ..evidence.records import RequirementRecord, TrialRecord, unexpected
-from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
+from ..evidence.resume import EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summary, summary_of
+from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
@@ -39,7 +39,7 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
-from .execution import beside_others, closing_words, execution_id
+from .execution import closing_words, execution_id
 from .sentences import without_prefix
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
@@ -62,13 +62,11 @@ class AcceptanceKeywords(Component):
         self._tries: dict[str, list[Try]] = {}
         self._cpu: Any = None
         self._judging = ""
-        self._alone = True
         self._closed: dict[Path, RunSummary] = {}
 
     @cached_property
     def execution_folder(self) -> Path:
         """The folder of this execution's first run."""
-        self._alone = not beside_others()
         return self.shared.results / execution_id()
 
     @property
@@ -82,7 +80,7 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
-        return closing_words(self.execution_folder, self._alone, self._closed)
+        return closing_words(self.execution_folder, self._closed)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -96,10 +94,6 @@ class AcceptanceKeywords(Component):
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
         extra = {
-            "suite": suite,
-            SLA: str(BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA", "")),
-            DESCRIPTION: plan.platform.description,
-            FINGERPRINTS: fingerprints(plan),
             "replaced": list(plan.replaced),
             "resumed_from": self._earlier.environment.run if self._earlier else "",
             LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
@@ -109,6 +103,10 @@ class AcceptanceKeywords(Component):
             self.execution_folder.name,
             simulated=session.simulated,
             clock_speed=facts.clock_speed,
+            suite=suite,
+            sla=str(BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA", "")),
+            description=plan.platform.description,
+            fingerprints=fingerprints(plan),
             extra={key: value for key, value in extra.items() if value},
             simulated_because=tuple(session.simulation_signs) if session.simulated else (),
         )
@@ -218,11 +216,12 @@ class AcceptanceKeywords(Component):
         requirement = judged.requirement
         logger.info(f"judged by {session.plan.goal}")
         self.shared.progress.begin(requirement.sentence, session.plan.load_for(requirement).pps)
-        about = {
-            "documentation": str(value("${TEST DOCUMENTATION}")),
-            "tags": [str(tag) for tag in value("@{TEST TAGS}")],
-        }
-        recorder.begin(str(value("${TEST NAME}")), about, judged.expected)
+        recorder.begin(
+            str(value("${TEST NAME}")),
+            expected=judged.expected,
+            documentation=str(value("${TEST DOCUMENTATION}")),
+            tags=tuple(map(str, value("@{TEST TAGS}"))),
+        )
         for record in carried:
             recorder.carry(record)
         self._judging = requirement.sentence

@@ -15,7 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence.document import Facts, Table, as_text
 from ..evidence.report import write_report
-from ..evidence.run import new_run_id, seal_derived
+from ..evidence.run import new_run_id
 from ..evidence.summary import RunSummary, execution_summary, summary
 from ..files import write_whole
 from ..system.file_lock import lock_within
@@ -67,11 +67,10 @@ def _agreed(path: Path, proposal: str) -> str:
     return proposal
 
 
-def closing_words(execution: Path, alone: bool, closed: Mapping[Path, RunSummary]) -> str:
+def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
     """The last words on the console: counts, folders and page of *execution*, of which the report is left.
 
-    Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's. *closed*: this
-    process's own runs, by folder.
+    Empty if nothing was left. *closed*: this process's own runs, by folder.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # some file systems know no locks
@@ -84,8 +83,6 @@ def closing_words(execution: Path, alone: bool, closed: Mapping[Path, RunSummary
             return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
         try:
             write_report(execution, found)
-            if alone:  # else others go on writing what is derived
-                seal_derived(execution)
         except BREAKDOWN_ERRORS as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
     document = summary(found)

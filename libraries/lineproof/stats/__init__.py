@@ -4,7 +4,7 @@ A sample is a sequence of measurements in one unit; results are in that unit unl
 imported on first use, because the import takes about a second and most runs do not need it.
 """
 
-from .comparison import Comparison, Method, RelativeChange, compare, dot_plot, holm_levels
+from .comparison import Comparison, Method, RelativeChange, compare, holm_levels
 from .intervals import Interval, Summary, interval, mean_interval
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "RelativeChange",
     "Summary",
     "compare",
-    "dot_plot",
     "holm_levels",
     "interval",
     "mean_interval",

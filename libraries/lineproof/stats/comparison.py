@@ -1,15 +1,14 @@
-"""Do two samples differ? Welch's t-test, the pooled t-test of ministat(1), and its picture of both."""
+"""Do two samples differ? Welch's t-test, the pooled t-test of ministat(1)."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .intervals import VITALS_HEAD, Summary, check_sample, t_value
+from .intervals import Summary, check_sample, t_value
 
 Method = Literal["welch", "pooled"]
 
@@ -37,8 +36,7 @@ class Comparison:
     """The mean of *candidate* minus that of *reference*, ± *half_width*, in the samples' unit.
 
     The relative figures are per cent of the reference's mean, None where that is 0. Their ± includes the uncertainty of
-    that mean, so it is not *half_width* as a percentage. *standard_error*: of the difference. *pooled_s*: the common
-    standard deviation, which only the pooled test assumes. *note*: a remark, or empty.
+    that mean, so it is not *half_width* as a percentage. *standard_error*: of the difference.
     """
 
     reference: Summary
@@ -50,9 +48,7 @@ class Comparison:
     relative_percent: float | None
     relative_half_width_percent: float | None
     standard_error: float
-    pooled_s: float | None
     degrees_of_freedom: float
-    note: str = ""
 
     @property
     def significant(self) -> bool:
@@ -76,19 +72,6 @@ class Comparison:
     def chance(self, allowed: float) -> float:
         """Return the probability of at least such a difference, if the true one is at most *allowed* either way."""
         return _chance(abs(self.difference) - allowed, self.standard_error, self.degrees_of_freedom)
-
-    def text(self) -> str:
-        """Return what ministat(1) prints below its plot, of a pooled comparison. Then the note."""
-        lines = [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]
-        level = f"{100 * self.confidence:.1f}% confidence"
-        if self.significant:
-            lines += [f"Difference at {level}", f"\t{self.difference:g} +/- {self.half_width:g}"]
-            if self.relative_percent is not None:
-                lines.append(f"\t{self.relative_percent:g}% +/- {self.relative_half_width_percent:g}%")
-            lines.append(f"\t(Student's t, pooled s = {self.pooled_s:g})")
-        else:
-            lines.append(f"No difference proven at {level}")
-        return "\n".join([*lines, self.note] if self.note else lines)
 
 
 def compare(
@@ -134,7 +117,6 @@ def compare(
     relative = None if old.mean == 0 else 100 * difference / old.mean
     # the error of a ratio of two means, to first order (the delta method)
     ratio_error = None if old.mean == 0 else scale * math.sqrt(squared_error(new.mean / old.mean)) / abs(old.mean)
-    constant = [name for name, sample in (("reference", old), ("candidate", new)) if sample.stddev == 0]
     return Comparison(
         old,
         new,
@@ -145,9 +127,7 @@ def compare(
         relative,
         None if ratio_error is None else 100 * t * ratio_error,
         standard_error,
-        standard_error / math.sqrt(1 / old.n + 1 / new.n) if method == "pooled" else None,
         freedom,
-        f"All measurements of the {' and of the '.join(constant)} are equal: no spread was seen." if constant else "",
     )
 
 
@@ -180,53 +160,3 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
             going = p_values[place] <= level
         levels[place] = level
     return levels
-
-
-WIDTH = 74
-"""Columns within the frame; ministat's own where it prints to no terminal."""
-
-
-def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
-    """Return the samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the other, ``*`` of both.
-
-    Figures of one column are stacked. Below stands a bar for each sample: its mean (``A``) ± one standard deviation and
-    its median (``M``; ``A`` covers it). One difference is intended: where the reference's stack is the higher one, some
-    ministats leave out what is above the candidate's. Raises ValueError for a sample that is empty or not finite.
-    """
-    samples = check_sample(reference), check_sample(candidate)
-    summaries = [Summary.of(sample) for sample in samples]
-    ends = [end for known in summaries for end in (known.minimum, known.maximum, *_spread(known))]
-    least = min(ends)
-    step = (max(ends) - least) / (WIDTH - 1)
-    if step <= 0:
-        return "[no plot, span is zero width]"
-
-    def column(value: float) -> int:
-        return int((value - least) / step + 0.5)
-
-    stacks = [Counter(column(value) for value in sample) for sample in samples]
-    lines = []
-    for level in range(max(max(stack.values()) for stack in stacks), 0, -1):
-        marks = ((stacks[0][place] >= level, stacks[1][place] >= level) for place in range(WIDTH))
-        lines.append("".join(_SYMBOLS[mark] for mark in marks))
-    lines += [_bar(known, column) for known in summaries]
-    frame = f"+{'-' * WIDTH}+"
-    return "\n".join([frame, *(f"|{line}|" for line in lines), frame])
-
-
-_SYMBOLS = {(False, False): " ", (True, False): "x", (False, True): "+", (True, True): "*"}
-
-
-def _spread(known: Summary) -> tuple[float, float]:
-    deviation = known.stddev or 0.0
-    return known.mean - deviation, known.mean + deviation
-
-
-def _bar(known: Summary, column: Callable[[float], int]) -> str:
-    line = [" "] * WIDTH
-    low, high = map(column, _spread(known))
-    line[low : high + 1] = "_" * (high + 1 - low)
-    line[low] = line[high] = "|"
-    line[column(known.median)] = "M"
-    line[column(known.mean)] = "A"
-    return "".join(line)

@@ -80,10 +80,6 @@ def t_value(confidence: float, freedom: float) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
-VITALS_HEAD = "    N           Min           Max        Median           Avg        Stddev"
-"""The head of the table with rows of :meth:`Summary.vitals`, in the columns of ministat(1)."""
-
-
 def check_sample(sample: Sequence[float], least: int = 1) -> list[float]:
     """Return the *sample* as floats. Raises ValueError for fewer than *least*, or for one that is not finite."""
     values = [float(value) for value in sample]
@@ -126,9 +122,3 @@ class Summary:
             median=statistics.median(values),
             maximum=most,
         )
-
-    def vitals(self, symbol: str = "x") -> str:
-        """Return a row as ministat(1) prints it: n, minimum, maximum, median, mean, standard deviation to 8 digits."""
-        figures = (self.minimum, self.maximum, self.median, self.mean)
-        spread = f"{'-':>13}" if self.stddev is None else f"{self.stddev:13.8g}"
-        return f"{symbol} {self.n:3d} " + " ".join(f"{figure:13.8g}" for figure in figures) + f" {spread}"

@@ -15,8 +15,7 @@ from ..core.bounds import Bounds
 from ..evidence import chart
 from ..evidence.chart import AREAS, SIGNS, Chart, Part, Sign, columns, linear
 from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Mark, Note, Section, Table, as_page
-from ..evidence.run import seal_derived
-from ..evidence.run_files import SIGNATURE, STUDY_PAGE, partial
+from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
 from .fitness import LINES, Fitness, SenderFigures, senders_of
@@ -237,14 +236,9 @@ def page(found: StudyResults) -> str:
 
 
 def write_page(found: StudyResults) -> Path:
-    """Write the page into the run's folder, with its sum in the manifest of a run that nobody signed; returns it.
-
-    Raises ConfigError, TestbedError.
-    """
+    """Write the page into the run's folder; returns it. Raises TestbedError."""
     path = found.folder / STUDY_PAGE
     write_whole(path, page(found), fresh=partial(path))
-    if not (found.folder / SIGNATURE).exists():
-        seal_derived(found.folder)
     return path
 
 

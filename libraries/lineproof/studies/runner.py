@@ -20,9 +20,8 @@ from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
-from ..evidence.resume import FINGERPRINTS, differences
+from ..evidence.resume import differences
 from ..evidence.run import RecordedRun, new_run_id, read_run
-from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -68,7 +67,7 @@ class Carried:
         if then.study != name:
             of = f"of study '{then.study}'" if then.study else "of no study"
             raise TestbedError(f"run '{then.run}' is {of}, and cannot go on as '{name}'; expected a run of that")
-        if apart := differences(then.extra.get(FINGERPRINTS, {}), prepared.identity()):
+        if apart := differences(then.fingerprints, prepared.identity()):
             raise TestbedError(
                 f"run '{then.run}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
@@ -156,11 +155,11 @@ class StudyRun:
             simulated=any(each.testbed.kind == "simulated" for each in prepared.plans.values()),
             clock_speed=plan.clock_speed,
             study=prepared.study.study,
+            suite=f"study {prepared.study.study}",
+            description=prepared.study.title,
+            fingerprints=prepared.identity(),
             extra={
                 REPEATS: prepared.study.repeats,
-                "suite": f"study {prepared.study.study}",
-                DESCRIPTION: prepared.study.title,
-                FINGERPRINTS: prepared.identity(),
                 **({"resumed_from": self.carried.run.environment.run, SESSIONS: self._known} if self.carried else {}),
             },
         )

@@ -12,7 +12,6 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,8 +23,6 @@ from sqlalchemy import text
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.history.importing import Imported, find_runs, import_run
 from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
-from lineproof.evidence.run import RunFolder
-from support.evidence_builders import trial_record
 from support.made_runs import SENTENCE, few, write_run
 
 
@@ -158,16 +155,6 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
         open_store(str(other))
     with pytest.raises(ConfigError, match="no store yet"):
         HistoryStore(store_url(str(tmp_path / "none.db"), tmp_path))
-
-
-def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> None:
-    """A chain may be right though the records are not: somebody made both."""
-    run = RunFolder.create(tmp_path, "run-1")
-    record = replace(trial_record(), run="run-1")
-    run.add(record)
-    run._append("trials.jsonl", {**record.to_json(), "trial": "zero"})
-    run.close()
-    assert "trials.jsonl:2" in import_run(open_store(str(tmp_path / "h.db")), run.path).refused
 
 
 def test_text_that_a_database_cannot_hold_is_stored_visibly(place: str, tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def _sentence_row(row: SentenceRow) -> dict[str, Any]:
         kind, value = CAPACITY, threshold.number * search.low
         low, high = value, search.high and threshold.number * search.high
     return _stored(
-        **{name: getattr(record, name) for name in ("number", "test", "sentence", "goal", "verdict", "started")},
+        **{name: getattr(record, name) for name in ("number", "test", "sentence", "verdict", "started")},
+        goal=record.goal.goal,
         **{"kind": kind, "value": value, "low": low, "high": high, "lost": row.lost},
         at_least=record.requirement.at_least,
         unit=threshold.unit.value,

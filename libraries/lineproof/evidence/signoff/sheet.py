@@ -20,7 +20,7 @@ from ..rejudge import DIFFERS, SUSPECT, rejudge
 from ..run import RecordedRun, recorded_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..summary import RunSummary, summary_of
-from .verification import verify
+from .signature import verify
 
 WEAKEST_SHARE, WEAKEST_RISK = 0.5, 0.05
 """A goal with a larger share of bad trials, or a larger risk, is too weak."""
@@ -103,7 +103,7 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
 
 def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
     """Return the goals by which the sentences of *run* were judged."""
-    return tuple({record.goal: record.promise.goal for record in run.requirements}.values())
+    return tuple({record.goal.goal: record.goal for record in run.requirements}.values())
 
 
 def _reasons(run: RecordedRun, summary: RunSummary, about: About) -> Iterator[str]:

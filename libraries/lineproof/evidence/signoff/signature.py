@@ -1,7 +1,8 @@
-"""A detached Ed25519 signature over a run's manifest, in minisign's format: ``manifest.json.minisig``.
+"""A detached Ed25519 signature over a run's manifest, in minisign's format, and the check of a run with its signature.
 
-Anybody can check it without Lineproof: ``minisign -V -m manifest.json -P KEY``. The manifest has the sums of all files
-of the run. The trusted comment, which is signed too, has the verdicts and the sums of the sheets.
+The signature is ``manifest.json.minisig``. Anybody can check it without Lineproof: ``minisign -V -m manifest.json -P
+KEY``. The manifest has the sums of all files of the run. The trusted comment, which is signed too, has the verdicts and
+the sums of the sheets.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,8 +22,8 @@ from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...system.installed import remedy
 from ...visible import shortened
-from ..integrity import ADDED, CHANGED, MISSING, Alteration
-from ..run_files import MANIFEST_FILE, SHEETS, SIGNATURE, sha256_of
+from ..integrity import ADDED, CHANGED, MISSING, Alteration, Integrity, check_integrity
+from ..run_files import ALLURE, MANIFEST_FILE, PAGE, SHEETS, SIGNATURE, STUDY_PAGE, sha256_of
 
 LARGEST = 16 << 10
 """Bytes of a key or a signature; a trusted comment has at most 8192."""
@@ -91,6 +92,28 @@ def read_public_key(text: str) -> str:
 def key_id(text: str | bytes) -> str:
     """Return the 16 digits by which minisign names the key of *text*, a public key or a signature's second line."""
     return f"{int.from_bytes(base64.b64decode(text)[2:10], 'little'):016X}"
+
+
+def verify(folder: Path, key: str | None = None, signature: Path | None = None) -> tuple[Integrity, Signed | None]:
+    """Return the state of the run in *folder* with all that was altered, and its signature, checked with *key*.
+
+    Records that do not fit their schemas count as altered. *signature*: its file, ``manifest.json.minisig`` of the
+    folder by default; None is returned without one that can be read. Raises ConfigError for what is no run, and
+    TestbedError where the library for *key* is missing.
+    """
+    run = check_integrity(folder)
+    notes, signed, wrong = list(run.notes), None, tuple[Alteration, ...]()
+    try:
+        signed, wrong = check_signature(folder, key, signature)
+    except TestbedError as error:
+        if key is not None:
+            raise
+        notes.append(f"{SIGNATURE} is not read: {error}")
+    # nothing is judged by what was made from the records
+    derived = ALLURE, PAGE, STUDY_PAGE, *(() if (folder / SIGNATURE).exists() else SHEETS)
+    if names := " and ".join(name for name in derived if (folder / name).exists()):
+        notes.append(f"{names}: not checked; made from the records, which can make it again")
+    return replace(run, altered=(*run.altered, *wrong, *run.parsed()[1]), notes=tuple(notes)), signed
 
 
 def check_signature(
