@@ -122,7 +122,8 @@ def _most(promise: Promise, trial: Trial, group: range) -> float:
     Of a trial whose counters were reset, 0 were counted as offered.
     """
     offered = sum(trial.outcome.directions[place].offered for place in group)
-    return max(offered, trial.seconds.high * promise.load_pps * len(group) * (1 + MOST_EXTRA))
+    asked = max(_wanted(promise, trial, len(group)), trial.seconds.high * promise.load_pps * len(group))
+    return max(offered, asked * (1 + MOST_EXTRA))
 
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
