@@ -28,6 +28,7 @@ Suite Teardown    Close Testbed
 By RFC 2544
     ${{found}} =    RFC 2544 Throughput Of    1-flow unidirectional    64    duration=1    resolution=0.02
     Back To Back Of    1-flow unidirectional    ${{found}}    repeats=2    longest=20000    resolution=200
+    System Recovery Of    1-flow unidirectional    ${{found}}    repeats=1    overload=5    after=5
     Reset Time Of    1-flow unidirectional    ${{found}}    limit=600
 """
 
@@ -76,7 +77,7 @@ def test_a_login_that_a_restart_interrupts_is_repeated(slower: Session, monkeypa
     shell.close()
 
 
-def test_bursts_and_reset_in_a_suite(tmp_path: Path) -> None:
+def test_bursts_recovery_and_reset_in_a_suite(tmp_path: Path) -> None:
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
     # a busy machine must have the time to read the counts after a change of load
@@ -85,9 +86,9 @@ def test_bursts_and_reset_in_a_suite(tmp_path: Path) -> None:
     done = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
     status, message = done.tests["By RFC 2544"]
     assert status == "PASS", done.console
-    for words in ("back-to-back", "software reset"):
+    for words in ("back-to-back", "system recovery", "software reset"):
         assert words in message.lower()
     (results,) = tmp_path.glob("results/*/results.jsonl")
-    assert len(results.read_bytes().splitlines()) == 3
+    assert len(results.read_bytes().splitlines()) == 4
     assert "configured it anew" in (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
     assert robot_run.processes_of(tmp_path) == []

@@ -151,6 +151,7 @@ class Method(Enum):
     FRAME_LOSS = "RFC 2544's frame loss test", "own_counts"
     LATENCY = "RFC 2544's latency test", "latency"
     BACK_TO_BACK = "RFC 2544's back-to-back test", "bursts"
+    RECOVERY = "RFC 2544's system recovery", "live"
     RESET = "RFC 2544's reset test", "live"
 
     def __init__(self, words: str, ability: str) -> None:

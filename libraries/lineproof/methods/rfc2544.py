@@ -7,7 +7,7 @@
 - 26.4 back-to-back frames (RFC 9004): the longest burst at line rate without loss. The buffer time follows from it,
   less what was forwarded while the burst arrived: ``corrected = implied - implied * throughput / maximum rate``, with
   ``implied = mean burst / maximum rate``.
-- 26.5 system recovery: the sentence ``recovers in`` (:mod:`lineproof.quantities.recovers`).
+- 26.5 system recovery: how long a router still loses frames after an overload.
 - 26.6 reset (RFC 6201): how long a router forwards nothing after one. Measured by the times at which forwarding stopped
   and began again, and by the frames lost divided by the rate offered, which does not depend on the sampling interval.
 """
@@ -20,14 +20,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
+from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES
+from ..core.phrases import between
 from ..core.phrases import percent as in_percent
-from ..core.step_down import LiveTraffic, Sample
+from ..core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, LiveTraffic, Sample, StepDown
 from ..core.trial import Load, Measure, Outcome, Trial
 from ..errors import BREAKDOWN_ERRORS
 from ..units import counted, si
 from .deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from .trials import CharacterisationTerms, TrialSeries, breakdown_text, is_decided, loss_bounds, shows_loss
+from .trials import (
+    CharacterisationEnded,
+    CharacterisationTerms,
+    TrialSeries,
+    breakdown_text,
+    is_decided,
+    loss_bounds,
+    shows_loss,
+)
 
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
@@ -387,13 +397,126 @@ def back_to_back(
     return BackToBackResult(*figures, **trials.as_fields(deviations))
 
 
+# -- 26.5 system recovery ----------------------------------------------------------------------------------------------
+
+OVERLOAD_FACTOR = 1.1
+"""The overload as a multiple of the throughput; the maximum rate of the medium if that is less."""
+
+INTERVAL = 0.1
+"""Seconds between two readings of the counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryResult(DeviatingResult):
+    """``times``: the recovery time of each repetition; without an upper bound if frames were lost to the end.
+
+    ``overload`` and ``reduced`` are loads of each port. ``after``: s of the reduced load.
+    """
+
+    size: int
+    overload: Load
+    reduced: Load
+    times: tuple[Bounds, ...]
+    after: float
+
+    @property
+    def mean(self) -> Bounds | None:
+        """The reported figure; None if a repetition did not recover, or there is none."""
+        if not self.times or any(math.isinf(time.high) for time in self.times):
+            return None
+        return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
+
+    @property
+    def _found(self) -> str:
+        mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
+        return (
+            f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
+            f" each port in {mean} ({', '.join(map(_text, self.times)) or 'not measured'})"
+        )
+
+
+def recovery(
+    step_down: Callable[[Load, float, Load, float, float], StepDown],
+    size: int,
+    throughput: Load,
+    line_pps: float,
+    terms: CharacterisationTerms,
+    repeats: int = 3,
+    overload_for: float = 60.0,
+    after: float = 20.0,
+) -> RecoveryResult:
+    """Overload for *overload_for* s at 110 % of *throughput*, halve the load, and see when the last frame is lost.
+
+    ``step_down(first load, s, second load, s, s between two readings)``. Counts are read every INTERVAL s during the
+    *after* s of the lower load. *line_pps*: line rate in frames/s. If the
+    router loses no frames in the overload, for example because it carries line rate, ``ended`` says so.
+    """
+    if after < MIN_SAMPLES * INTERVAL:
+        raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
+    overload = Load(min(throughput.pps * OVERLOAD_FACTOR, line_pps))
+    reduced = Load(overload.pps * REDUCED_LOAD_SHARE)
+    seen: list[StepDown] = []
+
+    def measure_once() -> Outcome:
+        seen.append(step_down(overload, overload_for, reduced, after, INTERVAL))
+        return seen[-1].outcome
+
+    def decides(trial: Trial) -> bool:
+        return trial.is_clean and _worst_recovery(seen[-1]) is not None
+
+    times: list[Bounds] = []
+    with TrialSeries(lambda load, duration: measure_once(), terms) as trials:
+        while len(times) < repeats:
+            trials.run_measured(measure_once, overload_for + after, decides)
+            span = _worst_recovery(seen[-1])
+            if unproven := _why_unproven(seen[-1], overload):
+                raise CharacterisationEnded(unproven)
+            times += [span] if span else []
+    shown = ((step, place) for step in seen if _worst_recovery(step) for place in range(len(step.after.offered)))
+    blur = max((step.undetectable_loss(place) for step, place in shown), default=0.0)
+    done = f"bounds of it, from counts of every {INTERVAL:g} s or so; loss of less than {blur:.0f} frames is not seen"
+    deviations = (
+        Deviation("RFC 2544 26.5", "the time of the last frame lost", done),
+        *TRIALS_OF_SECTION_23,
+        *_of_short_trials(overload_for, "RFC 2544 26.5"),
+    )
+    return RecoveryResult(size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
+
+
+def _text(time: Bounds) -> str:
+    return f"{between(time, '{:.3g}'.format)} s"
+
+
+def _worst_recovery(found: StepDown) -> Bounds | None:
+    """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
+    places = range(len(found.after.offered))
+    known = [time for time in map(found.recovery, places) if time is not None]
+    if len(known) < len(places):
+        return None
+    return Bounds(max(time.low for time in known), max(time.high for time in known))
+
+
+def _why_unproven(found: StepDown, overload: Load) -> str:
+    """Return why a repetition proves nothing about recovery, in words; "" if it does."""
+    loss = max(found.overload_loss_ratio(place) for place in range(len(found.after.offered)))
+    if loss < OVERLOAD_LOSS_RATIO:
+        return (
+            f"the router was not overloaded: of {si(overload.pps, 'pps')} into each port it lost"
+            f" {in_percent(max(0.0, loss))}, less than {in_percent(OVERLOAD_LOSS_RATIO)}; expected traffic that it"
+            " cannot carry, for example smaller frames, 'bidirectional' or '1-flow'"
+        )
+    if not found.is_timed:
+        return (
+            f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
+            f" {si(found.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
+        )
+    return ""
+
+
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
 SILENT_SHARE = 0.01
 """If less than this share of the frames sent in an interval came back, the interval is silent."""
-
-INTERVAL = 0.1
-"""Seconds between two readings of the counts."""
 
 SETTLE = 2.0
 """Seconds of traffic before the reset."""

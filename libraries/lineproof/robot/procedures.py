@@ -251,6 +251,18 @@ def back_to_back_rows(result: rfc2544.BackToBackResult) -> Iterator[Cells]:
     }
 
 
+def recovery_rows(result: rfc2544.RecoveryResult) -> Iterator[Cells]:
+    """Yield the row of 26.5."""
+    yield {
+        _SIZE: str(result.size),
+        Column("overload", _EACH): _pps(result.overload),
+        Column("reduced to", _EACH): _pps(result.reduced),
+        Column("recovery time", "mean"): str(result.mean or NONE),
+        Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
+        Column("looked at", "s"): f"{result.after:g}",
+    }
+
+
 def reset_rows(result: rfc2544.ResetResult) -> Iterator[Cells]:
     """Yield what 26.6 asks to be stated."""
     yield {
@@ -316,6 +328,7 @@ PROCEDURES = (
         "frame loss rate", "Frame Loss Rate Of", Method.FRAME_LOSS, Characteriser.loss_curve, loss_rows, loss_plot
     ),
     _rfc2544("back-to-back", "Back To Back Of", Method.BACK_TO_BACK, Characteriser.back_to_back, back_to_back_rows),
+    _rfc2544("system recovery", "System Recovery Of", Method.RECOVERY, Characteriser.recovery, recovery_rows),
     _rfc2544("reset", "Reset Time Of", Method.RESET, Characteriser.reset, reset_rows),
 )
 """Those whose keywords are methods of the characteriser."""

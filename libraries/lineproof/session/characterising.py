@@ -25,7 +25,14 @@ from ..methods import rfc2544
 from ..methods.deviations import Deviation
 from ..methods.margin import LINE_RATE, OWN_LIMIT, Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
-from ..methods.rfc2544 import BackToBackResult, LatencyResult, LossCurve, ResetResult, ThroughputResult
+from ..methods.rfc2544 import (
+    BackToBackResult,
+    LatencyResult,
+    LossCurve,
+    RecoveryResult,
+    ResetResult,
+    ThroughputResult,
+)
 from ..methods.scaling import ScalingResult, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
@@ -219,6 +226,27 @@ class Characteriser:
                 short = Deviation("RFC 2544 26.4", "frames with the minimum gap of the medium", done)
                 result = replace(result, deviations=(*result.deviations, short))
             found.append(result)
+        return tuple(found)
+
+    def recovery(
+        self,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        repeats: int = 3,
+        overload: timedelta = timedelta(seconds=60),
+        after: timedelta = timedelta(seconds=20),
+    ) -> tuple[RecoveryResult, ...]:
+        """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
+
+        Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
+        *traffic*. Example:
+        | System Recovery Of    unidirectional    ${found}    overload=10 s
+        """
+        found = []
+        for size, load, known in self._at_throughputs(traffic, throughputs):
+            most, terms, step_down = self._put(known).pps, self._terms(known), self.session.traffic.step_down
+            seconds = overload.total_seconds(), after.total_seconds()
+            found.append(rfc2544.recovery(step_down, size, load, most, terms, repeats, *seconds))
         return tuple(found)
 
     def reset(
