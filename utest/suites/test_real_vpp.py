@@ -62,7 +62,7 @@ def _check_facts(folder: Path) -> None:
     assert facts["version"].startswith("v") and facts["workers"] == 1 and facts["differences"] == []
     assert [nic["model"] for nic in facts["nics"]] == ["Linux PACKET socket interface v3"] * 2
     assert {row["worker"] for row in facts["placement"]} == {"vpp_main"}
-    assert facts["routes"] > 5 and facts["kernel"] and facts["cpu"]
+    assert facts["kernel"] and facts["cpu"]
     assert not [command for command in facts["unread"] if command.startswith("vppctl")], facts["unread"]
 
 
