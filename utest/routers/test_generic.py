@@ -188,7 +188,7 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     assert "load override lineproof-before.conf" in shell.ran
 
 
-def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_is_seen_and_an_uptime_in_minutes_or_set_back_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     file, now = shipped("ios"), [0.0]
     shell = Scripted()
     router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
@@ -198,6 +198,9 @@ def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch
         now[0] = at
         shell.outputs["show version"] = f"Router uptime is 1 day, {at // 60 + 5} minutes\n"
         watch.read()
+    shell.outputs["show version"] = "Router uptime is 1 day, 1 minutes\n"
+    now[0] = 150
+    watch.read()
     shell.outputs["show version"] = "Router uptime is 0 minutes\n"
     now[0] = 180
     with pytest.raises(RouterRestarted):

@@ -31,6 +31,7 @@ class RouterWatch:
     ) -> None:
         self.router, self._speed, self._problems, self._step = router, clock_speed, problems, step
         self._booted: float | None = None
+        self._read_at = 0.0
         self._restarted: RouterRestarted | None = None
         self.restarts = 0
         """How many restarts were noticed."""
@@ -56,9 +57,11 @@ class RouterWatch:
         telemetry = self.router.read()
         if telemetry.uptime is None:
             return telemetry
-        booted = time.monotonic() * self._speed - telemetry.uptime
-        before, self._booted = self._booted, booted
-        if before is not None and booted - before > (BOOT_TOLERANCE + self._step) * self._speed:
+        now, tolerance = time.monotonic() * self._speed, (BOOT_TOLERANCE + self._step) * self._speed
+        booted, before, read_at = now - telemetry.uptime, self._booted, self._read_at
+        self._booted, self._read_at = booted, now
+        # one that says it was up at its last reading already was only given another time
+        if before is not None and booted - tolerance > before and booted + tolerance > read_at:
             self.restarts += 1
             self._restarted = RouterRestarted(
                 f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"
