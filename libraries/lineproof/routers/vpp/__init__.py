@@ -19,14 +19,13 @@ from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
 from ..fact_reading import Answers, ask_facts, matched, picked
-from ..linux.machine import link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..linux.machine import card_facts, link_facts, machine_facts, read_machine
 from ..tables import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
 _VERSION, _THREADS, _CLEAR = "vppctl show version", "vppctl show threads", "vppctl clear runtime"
-_OF_CARD = ("rx ring", "tx ring", "NUMA node", "RSS", "offloads")
 
 
 class Vpp(Router):
@@ -243,14 +242,7 @@ def _nic(interface: str, card: Mapping[str, str], link: Mapping[str, str], pci: 
 
     ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
     """
-    address, counted = card.get("address"), card.get("rx queues")
-    other = {**card, "NUMA node": (link or card).get("NUMA node")}
-    nic = NicFacts(
-        interface,
-        model=pci_model(pci, address) or card.get("model"),
-        driver=card.get("driver"),
-        pci_address=address,
-        rx_queues=queues or (int(counted) if counted else None),
-        other={name: value for name in _OF_CARD if (value := other.get(name))},
-    )
-    return with_pcie(nic, link)
+    # a link that is read says whether there are nodes
+    own = {name: value for name, value in card.items() if name != "NUMA node" or not link}
+    nic = card_facts(interface, {**own, **link}, pci, card.get("address", ""))
+    return replace(nic, pci_address=card.get("address"), rx_queues=queues or int(card.get("rx queues", 0)) or None)
