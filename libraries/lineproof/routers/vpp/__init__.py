@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from ...core.causes import unsent_by_interface
 from ...core.packet_cost import is_input, packet_costs
@@ -15,9 +14,8 @@ from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
-from ...errors import TestbedError
 from ..base import Side
-from ..described import Router, Words
+from ..described import Router, Words, read_or_note
 from ..fact_reading import Answers, ask_facts, matched, picked
 from ..linux.machine import card_facts, link_facts, machine_facts, read_machine
 from ..tables import Counts
@@ -83,17 +81,17 @@ class Vpp(Router):
         most loads.
         """
         answers = Answers(self._commands)
-        first = _attempt(answers, "counters before", self.read, Telemetry(None, {}))
-        _attempt(answers, _CLEAR, self.clear, None)
+        first = read_or_note("counters before", self.read, answers.unread, Telemetry(None, {}))
+        read_or_note(_CLEAR, self.clear, answers.unread, None)
         wait()
         shown = _shown(answers, _RUNTIME, _BUFFERS, _PLACEMENT, _CPU)
-        last = _attempt(answers, "counters after", self.read, Telemetry(None, {}))
+        last = read_or_note("counters after", self.read, answers.unread, Telemetry(None, {}))
         seconds = (last.uptime or 0.0) - (first.uptime or 0.0)
         if not first.uptime or seconds <= 0:  # not read, or VPP was started again
             seconds = 0.0
         blocks = tuple[ThreadRuntime, ...]()
         if shown[_RUNTIME] and _CLEAR not in answers.unread:
-            blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
+            blocks = read_or_note(_RUNTIME, partial(parse_runtime, shown[_RUNTIME]), answers.unread, ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
         old, new = self._named(first), self._named(last)
@@ -182,18 +180,6 @@ class Vpp(Router):
         since_clear = max(blocks, key=lambda block: block.rate_in).seconds
         nodes = tuple(node for block in blocks for node in block.nodes)
         return Telemetry(None, {}, runtime=nodes, raw={_RUNTIME: text}, since_clear=since_clear)
-
-
-T = TypeVar("T")
-
-
-def _attempt(answers: Answers, what: str, read: Callable[[], T], otherwise: T) -> T:
-    """Return what *read* gives; *otherwise* where it fails, and why is among the *answers*."""
-    try:
-        return read()
-    except TestbedError as error:
-        answers.unread[what] = str(error)
-        return otherwise
 
 
 def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
