@@ -26,18 +26,19 @@ class Answers:
         """Return the output of each of *lines*; "" where there is none. Never raises."""
         answers = dict.fromkeys(lines, "")
         try:
-            found = self._commands.try_all(*lines)
+            results = {line: self._commands.answer(line) for line in answers}
         except TestbedError as error:
             self.unread |= dict.fromkeys(lines, first_line(str(error)))
             return answers
-        for name, (text, status) in found.items():
+        for name, result in results.items():
+            text = self._commands.plain(result.stdout)
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
                 continue
-            self.status[name] = status
+            self.status[name] = result.status
             answers[name] = text
             if not text.strip():
-                self.unread[name] = f"no output, status {status}"
+                self.unread[name] = f"no output, status {result.status}"
         return answers
 
 
