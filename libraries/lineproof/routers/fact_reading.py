@@ -46,9 +46,10 @@ Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
 
 
-def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
-    """Run the commands of *facts*, each once; return the output of each."""
-    return answers.ask(*(command for command, _ in facts))
+def ask_facts(answers: Answers, facts: Mapping[str, Mapping[str, Fact]]) -> dict[str, dict[str, str]]:
+    """Run the commands of *facts* of several cards, each once; return those that they show, by card and name."""
+    output = answers.ask(*(command for own in facts.values() for command, _ in own.values()))
+    return {card: picked(output, own) for card, own in facts.items()}
 
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:

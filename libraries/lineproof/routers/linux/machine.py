@@ -16,7 +16,7 @@ from ...config import read_yaml
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ..base import Shell
 from ..description import filled
-from ..fact_reading import Answers, Fact, ask_facts, matched, picked, summarised
+from ..fact_reading import Answers, Fact, ask_facts, matched, summarised
 from ..shell_commands import ShellCommands
 
 _INTERRUPTS, _IRQBALANCE = "cat /proc/interrupts", "pgrep -x irqbalance"
@@ -48,8 +48,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
     cards = {
         name: facts_of("card", interface=name) | link_facts(f"/sys/class/net/{name}/device") for name in interfaces
     }
-    output = ask_facts(answers, [fact for facts in cards.values() for fact in facts.values()])
-    known = {name: picked(output, facts) for name, facts in cards.items()}
+    known = ask_facts(answers, cards)
     nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
     files = answers.ask(_INTERRUPTS, _AFFINITY)
     cpus_of = _affinity(files[_AFFINITY])
@@ -79,8 +78,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
 
 def read_machine(answers: Answers) -> dict[str, str]:
     """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
-    facts = facts_of("machine")
-    return picked(ask_facts(answers, facts.values()), facts)
+    return ask_facts(answers, {"": facts_of("machine")})[""]
 
 
 def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
@@ -231,11 +229,10 @@ def _devices(text: str) -> dict[str, dict[str, str]]:
 
 
 def _card(answers: Answers, address: str, card: Mapping[str, str], pci: str) -> NicFacts:
-    link = link_facts(card["folder"])
+    link = ask_facts(answers, {"": link_facts(card["folder"])})[""]
     drivers = [f"ethtool -i {name}" for name in card["INTERFACE"].split()]
-    output = ask_facts(answers, link.values()) | answers.ask(*drivers)
-    information = "\n".join(output[line] for line in drivers)
+    information = "\n".join(answers.ask(*drivers).values())
     firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
     own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}
-    known = {name: value for name, value in own.items() if value} | picked(output, link)
+    known = {name: value for name, value in own.items() if value} | link
     return card_facts(address, known, pci, address)

@@ -16,7 +16,7 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ..base import Side
 from ..described import Router, Words, read_or_note
-from ..fact_reading import Answers, ask_facts, matched, picked
+from ..fact_reading import Answers, ask_facts, matched
 from ..linux.machine import card_facts, link_facts, machine_facts, read_machine
 from ..tables import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
@@ -48,11 +48,11 @@ class Vpp(Router):
             for name, card in cards.items()
             if (address := card.get("address"))
         }
-        files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()])
+        known = ask_facts(answers, links)
         placement = parse_placement(shown[_PLACEMENT])
         queues = Counter(row.interface for row in placement)
         nics = (
-            _nic(name, card, picked(files, links.get(name, {})), machine.get("cards", ""), queues[name])
+            _nic(name, card, known.get(name, {}), machine.get("cards", ""), queues[name])
             for name, card in cards.items()
         )
         threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
