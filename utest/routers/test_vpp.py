@@ -129,11 +129,6 @@ def test_unknown_interfaces_are_named() -> None:
         make_router("vpp", shell_of(machine), ("eth9",)).read()
 
 
-def test_a_login_shell_with_a_menu_is_an_error() -> None:
-    with pytest.raises(TestbedError, match="Enter an option"):
-        make_router("vpp", lambda command, limit: Result("Enter an option: ", "", 0, 0.0)).read()
-
-
 BANNER = sample("vpp/ssh/banner_race_show_bogus.txt").split("show:")[0]
 
 

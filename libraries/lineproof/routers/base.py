@@ -10,8 +10,6 @@ from .shell_commands import Result as Result
 from .shell_commands import RouterUnreachable as RouterUnreachable
 from .shell_commands import Shell as Shell
 
-CARD_QUEUE_FULL = "its card's receive queue was full"
-
 MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
 SPEED_BY_CONVENTION = re.compile(

@@ -33,6 +33,7 @@ from .description import (
     command_line,
     filled,
 )
+from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import first_line, plain_mac
@@ -382,9 +383,11 @@ class Router:
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
         commands, condition = self.description.commands, dict[str, str]()
+        nothing: Mapping[str, str | float] = {}
         for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
-                values = _read_or_note(name, functools.partial(self._results, name, command, {}), unread)
+                show = functools.partial(self._results, name, command, {})
+                values = read_or_note(name, show, unread, nothing)
                 for value in values.values():
                     condition[name] = f"{value:g} {unit}"
         return condition
@@ -392,10 +395,11 @@ class Router:
     def facts(self) -> RouterFacts:
         """Return what machine, system and cards it is, as far as that is described. Reads only, and never raises."""
         unread: dict[str, str] = {}
-        versions = _read_or_note("version", self.identify, unread) if self.description.commands.version else {}
+        none: Mapping[str, str] = {}
+        versions = read_or_note("version", self.identify, unread, none) if self.description.commands.version else none
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
         other |= self._condition(unread)
-        known = _read_or_note("neighbours", self._known_neighbours, unread)
+        known = read_or_note("neighbours", self._known_neighbours, unread, none)
         if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
             other["neighbours"] = neighbours
         return RouterFacts(os=self.description.title, version=versions.get("version"), other=other, unread=unread)
@@ -405,22 +409,19 @@ class Router:
 
         What fails is not read, so that it raises only what *wait* raises.
         """
-        unread, raw, counts = dict[str, str](), dict[str, str](), list[Mapping[str, int]]()
-        started = time.monotonic()
-        for moment in ("before", "after"):
-            try:
-                telemetry = self.read()
-            except TestbedError as error:
-                unread[f"counters {moment}"] = str(error)
-            else:
-                counts.append({cause.label: cause.count for cause in telemetry.causes})
-                raw |= {f"{command} {moment}": text for command, text in telemetry.raw.items()}
-            if moment == "before":
-                wait()
+        unread, started = dict[str, str](), time.monotonic()
+        before = read_or_note("counters before", self.read, unread, Telemetry(None, {}))
+        wait()
+        after = read_or_note("counters after", self.read, unread, Telemetry(None, {}))
         seconds = time.monotonic() - started
-        counters = per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {}
-        condition = self._condition(unread)
-        return UnderLoad(raw=raw, seconds=seconds, counters=counters, condition=condition, unread=unread)
+        old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
+        return UnderLoad(
+            raw=output_by_moment(before.raw, after.raw),
+            seconds=seconds,
+            counters=per_second(old, new, seconds),
+            condition=self._condition(unread),
+            unread=unread,
+        )
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
@@ -570,13 +571,13 @@ class Router:
             ) from None
 
 
-def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[str, str]) -> Mapping[str, V]:
-    """Return what *read* finds; nothing where it cannot be read, and why is in *unread*."""
+def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:
+    """Return what *read* finds; *otherwise* where it cannot be read, and why is in *unread*."""
     try:
         return read()
     except TestbedError as error:
         unread[name] = str(error)
-        return {}
+        return otherwise
 
 
 def _for_stacks(entry: DescribedChange) -> DescribedChange:

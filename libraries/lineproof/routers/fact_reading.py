@@ -26,18 +26,19 @@ class Answers:
         """Return the output of each of *lines*; "" where there is none. Never raises."""
         answers = dict.fromkeys(lines, "")
         try:
-            found = self._commands.try_all(*lines)
+            results = {line: self._commands.answer(line) for line in answers}
         except TestbedError as error:
             self.unread |= dict.fromkeys(lines, first_line(str(error)))
             return answers
-        for name, (text, status) in found.items():
+        for name, result in results.items():
+            text = self._commands.plain(result.stdout)
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
                 continue
-            self.status[name] = status
+            self.status[name] = result.status
             answers[name] = text
             if not text.strip():
-                self.unread[name] = f"no output, status {status}"
+                self.unread[name] = f"no output, status {result.status}"
         return answers
 
 
@@ -45,9 +46,10 @@ Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
 
 
-def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
-    """Run the commands of *facts*, each once; return the output of each."""
-    return answers.ask(*(command for command, _ in facts))
+def ask_facts(answers: Answers, facts: Mapping[str, Mapping[str, Fact]]) -> dict[str, dict[str, str]]:
+    """Run the commands of *facts* of several cards, each once; return those that they show, by card and name."""
+    output = answers.ask(*(command for own in facts.values() for command, _ in own.values()))
+    return {card: picked(output, own) for card, own in facts.items()}
 
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:

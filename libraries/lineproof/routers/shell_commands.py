@@ -99,7 +99,8 @@ class ShellCommands:
 
     def show(self, line: str, limit: float | None = None) -> str:
         """Return what the command *line* of a description shows. Raises CommandRefused."""
-        return self.run_quoted(self.as_given(line), limit)
+        command = self.as_given(line)
+        return whole(command, self.run_unchecked(command, limit))
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
         """Return what each of *lines* shows; of a POSIX shell None where it was refused, else that raises."""
@@ -146,13 +147,9 @@ class ShellCommands:
             f"status {status}{reason}",
         )
 
-    def try_all(self, *lines: str) -> dict[str, tuple[str, int]]:
-        """Run all *lines*, each once: output and exit status of each.
-
-        Raises TestbedError only if the shell does.
-        """
-        results = {line: self._shell(self.as_given(line), self.limit) for line in dict.fromkeys(lines)}
-        return {line: (self.plain(result.stdout), result.status) for line, result in results.items()}
+    def answer(self, line: str) -> Result:
+        """Return whatever comes of *line*, also where it is refused. Raises TestbedError only if the shell does."""
+        return self._shell(self.as_given(line), self.limit)
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
         """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
@@ -162,12 +159,8 @@ class ShellCommands:
         line = " | ".join(map(self.quoted, commands))
         return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
 
-    def run_quoted(self, command: str, limit: float | None = None) -> str:
-        """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
-        return whole(command, self.run_unchecked(command, limit))
-
     def run_unchecked(self, command: str, limit: float | None = None, stdin: str = "") -> str:
-        """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
+        """Return what a quoted *command* prints, whose end may be missing. Raises CommandRefused by status or words."""
         result = self._shell(command, self.limit if limit is None else limit, *([stdin] if stdin else []))
         refused = self.habits.refusal_in(result.stdout) or self.habits.refusal_in(result.stderr)
         if result.status != 0 or refused:

@@ -100,7 +100,7 @@ def sampled_stacks(commands: ShellCommands, seconds: float) -> SampledStacks:
         "kldstat -q -m hwpmc": (record_by_pmcstat, graph, fold_callgraph),
     }
     try:
-        status = [status for _, status in commands.try_all(*tools).values()]
+        status = [commands.answer(tool).status for tool in tools]
         if 0 not in status:
             return SampledStacks(why="neither 'perf --version' nor 'kldstat -q -m hwpmc' succeeds there")
         first, second, fold = list(tools.values())[status.index(0)]

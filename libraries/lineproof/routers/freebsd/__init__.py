@@ -53,10 +53,7 @@ class FreeBsd(Router):
         before = answers.ask(sysctl, _INTERRUPTS)
         wait()
         after = answers.ask(sysctl, _INTERRUPTS, TOP)
-        table, texts = (
-            self.description.commands.tables["sysctl"],
-            [output[sysctl] for output in (before, after)],
-        )
+        table, texts = self.description.commands.tables["sysctl"], (before[sysctl], after[sysctl])
         old, new = map(sysctl_values, texts)
         threads = parse_top(after[TOP])
         was, now = processor_ticks(old), processor_ticks(new)

@@ -16,13 +16,14 @@ from ...config import read_yaml
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ..base import Shell
 from ..description import filled
-from ..fact_reading import Answers, Fact, ask_facts, matched, picked, summarised
+from ..fact_reading import Answers, Fact, ask_facts, matched, summarised
 from ..shell_commands import ShellCommands
 
 _INTERRUPTS, _IRQBALANCE = "cat /proc/interrupts", "pgrep -x irqbalance"
 _AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=smp_affinity_list"
 _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
+_OF_CARD = ("rx ring", "tx ring", "offloads", "RSS", "NUMA node")
 _TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 
 
@@ -47,8 +48,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
     cards = {
         name: facts_of("card", interface=name) | link_facts(f"/sys/class/net/{name}/device") for name in interfaces
     }
-    output = ask_facts(answers, [fact for facts in cards.values() for fact in facts.values()])
-    known = {name: picked(output, facts) for name, facts in cards.items()}
+    known = ask_facts(answers, cards)
     nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
     files = answers.ask(_INTERRUPTS, _AFFINITY)
     cpus_of = _affinity(files[_AFFINITY])
@@ -78,8 +78,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
 
 def read_machine(answers: Answers) -> dict[str, str]:
     """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
-    facts = facts_of("machine")
-    return picked(ask_facts(answers, facts.values()), facts)
+    return ask_facts(answers, {"": facts_of("machine")})[""]
 
 
 def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
@@ -142,19 +141,13 @@ def _queue_of(name: str, owner: str) -> str | None:
 def _nic(name: str, known: Mapping[str, str], pci: str) -> NicFacts:
     bus = known.get("bus") or known.get("device", "")
     channels = sum(int(known.get(key, "0")) for key in ("rx channels", "channels"))
-    shown = ("rx ring", "tx ring", "offloads", "RSS", "NUMA node")
-    found = NicFacts(
-        interface=name,
-        model=pci_model(pci, bus),
-        driver=known.get("driver"),
-        firmware=known.get("firmware"),
+    return replace(
+        card_facts(name, known, pci, bus),
         pci_address=bus if PCI_ADDRESS.fullmatch(bus) else None,
         rx_queues=channels or len(known.get("queues", "").split()) or None,
         flow_control=known.get("pauses", "").replace(",", " and").lower() or known.get("no pauses"),
         steered_to=steered(known.get("steering", "")),
-        other={key: known[key] for key in shown if key in known},
     )
-    return with_pcie(found, known)
 
 
 def steered(text: str) -> dict[int, str]:
@@ -167,11 +160,6 @@ def steered(text: str) -> dict[int, str]:
     return found
 
 
-def pci_model(pci: str, address: str | None) -> str | None:
-    """The name of the card at *address* in the list *pci* of ``lspci -D``."""
-    return matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None
-
-
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -180,12 +168,21 @@ def link_facts(folder: str) -> dict[str, Fact]:
     return facts_of("link", folder=folder)
 
 
-def with_pcie(nic: NicFacts, link: Mapping[str, str]) -> NicFacts:
-    """*nic* with width and speed of its PCIe link, now and at most, as :func:`link_facts` found them."""
-    widths = (int(link[name]) if name in link else None for name in ("current_link_width", "max_link_width"))
-    speeds = (float(link[name]) if name in link else None for name in ("current_link_speed", "max_link_speed"))
-    (width, most), (speed, fastest) = widths, speeds
-    return replace(nic, pcie_width=width, pcie_speed=speed, pcie_width_max=most, pcie_speed_max=fastest)
+def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str) -> NicFacts:
+    """Return what is *known* of the card at *address* and of its PCIe link; *pci*: the list of ``lspci -D``."""
+    width, most = (int(known.get(name, "0")) or None for name in ("current_link_width", "max_link_width"))
+    speed, fastest = (float(known.get(name, "0")) or None for name in ("current_link_speed", "max_link_speed"))
+    return NicFacts(
+        interface,
+        model=(matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model"),
+        driver=known.get("driver"),
+        firmware=known.get("firmware"),
+        pcie_width=width,
+        pcie_speed=speed,
+        pcie_width_max=most,
+        pcie_speed_max=fastest,
+        other={name: value for name in _OF_CARD if (value := known.get(name))},
+    )
 
 
 def _affinity(text: str) -> dict[int, str]:
@@ -232,16 +229,10 @@ def _devices(text: str) -> dict[str, dict[str, str]]:
 
 
 def _card(answers: Answers, address: str, card: Mapping[str, str], pci: str) -> NicFacts:
-    link = link_facts(card["folder"])
+    link = ask_facts(answers, {"": link_facts(card["folder"])})[""]
     drivers = [f"ethtool -i {name}" for name in card["INTERFACE"].split()]
-    output = ask_facts(answers, link.values()) | answers.ask(*drivers)
-    known = picked(output, link)
-    information = "\n".join(output[line] for line in drivers)
-    nic = NicFacts(
-        interface=address,
-        model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,
-        driver=card.get("DRIVER"),
-        firmware=summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE)),
-        other={"NUMA node": known["NUMA node"]} if "NUMA node" in known else {},
-    )
-    return with_pcie(nic, known)
+    information = "\n".join(answers.ask(*drivers).values())
+    firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
+    own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}
+    known = {name: value for name, value in own.items() if value} | link
+    return card_facts(address, known, pci, address)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from ...core.causes import unsent_by_interface
 from ...core.packet_cost import is_input, packet_costs
@@ -15,18 +14,16 @@ from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
-from ...errors import TestbedError
 from ..base import Side
-from ..described import Router, Words
-from ..fact_reading import Answers, ask_facts, matched, picked
-from ..linux.machine import link_facts, machine_facts, pci_model, read_machine, with_pcie
+from ..described import Router, Words, read_or_note
+from ..fact_reading import Answers, ask_facts, matched
+from ..linux.machine import card_facts, link_facts, machine_facts, read_machine
 from ..tables import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
 _VERSION, _THREADS, _CLEAR = "vppctl show version", "vppctl show threads", "vppctl clear runtime"
-_OF_CARD = ("rx ring", "tx ring", "NUMA node", "RSS", "offloads")
 
 
 class Vpp(Router):
@@ -51,11 +48,11 @@ class Vpp(Router):
             for name, card in cards.items()
             if (address := card.get("address"))
         }
-        files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()])
+        known = ask_facts(answers, links)
         placement = parse_placement(shown[_PLACEMENT])
         queues = Counter(row.interface for row in placement)
         nics = (
-            _nic(name, card, picked(files, links.get(name, {})), machine.get("cards", ""), queues[name])
+            _nic(name, card, known.get(name, {}), machine.get("cards", ""), queues[name])
             for name, card in cards.items()
         )
         threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
@@ -84,17 +81,17 @@ class Vpp(Router):
         most loads.
         """
         answers = Answers(self._commands)
-        first = _attempt(answers, "counters before", self.read, Telemetry(None, {}))
-        _attempt(answers, _CLEAR, self.clear, None)
+        first = read_or_note("counters before", self.read, answers.unread, Telemetry(None, {}))
+        read_or_note(_CLEAR, self.clear, answers.unread, None)
         wait()
         shown = _shown(answers, _RUNTIME, _BUFFERS, _PLACEMENT, _CPU)
-        last = _attempt(answers, "counters after", self.read, Telemetry(None, {}))
+        last = read_or_note("counters after", self.read, answers.unread, Telemetry(None, {}))
         seconds = (last.uptime or 0.0) - (first.uptime or 0.0)
         if not first.uptime or seconds <= 0:  # not read, or VPP was started again
             seconds = 0.0
         blocks = tuple[ThreadRuntime, ...]()
         if shown[_RUNTIME] and _CLEAR not in answers.unread:
-            blocks = _attempt(answers, _RUNTIME, partial(parse_runtime, shown[_RUNTIME]), ())
+            blocks = read_or_note(_RUNTIME, partial(parse_runtime, shown[_RUNTIME]), answers.unread, ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
         old, new = self._named(first), self._named(last)
@@ -185,18 +182,6 @@ class Vpp(Router):
         return Telemetry(None, {}, runtime=nodes, raw={_RUNTIME: text}, since_clear=since_clear)
 
 
-T = TypeVar("T")
-
-
-def _attempt(answers: Answers, what: str, read: Callable[[], T], otherwise: T) -> T:
-    """Return what *read* gives; *otherwise* where it fails, and why is among the *answers*."""
-    try:
-        return read()
-    except TestbedError as error:
-        answers.unread[what] = str(error)
-        return otherwise
-
-
 def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
     """Return what each of *commands* shows; "" where VPP refuses it, which is noted."""
     shown = answers.ask(*commands)
@@ -243,14 +228,7 @@ def _nic(interface: str, card: Mapping[str, str], link: Mapping[str, str], pci: 
 
     ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
     """
-    address, counted = card.get("address"), card.get("rx queues")
-    other = {**card, "NUMA node": (link or card).get("NUMA node")}
-    nic = NicFacts(
-        interface,
-        model=pci_model(pci, address) or card.get("model"),
-        driver=card.get("driver"),
-        pci_address=address,
-        rx_queues=queues or (int(counted) if counted else None),
-        other={name: value for name in _OF_CARD if (value := other.get(name))},
-    )
-    return with_pcie(nic, link)
+    # a link that is read says whether there are nodes
+    own = {name: value for name, value in card.items() if name != "NUMA node" or not link}
+    nic = card_facts(interface, {**own, **link}, pci, card.get("address", ""))
+    return replace(nic, pci_address=card.get("address"), rx_queues=queues or int(card.get("rx queues", 0)) or None)
