@@ -33,6 +33,7 @@ from lineproof.studies.preparing import check_study
 from lineproof.testbed.files import read_testbed
 from support.ceilings import CATALOGUE
 from support.paths import ROOT, VARIABLES
+from support.trex_profile_support import Own
 
 
 class Inner(Config):
@@ -122,6 +123,10 @@ def _study(folder: Path) -> None:
     check_study(Project(folder), "own")
 
 
+def _streams(folder: Path) -> None:
+    Own(folder).profile((folder / "own.yaml").read_text(encoding="utf-8"), name="mine.yaml")
+
+
 def _shipped(name: str) -> str:
     return (VARIABLES / name).read_text(encoding="utf-8")
 
@@ -142,6 +147,7 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "card": (CARD, read_cards),
     "program": (_shipped("programs/trafgen.yaml"), _loaded(Description)),
     "study": (STUDY, _study),
+    "streams": ("…", _streams),
 }
 """By kind: a right file of it, and what reads it as ``own.yaml`` of a folder."""
 
