@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from golden import net
 from golden.scripted import LINK_BPS
 from lineproof.ceilings.cards import read_cards
-from lineproof.config import Config, load_config
+from lineproof.config import Config, load_config, read_yaml
 from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
@@ -29,8 +29,10 @@ from lineproof.platforms import read_platform
 from lineproof.power.meter import PowerSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
+from lineproof.simulation.faults import parse_fault
 from lineproof.studies.preparing import check_study
 from lineproof.testbed.files import read_testbed
+from lineproof_bench.model.schema import router_model
 from support.ceilings import CATALOGUE
 from support.paths import ROOT, VARIABLES
 from support.trex_profile_support import Own
@@ -123,6 +125,15 @@ def _study(folder: Path) -> None:
     check_study(Project(folder), "own")
 
 
+def _fault(folder: Path) -> object:
+    return parse_fault(**read_yaml(folder / "own.yaml")[0])
+
+
+def _configured(folder: Path) -> object:
+    box = read_platform(VARIABLES / "platforms", "freebsd_apu2")
+    return router_model(box, "igb_tuned", configured=read_yaml(folder / "own.yaml")[0])
+
+
 def _streams(folder: Path) -> None:
     Own(folder).profile((folder / "own.yaml").read_text(encoding="utf-8"), name="mine.yaml")
 
@@ -147,6 +158,8 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "card": (CARD, read_cards),
     "program": (_shipped("programs/trafgen.yaml"), _loaded(Description)),
     "study": (STUDY, _study),
+    "fault": ("…", _fault),
+    "configured": ("…", _configured),
     "streams": ("…", _streams),
 }
 """By kind: a right file of it, and what reads it as ``own.yaml`` of a folder."""
