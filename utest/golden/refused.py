@@ -28,6 +28,7 @@ from lineproof.generators.programs.description import Description
 from lineproof.platforms import read_platform
 from lineproof.power.meter import PowerSettings
 from lineproof.project import Project
+from lineproof.robot.run_variables import check_values
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from lineproof.studies.preparing import check_study
@@ -166,10 +167,11 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
 
 
 def rows() -> Iterator[str]:
-    """Yield what was recorded as refused, and why: sentences on ports of 10 Gbit/s, or by a plan, traffic, files."""
+    """Yield each recorded input with its message. Sentences are on ports of 10 Gbit/s, or of a plan."""
     refusing: Mapping[str, Callable[[str], object]] = {
         "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
         "traffic": lambda words: parse_traffic(words, CATALOGUE),
+        "variable": lambda words: check_values(dict([words.split(":", 1)])),
         **{kind: partial(_read_file, kind) for kind in FILES},
     }
     for row in net.recorded("messages")["refused.txt"].splitlines():
