@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.ceilings.cards import Card, PublishedLimits, choose_card, read_cards
+from lineproof.ceilings.cards import Card, PublishedLimits, choose_card
 from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import GeneratorPort
@@ -19,31 +19,6 @@ from support.ceilings import CARDS, CATALOGUE, FAILING, LINE, LINK, ceiling, mea
 from support.paths import ROOT
 
 SOURCE = {"title": "a page", "url": "https://example.org/", "says": "it says so", "seen": "2026-11-21"}
-
-CARD = """\
-card: box
-name: Box
-drivers: [net_box]
-limits:
-  - rate: 12000000
-    per: card
-    source: {title: a page, url: "https://example.org/", says: it stops at 12 Mpps, seen: "2026-11-21"}
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("rate: 12000000", "rate: 0", r"box\.yaml:5: 'limits\.0\.rate': should be greater than 0"),
-        ("https://example.org/", "a book", r"box\.yaml:7: .*expected https://"),
-        ('"2026-11-21"', "yesterday", r"box\.yaml:7: .*is not a day"),
-        ("name: Box", "name: Box\nspeeds: [fast]", r"box\.yaml:3: .*'fast' is not a link speed"),
-    ],
-)
-def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str):
-    (tmp_path / "box.yaml").write_text(CARD.replace(old, new))
-    with pytest.raises(ConfigError, match=words):
-        read_cards(tmp_path)
 
 
 def test_card_named_by_a_testbed_must_exist(tmp_path: Path):

@@ -15,7 +15,7 @@ import pytest
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
 from lineproof.generators import kinds
-from lineproof.generators.base import WORDS, Method
+from lineproof.generators.base import Method
 from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -92,31 +92,19 @@ def ports(kind: str, *keys: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("testbed", "keys", "line", "words"),
+    ("keys", "line", "words"),
     [
-        ("hardware", "\n  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
-        ("hardware", "\n  type: anotherbox\n  slots: many\n", 5, "'generator.slots': should be a valid integer"),
-        ("hardware", "\n  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
-        ("hardware", "\n  type: anothrbox\n", 4, "'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
-        ("hardware", "\n  type: [x]\n", 4, "'type' is the name of a kind of generator"),
-        ("hardware", "\n  type: broken\n", 4, "(anotherbox_generator:MISSING of anotherbox_generator)"),
-        ("hardware", "\n  type: wrong\n", 4, "is no GeneratorSettings"),
-        ("hardware", ports("trafgen", "interface: e0", "interface: e1"), 3, "port 0 (e0) has no 'router_mac'"),
-        ("hardware", ports("trafgen", "interface: e0"), 5, "must be pairs of different ports"),
-        ("hardware", ports("trafgen"), 5, "must be pairs of different ports"),
-        ("hardware", ports("trafgen", "interface: e0", "interface: e0"), 5, "must be pairs of different ports"),
-        ("hardware", ports("trafgen", "interface: e0, address: h", "interface: e1"), 5, "'address' and 'ssh'"),
-        ("hardware", ports("iperf3", "interface: e0", "interface: e1"), 3, "port 1 is in the same network"),
-        ("netns", " pkt-gen\n", 3, "for testbeds of kind 'hardware' only"),
-        ("netns", " {type: trex, cores: 2}\n", 3, "'cores' is not a key"),
-        ("netns", " {type: trafgen, ports: []}\n", 3, "unknown key 'generator.ports'"),
-        ("netns", " ixia\n", 3, "ixia"),
+        ("anotherbox\n  slot: 3", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
+        ("anotherbox\n  slots: many", 5, "'generator.slots': should be a valid integer"),
+        ("anothrbox", 4, "'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
+        ("broken", 4, "(anotherbox_generator:MISSING of anotherbox_generator)"),
+        ("wrong", 4, "is no GeneratorSettings"),
     ],
 )
 @pytest.mark.usefixtures("other_distribution")
-def test_an_error_names_file_line_and_key(tmp_path: Path, testbed: str, keys: str, line: int, words: str) -> None:
+def test_an_error_in_keys_of_another_distribution_is_located(tmp_path: Path, keys: str, line: int, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_testbed(lab(tmp_path, keys, testbed), "lab")
+        read_testbed(lab(tmp_path, f"\n  type: {keys}\n"), "lab")
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
     assert words in str(caught.value)
 
@@ -133,26 +121,6 @@ def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -
 @cache
 def plan(testbed: str) -> Plan:
     return Plan.read(Project.find(ROOT), "linux_router", "linux", testbed, "quick")
-
-
-@pytest.mark.parametrize(
-    ("testbed", "sentence", "ability"),
-    [
-        ("netns-trafgen", "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "latency"),
-        ("netns-trafgen", "64b unidirectional recovers in ≤ 2 s", "live"),
-        ("netns-trafgen", "64b 5000-flows unidirectional ≥ 10 kpps", "unlisted"),
-        ("netns-iperf3", "imix 1-flow unidirectional ≥ 10 kpps", "mixes"),
-        ("netns-iperf3", "64b unidirectional ≥ 10 kpps", "flows"),
-        ("netns-iperf3", "64b 17-flows unidirectional ≥ 10 kpps", "flows"),
-        ("netns-iperf3", "64b vlan 1-flow unidirectional ≥ 10 kpps", "headers"),
-    ],
-)
-def test_a_sentence_beyond_the_generator_is_refused(testbed: str, sentence: str, ability: str) -> None:
-    with pytest.raises(SentenceError) as caught:
-        plan(testbed).requirement(sentence)
-    kind = testbed.partition("-")[2]
-    assert f"'{sentence}': the generator '{kind}' {WORDS[ability]}; expected one that can: " in str(caught.value)
-    assert "trex" in str(caught.value) and f"testbed '{testbed}'" in str(caught.value)
 
 
 def test_each_generator_that_a_refusal_names_takes_the_sentence() -> None:
@@ -173,15 +141,9 @@ def test_each_generator_that_a_refusal_names_takes_the_sentence() -> None:
     assert named
 
 
-@pytest.mark.parametrize(
-    ("method", "words"),
-    [
-        (Method.BACK_TO_BACK, "back-to-back test: the generator 'trafgen' sends no bursts"),
-        (Method.THROUGHPUT, "throughput test: the generator 'trafgen' has no receive counters"),
-    ],
-)
-def test_a_method_beyond_the_generator_is_refused(method: Method, words: str) -> None:
-    with pytest.raises(SentenceError, match=words):
+@pytest.mark.parametrize("method", [Method.BACK_TO_BACK, Method.THROUGHPUT])
+def test_a_method_beyond_the_generator_is_refused(method: Method) -> None:
+    with pytest.raises(SentenceError, match="generator 'trafgen'"):
         plan("netns-trafgen").check_method(method)
     plan("netns").check_method(method)
 

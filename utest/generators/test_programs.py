@@ -25,7 +25,7 @@ from lineproof.core.doubts import AT_THE_LOAD, Conditions, with_doubts
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.core.traffic.profiles import FrameClass, Profile
 from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, Trial, read_trial
-from lineproof.errors import ConfigError, TestbedError
+from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
 from lineproof.generators.programs.counts import Sent, outcome_of
@@ -208,24 +208,6 @@ def test_flows_use_no_more_cores_than_there_are(monkeypatch: pytest.MonkeyPatch)
 def test_values_are_one_word_each_of_the_shell() -> None:
     value = "$(touch /tmp/x); '`"
     assert shlex.split(filled("a {interface} b", {"interface": value})) == ["a", value, "b"]
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
-    [
-        ("send", "{program} {interfaces}", r"'\{interfaces\}' stands for nothing; expected any of bits, control"),
-        ("report", "([0-9]+) packets", r"needs a group '\(\?P<frames>…\)'"),
-        ("report", "(", "is not a regular expression"),
-        ("report", "^(?P<frames>[0-9]+) out", r"an example of 'report' gives nothing, expected \{'frames': '1000'\}"),
-        ("can", ["latence"], "'latence' is no ability; expected any of mixes, "),
-        ("sends", "x", "unknown key 'sends'; did you mean 'send'"),
-    ],
-)
-def test_a_wrong_description_is_refused_with_its_file(key: str, value: Any, says: str, tmp_path: Path) -> None:
-    described = yaml.safe_load((FOLDER / "trafgen.yaml").read_text("utf-8"))
-    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**described, key: value}))
-    with pytest.raises(ConfigError, match=rf"own\.yaml:.*{says}"):
-        load_config(tmp_path / "own.yaml", Description)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from golden import net
+from golden import refused
+from golden.refused import indented, raised
 from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.counter_names import Pauses
@@ -23,8 +20,7 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.router_facts import Placement
-from lineproof.core.sentence import parse, parse_traffic
-from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.sentence import parse
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     HOST_COUNTS,
@@ -37,7 +33,6 @@ from lineproof.core.trial import (
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import where_lost
-from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.probe_counts import probe_counts
@@ -45,18 +40,16 @@ from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms
-from lineproof.project import Project
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux.losses import FILTER_DROPS
 from lineproof.routers.vpp.output import FAILED_ALLOCATIONS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
-from lineproof.session.plan import Plan
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group
-from support.paths import ROOT, VARIABLES
+from support.paths import VARIABLES
 from support.pure_router import EVERY_TRIAL, PureRouter
 from support.why_evidence import (
     FORWARDED,
@@ -421,7 +414,7 @@ def _others() -> Mapping[str, str]:
         frame[6:12] = bytes.fromhex("020000000000")
         for place, value in changes:
             frame[place] = value
-        return _raised(lambda: check_router_bypassed({1: [bytes(frame)]}, profile, directions, ports))
+        return raised(lambda: check_router_bypassed({1: [bytes(frame)]}, profile, directions, ports))
 
     def cause(words: str, *seen: str) -> str:
         known = SeenFrames(["16.0.0.0/8", "48.0.0.0/8"])
@@ -441,7 +434,7 @@ def _others() -> Mapping[str, str]:
         return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
 
     def limits(router: Any) -> str:
-        return _raised(lambda: find_ceiling(router, LINE, CharacterisationTerms()))
+        return raised(lambda: find_ceiling(router, LINE, CharacterisationTerms()))
 
     return {
         "bypass: nothing came": bypass(one, (26, 1)),
@@ -467,65 +460,10 @@ def _others() -> Mapping[str, str]:
     }
 
 
-def _raised(action: Callable[[], object]) -> str:
-    try:
-        return f"nothing is raised: {action()}"
-    except (ConfigError, SentenceError, TestbedError) as error:
-        return str(error)
-
-
 def texts() -> Mapping[str, str]:
     """Return one file of all cases."""
     cases: dict[str, str] = {}
     for part in (_throughput, _ceilings, _forwards, _latency, _cost, _recovery, _ledgers, _why, _others):
         cases |= part()
-    said = "".join(f"{name}\n{_indented(text)}\n" for name, text in cases.items())
-    return {"messages.txt": said, "refused.txt": "".join(_refused())}
-
-
-def _refused() -> Iterator[str]:
-    """Yield what was recorded as refused, and why: sentences on ports of 10 Gbit/s, or by a plan, traffic, entries."""
-    refusing: Mapping[str, Callable[[str], object]] = {
-        "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
-        "traffic": lambda words: parse_traffic(words, CATALOGUE),
-        "entry": partial(_in_folder, _read_entry),
-        "goal": partial(_in_folder, _read_goal),
-    }
-    for row in net.recorded("messages")["refused.txt"].splitlines():
-        if not row.startswith(" "):
-            kind, _, words = row.partition(" ")
-            yield f"{row}\n{_indented(_raised(partial(refusing.get(kind) or _plan(kind).requirement, words)))}\n"
-
-
-def _plan(files: str) -> Plan:
-    """Return the plan of platform, software, testbed and goal."""
-    platform, software, testbed, goal = files.split("/")
-    return Plan.read(Project(ROOT), platform, software, testbed, goal)
-
-
-def _in_folder(read: Callable[[Path, str], None], words: str) -> None:
-    """Read *words* that stand in a file of a folder of their own, whose name no error has."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            read(Path(folder), words)
-        except ConfigError as error:
-            raise ConfigError(str(error).replace(f"{folder}/", "")) from None
-
-
-def _read_goal(folder: Path, line: str) -> None:
-    """Read the goal 'standard' with one *line* that differs."""
-    rows = (VARIABLES / "goals" / "standard.yaml").read_text(encoding="utf-8").splitlines()
-    kept = [row for row in rows if not row.startswith(line.partition(" ")[0])]
-    (folder / "standard.yaml").write_text("\n".join([*kept, line]), encoding="utf-8")
-    read_goal(folder, "standard")
-
-
-def _read_entry(folder: Path, entry: str) -> None:
-    """Read a project's traffic words with one *entry* of its own."""
-    shutil.copytree(VARIABLES / "profiles", folder, dirs_exist_ok=True)
-    (folder / "own.yaml").write_text(f"entries:\n  - {{about: ours, {entry}}}\n", encoding="utf-8")
-    Catalogue.read(folder)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines() or ["(nothing)"])
+    said = "".join(f"{name}\n{indented(text)}\n" for name, text in cases.items())
+    return {"messages.txt": said, "refused.txt": "".join(refused.rows())}

@@ -134,26 +134,6 @@ def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
 # -- which words on Robot's command line are checked before any traffic, and which a run keeps as its command
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
-        ("GOAL", "", "'-v GOAL:': expected a value, or leave it out"),
-        ("SEARCH_DEADLINE", "soon", "expected a time"),
-        ("MARGIN", "always", "'-v MARGIN:always': expected on or off"),
-        ("SOAK", "all", "'-v SOAK:all': expected part or whole"),
-        ("RESUME", "../x", "expected the name of a run's folder"),
-        ("CALIBRATIONS", "/nowhere/at/all", "(-v CALIBRATIONS:) does not exist"),
-        ("CALIBRATIONS", "/etc/passwd", "(-v CALIBRATIONS:) is not a folder"),
-        ("RESULTS", "/etc/passwd/runs", "/etc/passwd: is not a folder"),
-    ],
-)
-def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, says: str):
-    with pytest.raises(ConfigError) as caught:
-        check_values({name: value})
-    assert says in str(caught.value)
-
-
 @pytest.mark.parametrize(("name", "meant"), [("GAOL", "GOAL"), ("TESTBED=lab", "TESTBED"), ("goals", "GOAL")])
 def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"did you mean '-v {meant}:"):

@@ -1,4 +1,4 @@
-"""The file of a study: what it must have, what is said of a wrong one, and that each shipped one has a suite."""
+"""The file of a study, and that each shipped one has a suite. Refused files are in the golden messages."""
 
 from __future__ import annotations
 
@@ -52,42 +52,10 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
     assert read_study(tmp_path, "small") == found
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "line", "says"),
-    [
-        ("baseline: linux", "baseline: lnux", 4, "'baseline': no variant 'lnux'; known: linux, vpp"),
-        ("[one flow]", "[two]", 9, "'variants.linux.measures.0': no row 'two' in 'measures'"),
-        ("platform: netgate6100\n", "", 8, "'variants.linux': has no 'platform', and neither has the study"),
-        ("{software: vpp}", "{software: vpp, baseline: lnux}", 10, "'variants.vpp.baseline': no variant 'lnux'"),
-        ("one flow: {linux", "a flow: {linux", 13, "'published.rows.a flow': no row 'a flow'"),
-        ("{linux: 4.3,", "{lnux: 4.3,", 13, "'published.rows.one flow.lnux': no variant 'lnux'"),
-        ("    one flow: {linux", "    cost: {linux", 13, "'linux' is not measured in this row"),
-        ("{forwards: 64b 1-flow unidirectional}", "{at: 1 Mpps}", 6, "'measures.one flow': has none of ramp"),
-        ("1 Mpps,", "1 Mpps, steps: 5,", 7, "steps is for ramp, not for 'cycles'; remove it"),
-        ("[33.6, 33.7]", "quick", 13, "'published.rows.one flow.vpp'"),
-        ("forwards:", "sends:", 6, "'measures.one flow': is 'sends', and the study does not bypass the router"),
-        ("baseline: linux", "bypass: true", 6, "'measures.one flow': is 'forwards', and the study bypasses the router"),
-        ("  vpp: {software: vpp}", "  a/b: {software: vpp}", 10, "variants.a/b"),
-        ("  vpp: {software: vpp}", "  vpp: {commands: [{do: ls}]}", 10, "'variants.vpp.commands.0.undo' is missing"),
-    ],
-)
-def test_a_wrong_study_is_refused_with_file_line_and_key(
-    tmp_path: Path, before: str, after: str, line: int, says: str
-) -> None:
-    assert before in STUDY
-    path = write(tmp_path, STUDY.replace(before, after, 1))
-    with pytest.raises(ConfigError) as caught:
-        load_study(path)
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert says in str(caught.value)
-
-
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
     found = load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
     assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
-    with pytest.raises(ConfigError, match=r"variants\.vpp\.flows"):
-        load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: many}")))
 
 
 SUITES = ROOT / "tests" / "studies"
@@ -177,23 +145,10 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("{software: linux}", "{software: linus}", ":12: 'variants.linux.software': .*has no software 'linus'"),
-        ("64b 1", "64b sideways 1", ":8: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
-        ("platform: netgate6100", "platform: netgate6100\ntestbed: netnss", ":4: 'testbed': .*did you mean 'netns'"),
-        (
-            "  one flow: {forwards: 64b 1-flow unidirectional,",
-            "  one flow: {forwards: 64b 1-flow unidirectional, at: 2 kps,",
-            ":8: 'measures.one flow.at': .*did you mean 'kpps'",
-        ),
-    ],
-)
-def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: str, new: str, words: str) -> None:
-    made = study_project(tmp_path, SMALL.replace(old, new, 1))
+def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path) -> None:
+    made = study_project(tmp_path, SMALL.replace("{software: linux}", "{software: linus}"))
     for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=r":12: 'variants\.linux\.software': "):
             attempt()
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from lineproof.config import Config, did_you_mean
+from lineproof.config import Config, did_you_mean, value_problem
 from lineproof.errors import ConfigError
 
 NotNegative = Annotated[float, Field(ge=0)]
@@ -161,8 +161,9 @@ def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple
         switched[key] = value
     try:
         found = Configured.model_validate(own)
-    except ValueError as error:
-        raise ConfigError(f"'configured': {error}", file) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"'configured.{first['loc'][0]}': {value_problem(first)}", file) from None
     if found.firewall != "none" and found.firewall not in known.firewalls:
         names = [*known.firewalls, "none"]
         raise ConfigError(f"'configured.firewall' is '{found.firewall}'; known: {', '.join(names)}", file)

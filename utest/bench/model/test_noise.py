@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.errors import ConfigError
-from lineproof.platforms import read_platform
 from lineproof.simulation.habits import LossBursts, Noise, WarmUp
 from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.model.schema import RINGS, Scalar, router_model
-from support.model_bench import PROJECT, HandClock, configuration, configured_model, traffic
+from lineproof_bench.model.schema import RINGS
+from support.model_bench import HandClock, configuration, configured_model, traffic
 
 CAPACITY = 5.02e6
 """Frames/s of one flow, a little less than the model's VPP forwards on one core."""
@@ -121,22 +118,3 @@ def test_counts_do_not_depend_on_when_and_how_often_they_are_read(pps: float, no
 
     assert counts(20) == counts(0)
     assert counts(300)[0] == counts(0)[0]
-
-
-# -- what a study's `configured` costs the modelled router: firewalls, states, locks, queues, threads
-
-
-@pytest.mark.parametrize(
-    ("configured", "says"),
-    [
-        ({"entropie": True}, "'entropie', which 'model.features' does not know; did you mean 'entropy'?"),
-        ({"entropy": 3}, "'configured.entropy' is 3; expected true or false"),
-        ({"firewall": "nft"}, "'configured.firewall' is 'nft'; known: ipfw, pf, ipf"),
-        ({"firewall": "pf", "rules": -1}, "'configured'"),
-    ],
-)
-def test_what_the_model_does_not_know_is_refused(configured: Mapping[str, Scalar], says: str) -> None:
-    box = read_platform(PROJECT.platforms, "freebsd_apu2")
-    with pytest.raises(ConfigError) as caught:
-        router_model(box, "igb_tuned", configured=configured)
-    assert says in str(caught.value)

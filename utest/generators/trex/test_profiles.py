@@ -355,43 +355,11 @@ def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
         parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("- {a: [", "mine.yaml:1: not YAML"),
-        ("a: 1\n", "is no list of streams"),
-        ("- {stream: {packet: 5, mode: {pps: 1}}}\n", "stream 1 has no 'packet' and 'mode'"),
-        ("- {stream: {packet: {binary: x}, mode: {pps: 1}, vm: 5}}\n", "stream 1 is not a stream that TRex accepts"),
-        ("- {stream: {packet: {}, mode: {pps: 1}}}\n", "expected 'binary' or 'pcap'"),
-        ("- {stream: {packet: {pcap: no.pcap}, mode: {pps: 1}}}\n", "no.pcap: cannot be read"),
-        ("- {stream: {packet: {binary: x}, mode: {pps: 1, percentage: 2}}}\n", "expected one of pps, bps_L1"),
-    ],
-)
-def test_wrong_data_files_are_reported(own: Own, text: str, says: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        own.profile(text, name="mine.yaml")
-    assert says in str(caught.value)
-
-
 def test_a_json_file_is_read_as_a_yaml_file_is(own: Own) -> None:
     streams = [{"stream": {"packet": {"binary": written()}, "mode": {"type": "continuous", "pps": 1}}}]
     assert own.profile(json.dumps(streams), name="mine.json").mean_size == 64
     with pytest.raises(ConfigError, match=r"mine\.json:1: cannot be read: "):
         own.profile("[{", name="mine.json")
-
-
-@pytest.mark.parametrize(
-    ("entry", "says"),
-    [
-        ("file: mine.txt", "file"),
-        ("file: mine.py, tunables: {direction: 1}", "'direction' is set by TRex itself"),
-        ("file: mine.py, tunables: {a: {b: 1}}", "tunables"),
-    ],
-)
-def test_wrong_entries_are_reported(own: Own, entry: str, says: str) -> None:
-    (own.folder / "own.yaml").write_text(f"entries:\n  - {{kind: trex, name: mine, {entry}, about: ours}}\n")
-    with pytest.raises(ConfigError, match=says):
-        Catalogue.read(own.folder)
 
 
 @pytest.mark.parametrize(
