@@ -18,7 +18,7 @@ from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
-from ...system.network_namespace import call_within
+from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
@@ -124,7 +124,7 @@ class TrexGenerator(Generator):
         setting = self.settings
         if setting.client == PYPI:
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
-        server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
+        server = run_in_namespace(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
         folder = choose_client(server, setting.client, self._fetch)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
