@@ -12,7 +12,7 @@ from typing import NoReturn
 import hypothesis
 import pytest
 
-from lineproof.system.identity import runtime_folder
+from lineproof.system.folders import runtime_folder
 from lineproof.testbed import namespaces
 from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses

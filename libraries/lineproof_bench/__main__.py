@@ -33,9 +33,6 @@ with bulk_import():
 async def serve(specification: Mapping[str, Any]) -> None:
     """Serve until the parent goes or a signal ends this process. Raises TestbedError, PortTaken."""
     async with contextlib.AsyncExitStack() as stack:
-        if folder := specification.get("folder"):
-            # while signals are handled, so that none prevents it
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
         bench = _opened(specification)
         serving = asyncio.create_task(bench.serve())
         serving.add_done_callback(_end_if_failed)
@@ -52,6 +49,9 @@ async def serve(specification: Mapping[str, Any]) -> None:
             while line := await lines.readline():
                 process.say(_answer(bench, line))
         process.end_soon()
+    # while signals are handled, so that none prevents it; after an error the parent quotes the log that is in it
+    if folder := specification.get("folder"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _opened(specification: Mapping[str, Any]) -> EmbeddedBench:

@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
+from lineproof.errors import TestbedError
 from lineproof.evidence.run import read_run
+from lineproof.system.installed import bench_command
+from lineproof.testbed.process import TestbedProcess
 from lineproof_bench.server.loop import PortTaken, TrexServer
 from support import robot_run
 from support.command_line import lineproof
@@ -74,6 +77,12 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
             ran.stdin.close()
         assert ran.wait(30) == 0, "its watchdog would end it with status 1"
         assert not folder.exists()
+
+
+def test_an_error_is_in_the_log_that_its_owner_quotes(tmp_path: Path) -> None:
+    specification = {**MODEL, "shells": {"user": 1}, "folder": str(tmp_path)}
+    with pytest.raises(TestbedError, match=r"its log ends: .*authorized_key"):
+        TestbedProcess("server", bench_command(), tmp_path / "server.log", specification)
 
 
 def test_a_taken_port_is_named() -> None:

@@ -73,23 +73,24 @@ class FakeGenerator:
     def idle(self, seconds: float, keep: int = 0) -> dict[int, Heard]:
         return {}
 
-    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
-        self.slow.append(self.prepared[-1][0])
-        return self._outcome(rates, duration)
-
-    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
-        return self._outcome([load.pps] * len(self.streams), duration)
-
-    def _outcome(self, rates: Sequence[float], duration: float) -> Outcome:
-        counts = []
-        for (direction, streams), pps in zip(self.streams.items(), rates, strict=True):
+    def measure(
+        self,
+        load: Load,
+        duration: float,
+        during: During | None = None,
+        keep: int = 0,
+        rates: Sequence[float] = (),
+    ) -> Outcome:
+        counts, each = [], rates or [load.pps] * len(self.streams)
+        self.slow += [self.prepared[-1][0]] if rates else []
+        for (direction, streams), pps in zip(self.streams.items(), each, strict=True):
             sent = round(pps * duration)
             share = sum(item.share * self.forwards(bytes.fromhex(item.frame), direction) for item in streams)
             counts.append(DirectionCount(direction.tx_port, direction.rx_port, sent, sent, round(sent * share)))
         probed = self.miscounts and self.prepared[-1][1]
         latency = tuple(LatencyCount(row.tx_port, row.rx_port, 10, 0) for row in counts) if probed else ()
         readings = {"ierrors": 10.0 * len(latency)}
-        return Outcome(Load(max(rates)), duration, duration, 0.0, tuple(counts), self.problems, readings, latency)
+        return Outcome(load, duration, duration, 0.0, tuple(counts), self.problems, readings, latency)
 
 
 def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[SentTraffic, FakeGenerator]:

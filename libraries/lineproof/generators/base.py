@@ -230,24 +230,27 @@ class Generator(Protocol):
         """Return what the generator was told to send by :meth:`prepare`, as JSON data by sending port: evidence."""
         ...
 
-    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
+    def measure(
+        self,
+        load: Load,
+        duration: float,
+        during: During | None = None,
+        keep: int = 0,
+        rates: Sequence[float] = (),
+    ) -> Outcome:
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 
         The last frames of each receiving port, *keep* at most, are in the outcome (only without *during*).
         *during* is called once every sending port has sent a frame (never, if one sends none). The outcome's reading
         DURING_READING says when it returned. If it raises, the traffic is stopped.
+
+        *rates* (frames/s): of each direction, with *load* as the highest; different counts show which direction a frame
+        belongs to. All streams are sent as continuous ones then.
         """
         ...
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """Return what each port receives in *seconds* of the testbed's clock without traffic, and *keep* frames."""
-        ...
-
-    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
-        """One trial with a separate rate (frames/s) for each direction of the prepared profile.
-
-        Different counts show which direction a frame belongs to. The outcome's load is the highest rate.
-        """
         ...
 
     def burst(self, frames: int, pps: float) -> Outcome:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ..core.neighbours import NeighbourEntry
 from ..core.reachability import NothingArrives, OthersArrive
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
@@ -15,7 +14,6 @@ from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
 from ..routers.base import LinkState, Side
-from ..routers.described import Router
 
 T = TypeVar("T")
 
@@ -117,11 +115,6 @@ def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:
     kinds: tuple[FrameKind, ...] = ("ipv6",)
     prefixes = FrameKinds.of(catalogue, kinds).prefixes
     return tuple(replace(side, peer=ipv6_address(prefix, side.peer)) for prefix in prefixes for side in sides)
-
-
-def ipv6_entries(router: Router, sides: Sequence[Side], catalogue: Catalogue) -> tuple[NeighbourEntry, ...]:
-    """The IPv6 entries of *sides* that there are: nothing shows whether more are wanted. Raises TestbedError."""
-    return tuple(found for found in router.neighbours(ipv6_sides(sides, catalogue)) if found.mac)
 
 
 def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: GeneratorEndpoint) -> str:

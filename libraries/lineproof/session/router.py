@@ -29,7 +29,7 @@ from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si
 from .generator import GeneratorConnection
-from .links import LinkWait, ipv6_entries, ipv6_sides, is_down
+from .links import LinkWait, ipv6_sides, is_down
 from .plan import Plan
 from .router_watch import RouterRestarted, RouterWatch
 
@@ -201,8 +201,11 @@ class RouterConnection:
     def neighbours(self) -> tuple[NeighbourEntry, ...]:
         """Return the router's entries of the generator's ports; none where they cannot be read. Raises TestbedError."""
         found, sides = self.driver.neighbours(self.sides()), self.sides()
-        own = self.plan.testbed.prepare != "configure" and bool(found)
-        return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
+        if self.plan.testbed.prepare == "configure" or not found:
+            return found
+        ipv6 = self.driver.neighbours(ipv6_sides(sides, self.plan.catalogue))
+        # nothing shows whether more are wanted
+        return (*found, *(entry for entry in ipv6 if entry.mac))
 
     def trouble(self) -> str:
         """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""

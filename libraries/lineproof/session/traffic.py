@@ -254,7 +254,7 @@ class SentTraffic:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
         rates = [pps * (1 + DIRECTION_STEP * index) for index in range(traffic.directions)]
         with self.reconnection.noting_failures():
-            return self._running_generator().measure_rates(rates, seconds)
+            return self._running_generator().measure(Load(max(rates)), seconds, rates=rates)
 
     def _likely(self) -> str:
         """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""

@@ -13,7 +13,7 @@ from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from ..errors import TestbedError
 from ..files import write_whole
-from .identity import ELSEWHERE
+from .folders import ELSEWHERE
 from .login import Login
 
 REVOKED, AUTHORITY = "@revoked", "@cert-authority"

@@ -181,7 +181,12 @@ def enter_namespace(netns: str | None) -> None:
 
 
 def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
-    """The result of *work*, called in a thread inside *netns*: its sockets belong there, the caller does not move."""
+    """The result of *work*, called in a thread inside *netns*: its sockets belong there, the caller does not move.
+
+    Called here where *netns* is None or "".
+    """
+    if not netns:
+        return work()
 
     def inside_namespace() -> T:
         enter_namespace(netns)
@@ -189,8 +194,3 @@ def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
 
     with ThreadPoolExecutor(1) as other:
         return other.submit(inside_namespace).result()
-
-
-def call_within(netns: str, work: Callable[[], T]) -> T:
-    """Return the result of *work*, called here, or where *netns* is not "" by :func:`run_in_namespace`."""
-    return run_in_namespace(netns, work) if netns else work()

@@ -25,7 +25,7 @@ from paramiko.pkey import PublicBlob
 
 from ..errors import TestbedError
 from ..files import write_whole
-from .identity import ELSEWHERE
+from .folders import ELSEWHERE
 
 _KINDS = (
     (Ed25519PrivateKey, paramiko.Ed25519Key),

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ..errors import TestbedError
 from ..files import not_written
 from ..system.file_lock import lock_within
-from ..system.identity import ELSEWHERE, runtime_folder
+from ..system.folders import ELSEWHERE, runtime_folder
 from ..visible import shortened
 from .lab.place import LabPlace
 from .settings import HardwareSettings, Testbed

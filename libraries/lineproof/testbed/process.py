@@ -25,7 +25,7 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
 from ..json_text import parse_json
 from ..system import children
-from ..system.identity import ELSEWHERE, runtime_folder
+from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.ssh_terminal import terminal_text
 
 POLL = 0.02

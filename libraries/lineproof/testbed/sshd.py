@@ -16,7 +16,7 @@ from pathlib import Path
 from ..files import write_whole
 from ..system import children
 from ..system.children import find_program
-from ..system.identity import ELSEWHERE
+from ..system.folders import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
 from ..system.network_namespace import inside, kept_within

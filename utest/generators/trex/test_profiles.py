@@ -525,11 +525,11 @@ def test_a_trial_of_a_pattern_has_the_load_asked_for(
         assert {problem.fault.name for problem in trial.problems} <= {"STRETCHED"}  # on a busy machine
 
 
-def test_measure_rates_sends_all_streams_at_the_same_time(
+def test_a_trial_with_rates_sends_all_streams_at_the_same_time(
     own: Own, sender: TrexGenerator, backend: FakeBackend
 ) -> None:
     sender.prepare(own.profile(ours(CHAIN)), (AHEAD,))
-    found = sender.measure_rates([600.0], 0.5)
+    found = sender.measure(Load(600.0), 0.5, rates=[600.0])
     assert found.directions[0].offered == 300
     sent = {len(item.frame) + 4: (item.pps, item.count) for item in backend.starts[-1][0][0]}
     assert sent == {64: (pytest.approx(100), None), 594: (pytest.approx(200), None), 1518: (pytest.approx(300), None)}

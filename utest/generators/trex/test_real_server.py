@@ -27,7 +27,7 @@ from lineproof.generators.trex.next_hops import NextHop, search_limit
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
-from lineproof.system.network_namespace import call_within
+from lineproof.system.network_namespace import run_in_namespace
 from lineproof.testbed.trex.start import ARGUMENTS
 from support import leftovers, robot_run
 from support.paths import SUPPORT
@@ -165,7 +165,7 @@ def asked(session: Session, method: str, **parameters: Any) -> Any:
         handle: Any = call_server(*where, "api_sync_v2", {"name": "STL", "major": 5, "minor": 1})["result"]
         return call_server(*where, method, {**handle, **parameters})["result"]
 
-    return call_within(access.namespace, ask)
+    return run_in_namespace(access.namespace, ask)
 
 
 def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.trex.server_facts import ask_server
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
-from lineproof.system.identity import runtime_folder
+from lineproof.system.folders import runtime_folder
 from lineproof.testbed import sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed

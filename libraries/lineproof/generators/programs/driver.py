@@ -239,16 +239,17 @@ class ProgramGenerator(Generator):
 
     # -- a trial -------------------------------------------------------------------------------------------------------
 
-    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
+    def measure(
+        self,
+        load: Load,
+        duration: float,
+        during: During | None = None,
+        keep: int = 0,
+        rates: Sequence[float] = (),
+    ) -> Outcome:
         """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
-        return self._trial(dict.fromkeys(self._prepared, load.pps), load, duration, during)
-
-    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
-        """See :meth:`..base.Generator.measure_rates`. Raises TestbedError."""
-        return self._trial(dict(zip(self._prepared, rates, strict=True)), Load(max(rates)), duration, None)
-
-    def _trial(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
-        return self._checked(lambda: self._counted(rates, load, duration, during))
+        of_each = dict(zip(self._prepared, rates or [load.pps] * len(self._prepared), strict=True))
+        return self._checked(lambda: self._counted(of_each, load, duration, during))
 
     def _counted(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
         if not rates:

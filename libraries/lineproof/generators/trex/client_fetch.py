@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import paramiko
 
 from ...errors import TestbedError, system_words
-from ...system.identity import CACHE_ELSEWHERE, cache_folder
+from ...system.folders import CACHE_ELSEWHERE, cache_folder
 from ...system.login import Login
 from ...system.ssh import Connection
 from .client_choice import CLIENT_FILE, CLIENT_PATH, FetchClient

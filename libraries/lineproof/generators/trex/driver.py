@@ -18,7 +18,7 @@ from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
-from ...system.network_namespace import call_within
+from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
@@ -124,7 +124,7 @@ class TrexGenerator(Generator):
         setting = self.settings
         if setting.client == PYPI:
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
-        server = call_within(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
+        server = run_in_namespace(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
         folder = choose_client(server, setting.client, self._fetch)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
@@ -221,29 +221,37 @@ class TrexGenerator(Generator):
         """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
         return self._streams
 
-    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
+    def measure(
+        self,
+        load: Load,
+        duration: float,
+        during: During | None = None,
+        keep: int = 0,
+        rates: Sequence[float] = (),
+    ) -> Outcome:
         """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
 
         A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
         in hardware at low loads only.
         """
         self._check_load_above_fixed(load)
-        check_pattern(self._profile, self._directions, load, duration, self._speeds)
-        before, trial, limit = cpu_times(), self._trial(load, duration), self._trial_limit(duration)
-        ask = self._ask
+        if not rates:
+            check_pattern(self._profile, self._directions, load, duration, self._speeds)
+        before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
+        directions, ask = self._directions, self._ask
+        pattern = None if not rates or is_continuous(self._profile) else self._profile
+        if pattern is not None:
+            self._put(_streams_by_port(directions, partial(concurrent_streams, pattern)))
+            self._directions = ()  # until the profile's streams are back
         if during is not None:
             answer = trial_during(ask, trial, during, limit)
         else:
             answer = ask("capture", limit, keep=keep, **trial) if keep else ask("trial", limit, **trial)
-        found = make_outcome(
-            answer,
-            load,
-            duration,
-            self._directions,
-            self.settings.clock_speed,
-            trial["intended"],
-            self._speeds,
-        )
+        if pattern is not None:
+            self._put(self._streams)
+            self._directions = directions
+        intended, clock_speed = trial["intended"], self.settings.clock_speed
+        found = make_outcome(answer, load, duration, directions, clock_speed, intended, self._speeds)
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
@@ -256,21 +264,6 @@ class TrexGenerator(Generator):
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
         kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
         return {int(port): Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
-
-    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
-        """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""
-        trial = self._trial(Load(max(rates)), duration)
-        trial["rates"] = {str(direction.tx_port): pps for direction, pps in zip(self._directions, rates, strict=True)}
-        trial["intended"] = intended = {port: round(pps * duration) for port, pps in trial["rates"].items()}
-        profile = None if is_continuous(self._profile) else self._profile
-        if profile is not None:
-            self._put(_streams_by_port(self._directions, partial(concurrent_streams, profile)))
-        directions, self._directions = self._directions, ()  # until the profile's streams are back
-        answer = self._ask("trial", self._trial_limit(duration), **trial)
-        if profile is not None:
-            self._put(self._streams)
-        self._directions = directions
-        return make_outcome(answer, Load(max(rates)), duration, self._directions, self.settings.clock_speed, intended)
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
@@ -353,15 +346,17 @@ class TrexGenerator(Generator):
     def _put(self, streams: Mapping[str, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
-    def _trial(self, load: Load, duration: float) -> dict[str, Any]:
+    def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> dict[str, Any]:
         if not self._directions:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
+        of_each = dict(zip(self._directions, rates or [load.pps] * len(self._directions), strict=True))
+        profile = None if rates else self._profile
         return {
             "intended": {
-                str(direction.tx_port): intended_frames(self._profile, direction, load.pps, duration)
-                for direction in self._directions
+                str(direction.tx_port): intended_frames(profile, direction, pps, duration)
+                for direction, pps in of_each.items()
             },
-            "rates": {str(direction.tx_port): load.pps for direction in self._directions},
+            "rates": {str(direction.tx_port): pps for direction, pps in of_each.items()},
             "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
             "duration": duration,
             "clock_speed": self.settings.clock_speed,

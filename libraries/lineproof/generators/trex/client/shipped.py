@@ -21,7 +21,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ....errors import TestbedError
-from ....system.identity import cache_folder
+from ....system.folders import cache_folder
 from ..client_choice import client_folder
 from . import answers
 from .answers import use_steady_clock
