@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from lineproof.core.foreign import Heard
 from lineproof.core.latency import LatencyCount
 from lineproof.core.reachability import NONE_RATIO, check_arrival
+from lineproof.core.rule import Ruling
 from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile, Traffic
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
+from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.traffic import SentTraffic
 from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.settings import default_side
@@ -303,3 +306,22 @@ def test_a_receiving_port_that_measures_no_latency_is_named(
     says = rf"reports that its port {lacking} \(driver net_x\) measures"
     with contextlib.nullcontext() if lacking is None else pytest.raises(TestbedError, match=says):
         traffic._refuse_latency(Traffic(CATALOGUE.profile(["64b"]), bidirectional))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["netgate6100 vpp", "netgate6100 linux", "netgate6100 pfsense"])
+def test_a_route_that_somebody_takes_back_makes_no_fail(words: str, tmp_path: Path) -> None:
+    platform, software = words.split()
+    with simulated_session.opened(tmp_path, (platform, software, "simulated")) as session:
+        passed, failed = "64b 1-flow unidirectional ≥ 10 kpps", "64b 1-flow unidirectional ≥ 90% line rate"
+        assert simulated_session.judged(session, passed).ruling is Ruling.PASS
+        found = simulated_session.judged(session, failed)
+        assert found.ruling is Ruling.FAIL, found.message
+        pending = session.router.watch.router._changes.pending
+        route = next(change for change in pending if "48.0.0.0/8" in change.do_text)
+        with closing(SshShell(session.testbed.facts.router)) as shell:
+            shell.open()
+            assert shell(route.undo[0], 10.0).status == 0
+        found = simulated_session.judged(session, passed)
+    assert found.ruling is Ruling.INCONCLUSIVE and found.trials[0].lost
+    assert Fault.SET_UP in {problem.fault for trial in found.trials for problem in trial.problems}, found.message

@@ -57,5 +57,7 @@ class Telemetry:
     since_clear: float = 0.0
     causes: tuple[Cause, ...] = ()
     neighbours: tuple[NeighbourEntry, ...] = ()
+    taken_back: tuple[str, ...] = ()
+    """What the run has set and the router did not show any more; looked at before a FAIL."""
     pauses: Mapping[str, Pauses] = field(default_factory=dict)
     """By interface, where its card counts them."""

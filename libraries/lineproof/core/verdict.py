@@ -270,7 +270,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
 def _is_generator_slow(trial: Trial) -> bool:
     """Return whether the generator sent too little, and nothing else was wrong by which it might have."""
     faults = {problem.fault for problem in trial.problems}
-    others = {Fault.PAUSED, Fault.COUNTERS, Fault.LINK_DOWN, Fault.ROUTER, Fault.NEIGHBOUR, Fault.CLOCK}
+    others = {Fault.PAUSED, Fault.COUNTERS, Fault.LINK_DOWN, Fault.ROUTER, Fault.NEIGHBOUR, Fault.SET_UP, Fault.CLOCK}
     return any(fault.generator_too_slow for fault in faults - {Fault.UNTIMED}) and not faults & others
 
 

@@ -105,6 +105,21 @@ class Changes:
             )
         return kept
 
+    def taken_back(self) -> list[str]:
+        """Return the changes that the router does not show any more, with what it shows now. Raises TestbedError."""
+        missing = []
+        for change in self.pending:
+            if change.look is not None:
+                try:
+                    now = change.look.read(self._commands.show(change.look.command))
+                except CommandRefused as error:
+                    if not already_gone(error.why):
+                        raise
+                    now = NONE
+                if not change.look.is_ours(now):
+                    missing.append(f"'{change.do_text}' (now: {shortened(now)})")
+        return missing
+
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
 

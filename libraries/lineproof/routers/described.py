@@ -332,6 +332,10 @@ class Router:
         finally:
             self._changes, self._notes, self.not_forwarded = before
 
+    def taken_back(self) -> list[str]:
+        """Return what the run has set and the router does not show any more, in words. Raises TestbedError."""
+        return self._changes.taken_back()
+
     def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 

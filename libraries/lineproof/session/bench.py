@@ -23,13 +23,13 @@ class EndedTrial:
     standing: Standing | None = None
 
 
-BEFORE, AFTER = "before", "after"
-"""Moments of the readings before and after a sentence's trials."""
+BEFORE, AFTER, SET_UP = "before", "after", "set-up"
+"""Moments of the readings before and after a sentence's trials, and of the look at the run's changes before a FAIL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of a reading at a ``moment``: BEFORE, AFTER, ``trial 3``, or ``under load``.
+    """The result of a reading at a ``moment``: BEFORE, AFTER, SET_UP, ``trial 3``, or ``under load``.
 
     ``telemetry``, or None and the ``error``; ``restarted``: that the router did.
     """

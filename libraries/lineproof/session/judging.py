@@ -19,7 +19,7 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
 from ..units import counted
 from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of
-from .bench import AFTER, BEFORE, Bench, EndedTrial, Listener, Reading, nobody
+from .bench import AFTER, BEFORE, SET_UP, Bench, EndedTrial, Listener, Reading, nobody
 from .router_watch import RouterRestarted
 
 
@@ -107,6 +107,8 @@ class _Sentence:
                 # a link was down too, so the router was configured again before the next trial
                 problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
             problems += self._known_afterwards(before, after)
+            if decision.ruling is Ruling.FAIL:
+                problems += self._changed_by_others()
         decision = self._asked_again(decision, problems, book.ledgers)
         figures = _figures(self.promise, decision.trials)
         verdict = verdict_of(decision, self.promise, self.requirement, figures)
@@ -179,6 +181,14 @@ class _Sentence:
             directions = tuple(ports for ports in ports_of(trials) if ports[1] == port)
             problems.append(Problem(Fault.COPIES, words, frames, directions))
         return problems
+
+    def _changed_by_others(self) -> list[Problem]:
+        """Return that somebody has taken back what the run has set on the router, as far as it shows that."""
+        with suppress(TestbedError):
+            if (found := self.bench.read(SET_UP)).taken_back:
+                self.hear(Reading(SET_UP, found))
+                return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(found.taken_back))]
+        return []
 
     def _asked_again(self, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]) -> Decision:
         """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.

@@ -26,7 +26,7 @@ from ..testbed.lab.place import LabPlace
 from ..testbed.opening import OpenTestbed, open_testbed
 from ..testbed.settings import HardwareSettings
 from ..testbed.waiting_time import Say, silent
-from .bench import AFTER, Listener, Reading
+from .bench import AFTER, SET_UP, Listener, Reading
 from .generator import GeneratorConnection
 from .plan import Plan
 from .power import PoweredTrials
@@ -189,7 +189,12 @@ class Session:
         self.traffic.examines = frames
 
     def read(self, moment: str) -> Telemetry:
-        """Read the router's counters, a second time if the first failed; AFTER the trials with its neighbours."""
+        """Read the router's counters, a second time if the first failed; AFTER the trials with its neighbours.
+
+        SET_UP: what of the run's changes it does not show any more, and no counters.
+        """
+        if moment == SET_UP:
+            return Telemetry(None, {}, taken_back=tuple(self.router.watch.router.taken_back()))
         return self.router.watch.read_last() if moment == AFTER else self.router.watch.read_again()
 
     def settle(self) -> None:
