@@ -62,18 +62,18 @@ def texts() -> dict[str, str]:
 
 @cache
 def _suite(name: str) -> Path:
-    """Return the suite *name* in the scratch folder."""
-    path = scratch() / name
-    path.write_text((SUITES / name).read_text(encoding="utf-8").replace("ROOT", str(ROOT)), encoding="utf-8")
+    """Return the suite *name* in the scratch folder. Kept as a text, for its resource has no fixed place."""
+    path = scratch() / f"{name}.robot"
+    path.write_text((SUITES / f"{name}.txt").read_text(encoding="utf-8").replace("ROOT", str(ROOT)), encoding="utf-8")
     return path
 
 
 def _of_suites() -> Iterator[tuple[str, str]]:
     passed = run_of(ROOT / "tests" / "netgate6100.robot")
     searched = run_of(ROOT / "tests" / "characterise_netgate6100.robot")
-    suite, options = _suite("mixed.robot"), ("-v", "MARGIN:on", "-v", "TELEMETRY:never")
+    suite, options = _suite("mixed"), ("-v", "MARGIN:on", "-v", "TELEMETRY:never")
     mixed, worse = run_of(suite, *options), run_of(suite, *options, "-v", "LOST:0.05")
-    altered, other, store = scratch() / mixed.name, _suite("other.robot"), str(scratch() / "history.db")
+    altered, other, store = scratch() / mixed.name, _suite("other"), str(scratch() / "history.db")
     shutil.copytree(mixed, altered)
     verdicts = altered / "requirements.jsonl"
     verdicts.write_text(verdicts.read_text(encoding="utf-8").replace("FAIL", "PASS"), encoding="utf-8")
