@@ -18,23 +18,7 @@ from lineproof.studies.study import Step, Study, load_study, read_study, steps_o
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, study_of, study_project
-
-STUDY = """\
-study: small
-title: A small study
-platform: netgate6100
-baseline: linux
-measures:
-  one flow: {forwards: 64b 1-flow unidirectional}
-  cost: {cycles: 64b 1-flow unidirectional, at: 1 Mpps, tolerance: {percent: 10}}
-variants:
-  linux: {software: linux, measures: [one flow]}
-  vpp: {software: vpp}
-published:
-  rows:
-    one flow: {linux: 4.3, vpp: [33.6, 33.7]}
-"""
+from support.study_builders import SMALL, TWO_MEASURES, study_of, study_project
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -44,7 +28,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, STUDY))
+    found = load_study(write(tmp_path, TWO_MEASURES))
     assert found.rows_of("linux") == ("one flow",) and found.rows_of("vpp") == ("one flow", "cost")
     assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
     assert found.published_figures("one flow", "vpp") == (33.6, 33.7)
@@ -53,7 +37,7 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
+    found = load_study(write(tmp_path, TWO_MEASURES.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
     assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
 
