@@ -315,13 +315,13 @@ def test_a_route_that_somebody_takes_back_makes_no_fail(words: str, tmp_path: Pa
     with simulated_session.opened(tmp_path, (platform, software, "simulated")) as session:
         passed, failed = "64b 1-flow unidirectional ≥ 10 kpps", "64b 1-flow unidirectional ≥ 90% line rate"
         assert simulated_session.judged(session, passed).ruling is Ruling.PASS
-        found = simulated_session.judged(session, failed)
-        assert found.ruling is Ruling.FAIL, found.message
+        verdict = simulated_session.judged(session, failed)
+        assert verdict.ruling is Ruling.FAIL, verdict.message
         pending = session.router.watch.router._changes.pending
         route = next(change for change in pending if "48.0.0.0/8" in change.do_text)
         with closing(SshShell(session.testbed.facts.router)) as shell:
             shell.open()
             assert shell(route.undo[0], 10.0).status == 0
-        found = simulated_session.judged(session, passed)
-    assert found.ruling is Ruling.INCONCLUSIVE and found.trials[0].lost
-    assert Fault.SET_UP in {problem.fault for trial in found.trials for problem in trial.problems}, found.message
+        verdict = simulated_session.judged(session, passed)
+    assert verdict.ruling is Ruling.INCONCLUSIVE and verdict.trials[0].lost
+    assert Fault.SET_UP in {problem.fault for trial in verdict.trials for problem in trial.problems}, verdict.message

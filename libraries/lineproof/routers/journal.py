@@ -142,12 +142,12 @@ def look(host_key: str) -> Leftover | None:
 
     Raises TestbedError, also where it is damaged.
     """
-    found = _read(_path("routers", host_key))
+    leftover = _read(_path("routers", host_key))
     try:
         with FileIO(_path("locks", host_key)) as lock:
-            return found and replace(found, in_use=is_locked(lock.fileno()))
+            return leftover and replace(leftover, in_use=is_locked(lock.fileno()))
     except FileNotFoundError:
-        return found
+        return leftover
 
 
 def _read(path: Path) -> Leftover | None:

@@ -185,9 +185,9 @@ class _Sentence:
     def _changed_by_others(self) -> list[Problem]:
         """Return that somebody has taken back what the run has set on the router, as far as it shows that."""
         with suppress(TestbedError):
-            if (found := self.bench.read(SET_UP)).taken_back:
-                self.hear(Reading(SET_UP, found))
-                return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(found.taken_back))]
+            if (shown := self.bench.read(SET_UP)).taken_back:
+                self.hear(Reading(SET_UP, shown))
+                return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(shown.taken_back))]
         return []
 
     def _asked_again(self, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]) -> Decision:
