@@ -58,6 +58,6 @@ class Telemetry:
     causes: tuple[Cause, ...] = ()
     neighbours: tuple[NeighbourEntry, ...] = ()
     taken_back: tuple[str, ...] = ()
-    """What the run has set and the router did not show any more; looked at before a FAIL."""
+    """Changes of the run that the router did not show any more; they are looked at before a FAIL."""
     pauses: Mapping[str, Pauses] = field(default_factory=dict)
     """By interface, where its card counts them."""

@@ -160,7 +160,7 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a generator can: those of :data:`WORDS` in ``can``, all by default.
+    """The abilities of a generator: those of :data:`WORDS` in ``can``, all by default.
 
     Only a generator with ``own_counts`` may carry the label of RFC 2544, or one that a switch has checked.
     ``most_flows``: those that one without ``flows`` sends; ``fragments``: one without ``mixes`` sends the two sizes of

@@ -1,4 +1,4 @@
-"""What a kind of generator is: its keys in a testbed's file, and what it is connected with."""
+"""A kind of generator: its keys in a testbed's file, and what it is connected with."""
 
 from __future__ import annotations
 

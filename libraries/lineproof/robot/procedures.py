@@ -331,4 +331,4 @@ PROCEDURES = (
     _rfc2544("system recovery", "System Recovery Of", Method.RECOVERY, Characteriser.recovery, recovery_rows),
     _rfc2544("reset", "Reset Time Of", Method.RESET, Characteriser.reset, reset_rows),
 )
-"""Those whose keywords are methods of the characteriser."""
+"""Procedures whose keywords are methods of the characteriser."""

@@ -105,7 +105,7 @@ class Bench(Protocol):
         ...
 
     def read(self, moment: str) -> Telemetry:
-        """Read the router's counters; AFTER the trials with its neighbours; SET_UP: its changes alone. Raises TestbedError."""
+        """Read the router's counters; AFTER the trials neighbours too; SET_UP: changes alone. Raises TestbedError."""
         ...
 
     def settle(self) -> None:

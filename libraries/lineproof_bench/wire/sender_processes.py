@@ -33,7 +33,7 @@ class SenderProcess:
         os.ftruncate(self._far_status, STATUS_BYTES)
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
         self.probes = SentProbes(self._status)
-        """Its latency frames."""
+        """The latency frames of its port."""
         self._alive = True
         self.number = 0
         """Number of the trial begun last; :attr:`status` has the one that ended last."""

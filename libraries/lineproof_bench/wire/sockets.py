@@ -26,7 +26,7 @@ _INSTRUCTION, _PROGRAM = struct.Struct("=HBBI"), struct.Struct("@HP")
 
 SocketOption = tuple[int, int, int | bytes]
 Instruction = tuple[int, int, int, int]
-"""Of classic BPF (Linux's Documentation/networking/filter.rst): code, jump if true, jump if false, constant."""
+"""An instruction of classic BPF (Linux: networking/filter.rst): code, jump if true, jump if false, constant."""
 
 
 def open_packet_socket(

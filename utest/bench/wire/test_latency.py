@@ -1,4 +1,4 @@
-"""What the latency frames of a packet group tell by their order and their time."""
+"""Latency frames of a packet group: what their order and their time tell."""
 
 from __future__ import annotations
 
