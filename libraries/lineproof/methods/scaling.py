@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from ..errors import BREAKDOWN_ERRORS, in_words
 from .deviations import DeviatingResult
 from .search import SearchResult
-from .trials import ending_text
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
@@ -40,8 +39,7 @@ class ScalingResult(DeviatingResult):
     @property
     def endings(self) -> tuple[str, ...]:
         """Return why each search ended early, or was not made."""
-        trials = [trial for point in self.points if point.result for trial in point.result.trials]
-        return tuple(ending_text(point.result.ended if point.result else point.reason, trials) for point in self.points)
+        return tuple(point.reason if point.result is None else point.result.endings[0] for point in self.points)
 
     @property
     def _found(self) -> str:
@@ -51,20 +49,18 @@ class ScalingResult(DeviatingResult):
 def scale(
     axis: str, values: Sequence[int], search_at: Callable[[int, float], SearchResult], deadline: float = math.inf
 ) -> ScalingResult:
-    """Search at each of *values*, in at most *deadline* s of traffic for all together.
+    """Search at each of *values*, in at most *deadline* s of traffic for all together, which they share alike.
 
-    ``search_at(value, seconds)`` sets traffic and router up and searches; if it fails, the point has no result.
+    ``search_at(value, seconds)`` sets traffic and router up and searches; if it fails, the point has no result. What
+    one leaves of its share, those after it have.
     """
     if not values or len(set(values)) != len(values):
         raise ValueError(f"scaling needs one value or more, each once, not {list(values)}")
     points: list[ScalingPoint] = []
     left = deadline
-    for value in values:
-        if left <= 0:
-            points.append(ScalingPoint(value, None, "deadline: not begun"))
-            continue
+    for at, value in enumerate(values):
         try:
-            result = search_at(value, left)
+            result = search_at(value, left / (len(values) - at))
         except BREAKDOWN_ERRORS as error:
             points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
             continue
