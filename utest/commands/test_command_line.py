@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -80,6 +81,22 @@ def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
     found = lineproof(tmp_path, variables=completing)
     assert found.stderr == ""
     assert {word.strip() for word in answer.read_text().split("\013")} == offered
+
+
+@pytest.mark.slow
+def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path) -> None:
+    words = ("--frames", "64b imix", "--flows", "1-flow", "--directions", "unidirectional")
+    project = "--project", str(ROOT), "--results", str(tmp_path / "results")
+    found = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *words, *project)
+    assert found.returncode == 0, found.stdout + found.stderr
+    rows = re.findall(
+        r"^(64b|imix) 1-flow unidirectional +(?:≥ )?([\d.]+) +([\d.]+) +(?:≥ )?([\d.]+)", found.stdout, re.MULTILINE
+    )
+    (small, *of_small), (mix, *of_mix) = rows
+    assert (small, mix) == ("64b", "imix") and float(of_small[0]) > float(of_mix[0]) > 1
+    assert "SIMULATED" in found.stdout and "NDR % line" in found.stdout
+    (kept,) = (tmp_path / "results").glob("*/results.jsonl")
+    assert json.loads(kept.read_text().partition("\n")[0])["method"] == "matrix"
 
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")

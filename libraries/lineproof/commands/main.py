@@ -36,6 +36,7 @@ COMMANDS = {
     "check": "read every file and sentence, without a testbed",
     "doctor": "is this testbed fit for a run? Step by step, without traffic",
     "restore": "undo what an earlier run has left on a router",
+    "measure": "how much a new router carries, without any threshold: NDR and PDR of sizes, flows, directions",
     "calibrate": "what the generator itself carries, the router bypassed",
     "compare": "what two runs of a suite measured, and what is proven worse",
     "summary": "each sentence of a run: promised, measured, margin, verdict; also of a killed run",

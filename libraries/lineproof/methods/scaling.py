@@ -1,6 +1,6 @@
-"""Scaling: throughput against the number of flows or of receive queues, or the frame size; one search for each value.
+"""Scaling: throughput against the number of flows or of receive queues, the frame size, or the traffic.
 
-The caller changes traffic or router from value to value.
+There is one search for each value; the caller changes traffic or router from value to value.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..errors import BREAKDOWN_ERRORS, in_words
 from .deviations import DeviatingResult
 from .search import SearchResult
+
+V = TypeVar("V", int, str)
+"""The type of the values: numbers, or words of traffic."""
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
@@ -21,7 +25,7 @@ FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 class ScalingPoint:
     """The result at one value. ``result`` None: no search was made; ``reason`` says why."""
 
-    value: int
+    value: int | str
     result: SearchResult | None
     reason: str = ""
 
@@ -47,7 +51,7 @@ class ScalingResult(DeviatingResult):
 
 
 def scale(
-    axis: str, values: Sequence[int], search_at: Callable[[int, float], SearchResult], deadline: float = math.inf
+    axis: str, values: Sequence[V], search_at: Callable[[V, float], SearchResult], deadline: float = math.inf
 ) -> ScalingResult:
     """Search at each of *values*, in at most *deadline* s of traffic for all together, which they share alike.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial, wraps
+from itertools import product
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar, cast
 
@@ -26,7 +27,7 @@ from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import ConfigError, Inconclusive, TestbedError, in_words
 from ..evidence import allure
-from ..evidence.document import Document, Note, Section
+from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
@@ -143,6 +144,38 @@ class CharacterisationKeywords(Component):
 
         procedure = Procedure(f"scaling over {axis}", procedures.scaling_parts, procedures.scaling_plot)
         return self._measured(procedure, measure, traffic)
+
+    @keyword(tags=["characterise"])
+    def measure_matrix(
+        self,
+        frames: str = "64b imix 1518b",
+        flows: str = "1-flow 10k-flows",
+        directions: str = "unidirectional bidirectional",
+        more: str = "",
+        relative_width: float = 0.02,
+        deadline: timedelta | None = None,
+    ) -> ScalingResult:
+        """Without any threshold: NDR and PDR of all *frames* with all *flows* in all *directions*, as one matrix.
+
+        Each is words of traffic with spaces between them; *more*: words that all have, as ``ipv6``. *relative_width*:
+        how close the bounds of each come (0..1). *deadline*: time of traffic, which all searches share alike. Example:
+        | Measure Matrix    64b imix    1-flow 1000-flows    unidirectional    deadline=5 min
+        """
+        session, lists = self.shared.session, (frames.split(), flows.split(), directions.split())
+        values = [" ".join((size, flow, *more.split(), way)) for size, flow, way in product(*lists)]
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(f"expected frames, flows and directions, each once, not {lists}")
+        known = [Characteriser(session).traffic(words) for words in values]
+        rates = [each.profile.line_rate_pps(session.plan.link_bps(each.pairs)) for each in known]
+        lines = dict(zip(values, rates, strict=True))
+
+        def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
+            return characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
+
+        parts, plot = partial(procedures.matrix_parts, lines=lines), partial(procedures.matrix_plot, lines=lines)
+        found = self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
+        logger.console("\n" + as_text(Document("", [Section("", parts(found))], session.simulated)))
+        return found
 
     def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
         """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""

@@ -15,13 +15,13 @@ from ..core.phrases import percent
 from ..core.trial import Load
 from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
-from ..evidence.document import Column, Note, Part, Table
+from ..evidence.document import Column, Items, Note, Part, Table
 from ..generators.base import Method
 from ..methods import rfc2544
 from ..methods.loadtest import loadtest_data
 from ..methods.ramp import RampResult
 from ..methods.scaling import ScalingResult
-from ..methods.search import CapacityBounds, SearchResult
+from ..methods.search import LOSS_RATIOS, CapacityBounds, SearchResult
 from ..session.characterising import Characteriser
 from ..units import l1_bits, l2_bits, line_rate_pps
 
@@ -92,6 +92,41 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False) -> st
     return plot.svg()
 
 
+# -- what somebody does first with a new router ------------------------------------------------------------------------
+
+
+def matrix_parts(result: ScalingResult, lines: Mapping[str, float]) -> Sequence[Part]:
+    """Return a row for each traffic with the lower bounds of all loss ratios. *lines*: line rates, pps."""
+    rows = []
+    for point in result.points:
+        row = {Column("traffic", left=True): f"{point.value}"}
+        for name in LOSS_RATIOS:
+            found = point.result[name] if point.result else None
+            lower = None if found is None else found.lower
+            mark = "" if found is None or lower is None or (found.upper and found.finished) else "≥ "
+            row[Column(f"{name} Mpps")] = mark + _pps(lower, ".4g", 1e-6)
+            row[Column(f"{name} % line")] = _pps(lower, ".3g", 100 / lines[f"{point.value}"])
+        rows.append(row)
+    ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
+    how = f"Lower bounds of each port; {ratios}; ≥: more was not offered, or the search is unfinished."
+    endings = zip(result.points, result.endings, strict=True)
+    return [Table.of(rows), Note(how), Items([f"{point.value}: {words}" for point, words in endings if words])]
+
+
+def matrix_plot(result: ScalingResult, title: str, simulated: bool, lines: Mapping[str, float]) -> str:
+    """Return for each traffic a bar up to its NDR, and a range up to its PDR, in per cent of line rate."""
+    names = [f"{point.value}" for point in result.points]
+    plot = Chart(title, chart.columns("", names), linear("% of line rate, each port", 105), simulated, is_level=True)
+    for place, point in enumerate(result.points):
+        loads = [bounds.lower.pps if bounds.lower else 0.0 for bounds in point.result.bounds] if point.result else []
+        shares = [100 * pps / lines[names[place]] for pps in loads]
+        if shares:
+            plot.bar(place, [chart.Part(shares[0], "NDR: no frame lost", chart.AREAS[0])])
+            plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
+        plot.label(place, max(shares, default=0.0), f"{shares[0]:.3g} %" if shares else "no result")
+    return plot.svg()
+
+
 # -- ramp --------------------------------------------------------------------------------------------------------------
 
 
@@ -152,12 +187,13 @@ def scaling_parts(result: ScalingResult) -> Sequence[Part]:
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
     """Return lower bounds over the varied value, with a line up to the upper bounds."""
     lines: dict[str, list[tuple[float, float, float]]] = {}
-    for point in result.points:
+    values = [float(point.value) for point in result.points]
+    for value, point in zip(values, result.points, strict=True):
         for one in point.result.bounds if point.result else ():
             if one.lower:
                 high = max(one.lower.pps, (one.upper or one.lower).pps)
-                lines.setdefault(one.name, []).append((point.value, one.lower.pps, high))
-    values, most = [point.value for point in result.points], [high for own in lines.values() for *_, high in own]
+                lines.setdefault(one.name, []).append((value, one.lower.pps, high))
+    most = [high for own in lines.values() for *_, high in own]
     across = valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
     up = scaled("load carried by each port", "pps", 1.1 * max(most, default=1.0))
     plot = Chart(title, across, up, simulated)

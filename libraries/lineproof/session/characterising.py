@@ -33,7 +33,7 @@ from ..methods.rfc2544 import (
     ResetResult,
     ThroughputResult,
 )
-from ..methods.scaling import ScalingResult, scale
+from ..methods.scaling import ScalingResult, V, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from .judging import promised
@@ -86,17 +86,17 @@ class Characteriser:
     def scale(
         self,
         axis: str,
-        values: Sequence[int],
-        words: Callable[[int], str],
+        values: Sequence[V],
+        words: Callable[[V], str],
         relative_width: float = RELATIVE_WIDTH,
         deadline: float = math.inf,
-        set_up: Callable[[int], object] = lambda value: None,
+        set_up: Callable[[V], object] = lambda value: None,
     ) -> ScalingResult:
         """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
         for value in values:
             self.traffic(words(value))  # before any frame is sent
 
-        def search_at(value: int, seconds: float) -> SearchResult:
+        def search_at(value: V, seconds: float) -> SearchResult:
             set_up(value)
             return self.search(words(value), LOSS_RATIOS, relative_width, seconds)
 

@@ -1,0 +1,21 @@
+*** Settings ***
+Documentation       How much a router carries, without any threshold: what ``lineproof measure`` runs.
+Resource            lineproof/characterisation.resource
+Suite Setup         Open Testbed For    ${PLATFORM}    software=${SOFTWARE}    goal=${GOAL}
+Suite Teardown      Close Testbed
+
+
+*** Variables ***
+${PLATFORM}         ${EMPTY}
+${SOFTWARE}         ${NONE}
+${FRAMES}           64b imix 1518b
+${FLOWS}            1-flow 10k-flows
+${DIRECTIONS}       unidirectional bidirectional
+${MORE}             ${EMPTY}
+${DEADLINE}         ${NONE}
+
+
+*** Test Cases ***
+Throughput Of Every Traffic
+    [Documentation]    NDR: no frame lost; PDR: half a per cent at most. Bounds within two per cent of each other.
+    Measure Matrix    ${FRAMES}    ${FLOWS}    ${DIRECTIONS}    ${MORE}    deadline=${DEADLINE}
