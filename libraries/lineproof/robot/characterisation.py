@@ -35,6 +35,7 @@ from ..methods.deviations import Deviation, deviations_of
 from ..methods.margin import margin_of_forwarding
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
+from ..methods.sending import SendingResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
 from . import procedures
@@ -176,6 +177,28 @@ class CharacterisationKeywords(Component):
         found = self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
         logger.console("\n" + as_text(Document("", [Section("", parts(found))], session.simulated)))
         return found
+
+    @keyword(tags=["traffic"])
+    def send_traffic(
+        self, traffic: str, load: str, duration: timedelta = timedelta(seconds=1), during: str = "", *arguments: object
+    ) -> SendingResult:
+        """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
+
+        *during*: a keyword that is called with *arguments* while frames flow. The result has ``offered``,
+        ``forwarded``, ``lost``, ``directions`` (the same of each, with ``tx_port`` and ``rx_port``), ``problems``, and
+        ``counters``, the ports' own. Examples:
+        | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
+        | Should Be Equal    ${sent.lost}    ${0}
+        | Log    ${sent.counters}[after][0.opackets] frames left port 0
+        | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
+        """
+        run = partial(BuiltIn().run_keyword, during, *arguments)
+        action = (lambda wait: run()) if during else None
+
+        def measure(characteriser: Characteriser, traffic: str) -> SendingResult:
+            return characteriser.send(traffic, load, duration.total_seconds(), action)
+
+        return self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
 
     def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
         """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""

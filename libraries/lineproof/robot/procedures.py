@@ -22,6 +22,7 @@ from ..methods.loadtest import loadtest_data
 from ..methods.ramp import RampResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import LOSS_RATIOS, CapacityBounds, SearchResult
+from ..methods.sending import SendingResult
 from ..session.characterising import Characteriser
 from ..units import l1_bits, l2_bits, line_rate_pps
 
@@ -125,6 +126,21 @@ def matrix_plot(result: ScalingResult, title: str, simulated: bool, lines: Mappi
             plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
         plot.label(place, max(shares, default=0.0), f"{shares[0]:.3g} %" if shares else "no result")
     return plot.svg()
+
+
+def sending_parts(result: SendingResult) -> Sequence[Part]:
+    """Return the counts of each direction."""
+    rows = [
+        {
+            Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
+            Column("intended", "frames"): f"{row.intended:,}",
+            Column("offered", "frames"): f"{row.offered:,}",
+            Column("forwarded", "frames"): f"{row.forwarded:,}",
+            Column("lost", "frames"): f"{row.lost:,}",
+        }
+        for row in result.directions
+    ]
+    return [Table.of(rows), *map(Note, result.problems)]
 
 
 # -- ramp --------------------------------------------------------------------------------------------------------------

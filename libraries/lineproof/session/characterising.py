@@ -18,7 +18,7 @@ from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Outcome, Trial, read_trial
+from ..core.trial import During, Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.base import Probe
 from ..methods import rfc2544
@@ -35,6 +35,7 @@ from ..methods.rfc2544 import (
 )
 from ..methods.scaling import ScalingResult, V, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
+from ..methods.sending import SendingResult
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from .judging import promised
 from .router_watch import RouterRestarted
@@ -101,6 +102,19 @@ class Characteriser:
             return self.search(words(value), LOSS_RATIOS, relative_width, seconds)
 
         return scale(axis, values, search_at, deadline)
+
+    def send(self, words: str, load: str, seconds: float, during: During | None = None) -> SendingResult:
+        """One trial of *seconds* at *load* into each port, as ``1 Mpps``; *during* meanwhile. Raises SentenceError."""
+        session, known = self.session, self.traffic(words)
+        # a demand that nothing breaks stands in, so that the load is read as a sentence's
+        each_way = " each way" if known.directions > 1 else ""
+        asked = session.plan.measurable(f"{words} forwards ≥ 1 pps{each_way} at {load}")
+        self.begin(known)
+        session.traffic.put(known)
+        outcome = session.traffic.measure(session.plan.load_for(asked), seconds, during)
+        trial = read_trial(1, outcome, session.tolerance, session.clock_speed)
+        self.on_trial(known, trial)
+        return SendingResult(trials=(trial,))
 
     def margin(self, requirement: Requirement, deadline: float = math.inf) -> Margin:
         """How much more than *requirement*, which has just passed, is carried, by the same rule at higher loads.
