@@ -7,12 +7,16 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
 from lineproof.errors import TestbedError
+from lineproof.methods.ceiling import Ceiling, find_ceiling
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
@@ -214,6 +218,23 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     assert applied["Above"]["lossless_pps"] == known.ceilings[0].lossless_pps
     assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()
     assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_ceiling_that_is_not_found_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = iter([TestbedError("nothing is offered")])
+
+    def find_the_second(*terms: Any) -> Ceiling:
+        for error in failing:
+            raise error
+        return find_ceiling(*terms)
+
+    monkeypatch.setattr(calibrate, "find_ceiling", find_the_second)
+    plan = Plan.read(Project.find(ROOT), "netgate6100", None, "simulated", "quick", tmp_path)
+    profiles = [plan.catalogue.profile([words]) for words in ("imix", "1514b")]
+    with pytest.raises(TestbedError, match=r"1 of 2 ceilings .*: imix unidirectional: nothing is offered \(CPU steal"):
+        calibrate.calibrate(plan, profiles, [False], 1, 0.2, tmp_path)
+    known = read_calibration(tmp_path, "simulated", "netgate6100")
+    assert known is not None and [item.traffic for item in known.ceilings] == ["1514b"]
 
 
 def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):

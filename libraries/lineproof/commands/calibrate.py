@@ -100,9 +100,10 @@ def calibrate(
 ) -> None:
     """Measure each of *profiles* in each of *directions* (bidirectional or not) and write the file.
 
-    If the testbed breaks down or a user interrupts, what was measured until then is written. Raises TestbedError.
+    What was measured is written, also if a user interrupts. Raises TestbedError, in the end for what was not measured.
     """
     ceilings: list[CeilingEntry] = []
+    failed: list[str] = []
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
     count = len(profiles) * len(directions)
     words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
@@ -116,7 +117,15 @@ def calibrate(
         try:
             for profile in profiles:
                 for bidirectional in directions:
-                    ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
+                    before = cpu_times()
+                    try:
+                        ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
+                    except TestbedError as error:
+                        steal = steal_text(steal_percent(before, cpu_times()))
+                        way = "bidirectional" if bidirectional else "unidirectional"
+                        failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
+                        _print(Note(failed[-1]))
+                        continue
                     _print(Note(_line(ceilings[-1])))
         finally:
             if ceilings:
@@ -133,6 +142,8 @@ def calibrate(
                 _print(Code(f"kept in {write_calibration(calibrations, content)}"))
     finally:
         session.close()
+    if failed:
+        raise TestbedError(f"{len(failed)} of {counted(count, 'ceiling')} not known: {'; '.join(failed)}")
 
 
 def _check_bypassed(session: Session, pairs: int = 1) -> None:

@@ -83,7 +83,12 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
     if not is_offered(first):
         offered = _highest(trials, lambda pps: is_offered(run(pps)), line, _offered_rate(first), least)
     if not offered:
-        raise TestbedError(f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console")
+        last = trials.done[-1]
+        seen = [
+            *map(str, last.problems),
+            f"{si(_offered_rate(last), 'pps')} were sent of {si(last.outcome.load.pps, 'pps')}",
+        ]
+        raise TestbedError(f"the generator does not offer even {si(least, 'pps')}: {'; '.join(seen)}")
     whole, received = min(offered_at[lossless], lossless), min(_received_rate(first), line)
     return Ceiling(line, offered, whole, received, tuple(trials.done))
 
