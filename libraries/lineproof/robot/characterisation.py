@@ -171,12 +171,12 @@ class CharacterisationKeywords(Component):
         lines = dict(zip(values, rates, strict=True))
 
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
-            return characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
+            found = characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
+            logger.console("\n" + as_text(Document("", [Section("", parts(found))], session.simulated)))
+            return found
 
         parts, plot = partial(procedures.matrix_parts, lines=lines), partial(procedures.matrix_plot, lines=lines)
-        found = self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
-        logger.console("\n" + as_text(Document("", [Section("", parts(found))], session.simulated)))
-        return found
+        return self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
 
     @keyword(tags=["traffic"])
     def send_traffic(
