@@ -95,13 +95,20 @@ def test_spoilt_trials_are_repeated():
     [
         (PureRouter(5e6, spoils=EVERY_TRIAL - set(range(5))), 9, "a link was down"),
         (PureRouter(5e6, breaks=0), 0, "the testbed broke down: the generator went away"),
-        (PureRouter(LINE, ceiling=8e6), 4, "use a faster generator"),
+        (PureRouter(LINE, ceiling=10.0), 4, "use a faster generator"),
     ],
 )
 def test_a_testbed_at_fault_ends_the_search_with_its_bounds(router, trials, words):
     result = found(router)
     assert result.ended.startswith("inconclusive: ") and words in result.ended
     assert len(result.trials) == trials and unfinished(result) == ("NDR", "PDR")
+
+
+def test_a_generator_that_is_slower_than_the_router_ends_the_search_at_what_it_sends():
+    result = found(PureRouter(LINE, ceiling=8e6))
+    assert not result.ended and not unfinished(result)
+    assert result.highest.pps == pytest.approx(0.9 * 8e6) and result["NDR"].lower == result.highest
+    assert found(PureRouter(5e6, ceiling=8e6))["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
 
 
 def test_a_queue_does_not_hide_a_shortage():

@@ -34,6 +34,9 @@ LOWEST_LOAD_RATIO = 0.001
 SHORTEST_TRIAL = 1.0
 """Seconds of the first trials, which narrow the search; the goal's final trials decide."""
 
+SENDABLE = 0.9
+"""The share of what an overloaded generator sent that is asked of it next."""
+
 _NO_LIMIT = 1e9
 
 
@@ -109,8 +112,9 @@ def search(
 ) -> SearchResult:
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
-    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1):
-    the distance of the bounds. Raises ValueError for the same ratio twice.
+    Where the generator does not send *highest*, they end at what it sends. *goal* gives trial duration, duration sum
+    and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of the bounds. Raises
+    ValueError for the same ratio twice.
     """
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
@@ -118,19 +122,26 @@ def search(
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch
 
     wanted = {name: _search_goal(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
-    controller = MultipleLossRatioSearch(
-        config=Config(
-            goals=list(wanted.values()),
-            min_load=lowest.pps,
-            max_load=highest.pps,
-            # the deadline is checked before each trial instead, so that the bounds found until then stay
-            search_duration_max=_NO_LIMIT,
-            warmup_duration=None,
+    trials = TrialSeries(measure, terms)
+    while True:
+        controller = MultipleLossRatioSearch(
+            config=Config(
+                goals=list(wanted.values()),
+                min_load=lowest.pps,
+                max_load=highest.pps,
+                # the deadline is checked before each trial instead, so that the bounds found until then stay
+                search_duration_max=_NO_LIMIT,
+                warmup_duration=None,
+            )
         )
-    )
-    with TrialSeries(measure, terms) as trials:
         measurer = _Measurer(trials, tuple(loss_ratios.values()))
-        controller.search(measurer=measurer, debug=lambda text: None)
+        with trials:
+            controller.search(measurer=measurer, debug=lambda text: None)
+        is_first = trials.ended and all(trial.outcome.load == highest for trial in trials.done[-1:])
+        sent = sendable(trials.done[-1]) if is_first and trials.done else highest
+        if sent.pps >= highest.pps or sent.pps <= lowest.pps:
+            break
+        highest = sent
     databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
     bounds = []
     for name, goal_of_ratio in wanted.items():
@@ -146,6 +157,14 @@ def search(
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
     noted = trials.as_fields((LOSS_OF_OFFERED_FRAMES,))
     return SearchResult(tuple(bounds), goal, lowest, highest, relative_width, trials.traffic, **noted)
+
+
+def sendable(trial: Trial) -> Load:
+    """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
+    asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
+    sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
+    # a generator that is asked for less than it can has time to send it
+    return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
 
 
 def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:

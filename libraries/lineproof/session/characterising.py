@@ -34,7 +34,7 @@ from ..methods.rfc2544 import (
     ThroughputResult,
 )
 from ..methods.scaling import ScalingResult, V, scale
-from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
+from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search, sendable
 from ..methods.sending import SendingResult
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from .judging import promised
@@ -80,8 +80,9 @@ class Characteriser:
     ) -> SearchResult:
         """The highest loads carried, by MLRsearch; see :func:`~lineproof.methods.search.search`."""
         traffic = self.traffic(words)
-        highest, terms, goal = self._put(traffic), self._terms(traffic, deadline), self.session.plan.goal
-        lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
+        terms, goal = self._terms(traffic, deadline), self.session.plan.goal
+        lowest = Load(self.session.plan.maximum_load(traffic).pps * LOWEST_LOAD_RATIO)
+        highest = self._put(traffic, as_sent=True)
         return search(self._measure, goal, lowest, highest, terms, loss_ratios, relative_width)
 
     def scale(
@@ -345,15 +346,20 @@ class Characteriser:
             conditions=Conditions(*of_trials),
         )
 
-    def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
-        """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
+    def _put(self, traffic: TrafficWords, warm_up: bool = True, as_sent: bool = False) -> Load:
+        """Put *traffic* on the ports and warm the router up with it; the highest load to ask for.
+
+        *as_sent*: where the generator fell behind in the warm-up, that is what it sends.
+        """
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
         session.traffic.put(traffic)
         highest = session.plan.maximum_load(traffic)
         if warm_up and seconds:
             outcome = self._measure(highest, seconds)
-            self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))
+            trial = read_trial(0, outcome, session.tolerance, session.clock_speed)
+            self.on_trial(traffic, trial)
+            return sendable(trial) if as_sent else highest
         return highest
 
     def _measure(self, load: Load, duration: float) -> Outcome:
