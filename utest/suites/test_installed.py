@@ -47,7 +47,7 @@ def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -
     assert made.returncode == 0, made.stderr
     ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "-v", "MARGIN:off", "tests")
     assert ran.returncode == 0, ran.stdout
-    assert "3 tests, 3 passed" in ran.stdout and "SIMULATED" in ran.stdout
+    assert "4 tests, 4 passed" in ran.stdout and "SIMULATED" in ran.stdout
     # without --outputdir evidence goes to results/ of the project
     assert len(list(tmp_path.glob("results/*/requirements.jsonl"))) == 1
 

@@ -7,6 +7,11 @@ Test Tags           $name
 
 
 *** Test Cases ***
+Twenty Thousand Packets Come Through
+    [Documentation]    A load that every generator can send: cables, set-up and evidence are right.
+    [Tags]    64b    1-flow    unidirectional
+    64b 1-flow unidirectional ≥ 20 kpps
+
 Internet Mix Fills The Line
     [Documentation]    Throughput: this load is carried with no more loss than the goal allows.
     [Tags]    imix    unidirectional
