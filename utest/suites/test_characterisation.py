@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -95,4 +96,6 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
         assert item["simulated"] and mine and {record.test for record in mine} == {item["test"]}
     pictures = [path.read_text() for path in (left / "allure").glob("*-attachment.svg")]
     assert len(pictures) >= len(results) and all("SIMULATED" in text for text in pictures)
+    page = (left / "summary.html").read_text()
+    assert all(html.escape(item["findings"].splitlines()[0]) in page for item in results.values())
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True

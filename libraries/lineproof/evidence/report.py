@@ -23,7 +23,7 @@ from ..visible import one_line, shortened
 from .document import Document, Figure, Folded, Items, Note, Part, Section, body, page
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import sentence_plot, workers_plot
-from .records import RequirementRecord
+from .records import CharacterisationRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
@@ -63,7 +63,9 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     for row in ordered:
         document = sentence_document(run.run, row, simulated)
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
-    yield body(Document("", [Section("", [evidence(run)])]))
+    found = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
+    sections = [Section(f"{each.method}: {each.sentence}", [Items(each.findings.splitlines())]) for each in found]
+    yield body(Document("", [*sections, Section("", [evidence(run)])]))
 
 
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
