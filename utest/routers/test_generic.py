@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
@@ -16,7 +18,15 @@ from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.described import Router
-from lineproof.routers.description import COUNTERS, SIDE_WORDS, UPTIME_UNITS, RouterDescription, read_description
+from lineproof.routers.description import (
+    COUNTERS,
+    SIDE_WORDS,
+    UPTIME_UNITS,
+    RouterDescription,
+    count,
+    number,
+    read_description,
+)
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -125,6 +135,43 @@ def test_a_counter_that_is_missing_is_not_zero() -> None:
     )
     with pytest.raises(TestbedError, match="no 'tx_packets' was found for interface 'ge-0/0/1'"):
         router.read()
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "figure"),
+    [
+        ("1,234", 1234, 1234),
+        ("12,345,678", 12345678, 12345678),
+        ("2,5", None, 2.5),
+        ("0,123", None, 0.123),
+        ("1,2345", None, 1.2345),
+        ("1 234,567", None, 1234.567),
+        ("1,234.5", None, 1234.5),
+        ("-1,000", None, -1000),
+        *(
+            (text, None, None)
+            for text in ("12,34,567", "1,234,5", "1 23", "1,234 567", "1.234.567", "1.234,5", ",5", "5,")
+        ),
+    ],
+)
+def test_a_comma_groups_three_digits_or_is_a_decimal_one(text: str, whole: int | None, figure: float | None) -> None:
+    for read, expected in ((count, whole), (number, figure)):
+        if expected is None:
+            with pytest.raises(TestbedError, match="expected a "):
+                read("x", text)
+        else:
+            assert read("x", text) == expected
+
+
+@given(st.integers(0, 10**19), st.integers(0, 999), st.sampled_from(" ,'"), st.sampled_from(".,"))
+def test_groups_of_three_are_the_digits_without_them(whole: int, part: int, mark: str, point: str) -> None:
+    grouped = f"{whole:,}".replace(",", mark)
+    assert count("x", grouped) == whole and number("x", grouped) == float(whole)
+    if mark != point:
+        plain = float(f"{whole}.{part:02}")
+        # of a whole number below 1000 a comma before three digits groups them
+        if not (point == "," and 0 < whole < 1000 and part > 99):
+            assert number("x", f"{grouped}{point}{part:02}") == plain
 
 
 def test_blocks_are_of_one_interface_each() -> None:

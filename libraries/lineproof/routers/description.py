@@ -276,7 +276,7 @@ class CountersQuery(InterfaceQuery):
         found = self.read(output, interface)
         for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
             raise TestbedError(f"no '{name}' was found for interface '{interface}'")
-        return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
+        return {name: count(name, found.get(name, "0")) for name in sorted(self.named)}
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
         """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
@@ -290,14 +290,24 @@ class CountersQuery(InterfaceQuery):
         return causes_by(rules, counts, interface)
 
 
+_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}([ ,'])[0-9]{3}(?:\1[0-9]{3})*(?![0-9]|\1)")
+"""Digits in groups of three. A comma that does not group them so is a decimal one."""
+
+
+def count(name: str, text: str) -> int:
+    """Return a count that a router printed. Raises TestbedError."""
+    return int(_digits(name, text, "[0-9]{1,20}", "a count"))
+
+
 def number(name: str, text: str) -> float:
-    """Return a number that a router printed. Raises TestbedError."""
+    """Return a number that a router printed: ``2,5`` is 2.5, ``1,000`` is 1000. Raises TestbedError."""
     return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
 
 
 def _digits(name: str, text: str, pattern: str, expected: str) -> str:
     """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
-    plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
+    whole = _GROUPED.match(plain := text.strip())
+    plain = (re.sub("[ ,']", "", whole[0]) + plain[whole.end() :] if whole else plain).replace(",", ".")
     if not re.fullmatch(pattern, plain):
         raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
     return plain
