@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,47 @@ def test_blocks_are_of_one_interface_each() -> None:
     assert shell.ran == ["show all"], "one command for all interfaces"
     with pytest.raises(TestbedError, match="no interface 'eth2'; it has eth1, eth10"):
         generic(file, shell, ("eth2",)).read()
+
+
+def of_one_interface(*names: str, **keys: Any) -> RouterDescription:
+    """Return a router that shows one interface by name; *names*: expressions beside those of the counters."""
+    counters = {
+        "run": "show {interface}",
+        "pattern": [*names, r"in (?P<rx_packets>\d+)", r"out (?P<tx_packets>\d+)"],
+        "example": "te1 is up\n in 1 out 2\n",
+        "expected": {"interface": "te1", "rx_packets": 1, "tx_packets": 2},
+    }
+    file = described("shell: mybox", commands={"counters": {**counters, **keys}})
+    assert list(file.problems()) == []
+    return file
+
+
+@pytest.mark.parametrize("answer", ["te10 is up", "te1.5 is up", "te1/2 is up", "xte1 is up", "busy"])
+def test_an_answer_about_another_interface_gives_no_counts(answer: str) -> None:
+    router = generic(of_one_interface("^{interface} is"), Scripted({"show te1": f"{answer}\n in 3 out 4\n"}), ("te1",))
+    with pytest.raises(TestbedError, match=f"it does not name 'te1': '{answer}'"):
+        router.read()
+
+
+def test_an_expression_that_names_the_interface_finds_its_line_among_all() -> None:
+    text, line = "te10: 3 4\nte1: 1 2\n", r"^{interface}: (?P<rx_packets>\d+) (?P<tx_packets>\d+)"
+    file = of_one_interface(pattern=line, run="show all", example=text)
+    found = generic(file, Scripted({"show all": text}), ("te1", "te10")).read().interfaces
+    assert [(each.rx_packets, each.tx_packets) for each in found.values()] == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(("counts", "error"), [("in 3 out 4", True), ("in 0 out 0", False)])
+def test_the_same_counts_of_two_interfaces_are_those_of_one(counts: str, error: bool) -> None:
+    shell = Scripted({f"show {name}": f"it is up\n {counts}\n" for name in ("te1", "te10")})
+    router = generic(of_one_interface(), shell, ("te1", "te10"))
+    with pytest.raises(TestbedError, match="'show te10' shows the same") if error else nullcontext():
+        assert len(router.read().interfaces) == 2
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_router_that_comes_with_the_product_has_to_name_the_interface(name: str) -> None:
+    file = shipped(name)
+    assert file.commands.counters is not None and file.commands.counters.names_interface
 
 
 @pytest.mark.parametrize("channel", ["exec", "terminal"])

@@ -517,6 +517,7 @@ class Router:
             uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
         interfaces: dict[str, InterfaceCounters] = {}
         causes: list[Cause] = []
+        answers: list[str] = []
         if (counters := commands.counters) is not None:
             for name in self.interfaces:
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
@@ -524,6 +525,13 @@ class Router:
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
                 causes.extend(counters.causes_in(counts, name))
+                command = filled(counters.run, {"interface": name})
+                if not counters.names_interface and any(counts.values()) and raw[command] in answers:
+                    raise TestbedError(
+                        f"'{command}' shows the same as of another interface; let 'pattern' of 'commands.counters' in"
+                        f" {self._name} name it, by {{interface}}"
+                    )
+                answers.append(raw[command])
         return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
 
     def _with_tables(self, reading: Telemetry) -> Telemetry:
