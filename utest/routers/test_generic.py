@@ -18,6 +18,7 @@ from lineproof.evidence.document import as_text
 from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
+from lineproof.routers.base import Result
 from lineproof.routers.described import Router
 from lineproof.routers.description import (
     COUNTERS,
@@ -102,6 +103,31 @@ def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
     with pytest.raises(TestbedError, match=r"fix 'commands.counters' in variables/shells/mybox.yaml") as caught:
         router.read()
     assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
+
+
+COUNTED = "te1: 1 in, 2 out\n"
+
+
+@pytest.mark.parametrize("busy", ["statistics daemon busy", "te1: statistics daemon busy", "te1: 1 in, busy"])
+@pytest.mark.parametrize("answers", ["-+", "--", "+-+", "+--"])
+def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where_it_may_be(
+    busy: str, answers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pattern = [r"^{interface}: (?P<rx_packets>\d+) in", r"(?P<tx_packets>\d+) out"]
+    file, waited = of_one_interface(pattern=pattern, example=COUNTED), list[float]()
+    texts = iter(COUNTED if each == "+" else f"{busy}\n" for each in answers)
+    router = Router(lambda *_: Result(next(texts), "", 0, 0.0), file, ("te1",))
+    monkeypatch.setattr("lineproof.session.router_watch.time.sleep", waited.append)
+    watch = RouterWatch(router, 2.0, tuple)
+    if was_understood := answers[0] == "+":
+        watch.read()
+    if answers[-1] == "+":
+        assert watch.read_again().interfaces["te1"].tx_packets == 2
+    else:
+        with pytest.raises(TestbedError, match=busy) as caught:
+            watch.read_again()
+        assert ("fix 'commands.counters'" in str(caught.value)) is not was_understood
+    assert waited == [0.5]
 
 
 @pytest.mark.parametrize("name", SHIPPED)

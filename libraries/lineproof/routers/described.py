@@ -79,6 +79,7 @@ class Router:
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
+        self._understood = set[str]()
         self.not_forwarded: NotForwarded = {}
         """Frames that :meth:`configure_frames` could not configure, and why."""
         self._before_applied: int | None = None
@@ -576,11 +577,13 @@ class Router:
             commands = self._commands
             raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
         try:
-            return command.results(raw[text], interface)
+            found = command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:
-            raise TestbedError(
-                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in {self._name}"
-            ) from None
+            known = key in self._understood
+            hint = "it was understood before" if known else f"unless it was busy, fix 'commands.{key}' in {self._name}"
+            raise TestbedError(f"'{text}' was not understood: {in_words(error)}; {hint}") from None
+        self._understood.add(key)
+        return found
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:

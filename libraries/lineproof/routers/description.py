@@ -288,7 +288,8 @@ class CountersQuery(InterfaceQuery):
         """Each counter, an int. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
         found = self.read(output, interface)
         for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
-            raise TestbedError(f"no '{name}' was found for interface '{interface}'")
+            shown = first_line(output) or "no output"
+            raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
         return {name: count(name, found.get(name, "0")) for name in sorted(self.named)}
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
