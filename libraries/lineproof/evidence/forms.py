@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core.causes import Stage
-from ..core.ledger import DirectionAccount, Ledger, sum_if_known
+from ..core.ledger import DirectionAccount, Ledger, sum_if_known, sum_of
 from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
 from ..core.trial import DirectionCount, Fault, Trial
@@ -147,11 +147,11 @@ def _drops(ledger: Ledger, stage: Stage) -> Iterator[Row]:
     count = len(ledger.directions)
     for number, direction in enumerate(ledger.directions):
         for drop in direction.drops_at(stage):
-            own = [drop.frames if at == number else None for at in range(count)]
-            yield _frames_row(drop.label, [*own, drop.frames], drop.meaning, "bad")
+            own = [sum_of([drop]) if at == number else None for at in range(count)]
+            yield _frames_row(drop.label, [*own, sum_of([drop])], drop.meaning, "bad")
     for drop in ledger.shared:
         if drop.stage is stage:
-            yield _frames_row(drop.label, [*[None] * count, drop.frames], drop.meaning, "bad")
+            yield _frames_row(drop.label, [*[None] * count, sum_of([drop])], drop.meaning, "bad")
 
 
 def _frames_row(name: str, numbers: Sequence[int | None], note: str = "", mark: Mark = "") -> Row:

@@ -159,7 +159,8 @@ class Bookkeeper:
         now = after or self.read(moment)
         found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
         offered = sum(direction.offered for direction in found.directions)
-        if self.settle and abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered:
+        is_odd = found.contradiction or abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered
+        if self.settle and is_odd:
             self.settle()
             now = self.read(moment)
             found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
