@@ -69,9 +69,9 @@ def test_the_sums_balance_whatever_was_counted(
     directions: list[tuple[int, int]], rx: tuple[int, int], tx: tuple[int, int], causes: list[Cause]
 ) -> None:
     found = make_ledger([trial(*directions)], reading(), reading(rx, tx, *causes), INTERFACES)
-    assert found.lost == sum(offered - forwarded for offered, forwarded in directions)
-    assert found.lost == found.explained + found.unexplained
-    assert found.unexplained == sum(gap or 0 for gap in found.gaps)
+    assert found.whole.lost == sum(offered - forwarded for offered, forwarded in directions)
+    assert found.whole.lost == found.whole.explained + found.whole.unexplained
+    assert found.whole.unexplained == sum(gap or 0 for gap in found.whole.gaps)
     assert all(direction.unexplained == sum(gap or 0 for gap in direction.gaps) for direction in found.directions)
     counted = {cause.label for cause in causes if cause.role is not Role.REASON and cause.interface != "eth9"}
     assert {drop.label for drop in found.drops} <= counted
@@ -109,7 +109,7 @@ def test_a_place_whose_counter_began_anew_has_no_rest(before: list[Cause], after
     (row,) = found.directions
     for drop in row.drops:
         assert not drop.began_anew or row.gaps[drop.stage is not Stage.ARRIVING] is None
-    assert not unknown or found.unexplained <= 0 or "not known" in where_lost(found)
+    assert not unknown or found.whole.unexplained <= 0 or "not known" in where_lost(found)
     assert _shown(found)
 
 
@@ -148,7 +148,7 @@ def test_what_could_not_be_sent_by_the_port_that_frames_enter_is_of_no_certain_d
     found = make_ledger([trial(*counts)], reading(), after, INTERFACES)
     assert [drop.label for drop in found.shared] == ["tx_drops at eth1"]
     assert not any(row.drops for row in found.directions)
-    assert found.unexplained == (back or 0)
+    assert found.whole.unexplained == (back or 0)
 
 
 def test_a_port_by_which_no_direction_enters_drops_no_frame_of_the_trials() -> None:
@@ -170,7 +170,7 @@ def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None
     forth, back = found.directions
     assert [drop.label for drop in forth.drops] == ["rx-miss at eth1"]
     assert [drop.label for drop in back.drops] == ["tx-error at eth1"]
-    assert (forth.unexplained, back.unexplained, found.unexplained) == (30, 0, 0)
+    assert (forth.unexplained, back.unexplained, found.whole.unexplained) == (30, 0, 0)
     assert [drop.label for drop in found.shared] == ["no route"]
     alone = make_ledger([trial((1000, 960))], reading(), reading((990, 0), (0, 960), missed(10), unrouted), INTERFACES)
     assert not alone.shared and alone.directions[0].unexplained == 0
@@ -190,7 +190,7 @@ def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
         "tx-error at eth2": 40,
         "eth2-tx: no slots at eth2": 5,
     }
-    assert found.unexplained == 0
+    assert found.whole.unexplained == 0
     assert lost_at_router(reading(), reading((0, 0), (0, 0), *causes), ["eth1"], 1000) == {"drops at eth1": 60}
 
 
@@ -198,20 +198,20 @@ def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
 def test_counters_that_were_reset_explain_nothing(before: int) -> None:
     found = make_ledger([trial((1000, 990))], reading((before, 0)), reading((4000, 0)), INTERFACES)
     assert "went backwards" in found.missing and "not known" in where_lost(found)
-    assert found.lost == 10 and found.directions[0].gaps[0] is None and found.gaps[1] is None
+    assert found.whole.lost == 10 and found.directions[0].gaps[0] is None and found.whole.gaps[1] is None
 
 
 def test_counters_of_32_bits_count_on_when_they_are_full() -> None:
     before = reading((WRAP - 100, 0), (0, WRAP - 1), missed(WRAP - 3))
     found = make_ledger([trial((1000, 980))], before, reading((880, 0), (0, 979), missed(17)), INTERFACES)
-    assert (found.explained, *found.gaps) == (20, 0, 0, 0)
+    assert (found.whole.explained, *found.whole.gaps) == (20, 0, 0, 0)
 
 
 @pytest.mark.parametrize("after", [(), (missed(3),)])
 def test_a_drop_counter_that_began_anew_leaves_its_place_unknown(after: tuple[Cause, ...]) -> None:
     before = reading((0, 0), (0, 0), missed(5000))
     found = make_ledger([trial((1000, 900))], before, reading((900, 0), (0, 900), *after), INTERFACES)
-    assert found.gaps == (None, 0, 0) and found.unexplained == 100
+    assert found.whole.gaps == (None, 0, 0) and found.whole.unexplained == 100
     assert "not known: the counter rx-miss at eth1 began anew" in where_lost(found)
     (row,) = [row for row in _rows(found) if row.cells[0] == "rx-miss at eth1"]
     assert row.cells[1:3] == ["", ""]
@@ -219,7 +219,7 @@ def test_a_drop_counter_that_began_anew_leaves_its_place_unknown(after: tuple[Ca
 
 def test_a_router_without_these_interfaces_leaves_all_unexplained() -> None:
     found = make_ledger([trial((10, 5))], Telemetry(1.0, {}), Telemetry(2.0, {}), INTERFACES)
-    assert (found.unexplained, *found.gaps) == (5, None, None, None)
+    assert (found.whole.unexplained, *found.whole.gaps) == (5, None, None, None)
     assert "received by the router" in _shown(found)
 
 

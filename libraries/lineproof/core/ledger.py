@@ -103,32 +103,18 @@ class Ledger:
     missing: str = ""
 
     @property
-    def lost(self) -> int:
-        """Frames that did not come back, all directions."""
-        return sum(direction.lost for direction in self.directions)
-
-    @property
     def drops(self) -> tuple[Drop, ...]:
         """All that the router counts as lost, largest first."""
         found = [*(drop for direction in self.directions for drop in direction.drops), *self.shared]
         return tuple(sorted(found, key=lambda drop: -drop.frames))
 
     @property
-    def explained(self) -> int:
-        """Frames that the router counts as dropped."""
-        return sum(drop.frames for drop in self.drops)
-
-    @property
-    def unexplained(self) -> int:
-        """Frames lost and not counted by the router; negative: it counted more drops than were lost."""
-        return self.lost - self.explained
-
-    @property
-    def gaps(self) -> tuple[int | None, int | None, int | None]:
-        """:attr:`DirectionAccount.gaps` of all directions, less the shared drops; None where a count is missing."""
-        before, inside, after = (sum_if_known([row.gaps[place] for row in self.directions]) for place in range(3))
-        shared = sum_of(self.shared)
-        return before, None if inside is None or shared is None else inside - shared, after
+    def whole(self) -> DirectionAccount:
+        """All directions together, without ports, and with the shared drops; None: a count that one of them lacks."""
+        rows = self.directions
+        rx, tx = (sum_if_known([getattr(row, name) for row in rows]) for name in ("router_rx", "router_tx"))
+        offered, forwarded = sum(row.offered for row in rows), sum(row.forwarded for row in rows)
+        return DirectionAccount(0, 0, "", "", offered, forwarded, rx, tx, self.drops)
 
     @property
     def contradiction(self) -> str:
@@ -256,5 +242,4 @@ def frames_text(number: int) -> str:
 
 def sum_if_known(numbers: Sequence[int | None]) -> int | None:
     """The sum of *numbers*; None where one of them is missing, or all."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
+    return sum(filter(None, numbers)) if numbers and None not in numbers else None

@@ -93,7 +93,7 @@ class Verdict:
         # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
         loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.trials}
         # frames that came back changed are in none
-        lossy = (ledger for ledger in self.ledgers if ledger.lost)
+        lossy = (ledger for ledger in self.ledgers if ledger.whole.lost)
         return max(lossy, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
 
     @property
@@ -303,7 +303,7 @@ def trials_text(ledger: Ledger) -> str:
 
 def where_lost(ledger: Ledger) -> str:
     """``of 1 234 567 lost frames the router counts 1 234 560 rx-miss at eth1 (…); 7 unexplained``."""
-    lost, rest = ledger.lost, ledger.unexplained
+    lost, rest = ledger.whole.lost, ledger.whole.unexplained
     why = ledger.missing
     if wrong := ledger.contradiction:
         why = f"counters contradict each other: {wrong}; the router's are of other interfaces, stand still or count"
@@ -352,13 +352,17 @@ def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
 
 def _place_of_unexplained(ledger: Ledger) -> str:
     """Where most unexplained frames were lost, if the counters show it, and where to look."""
-    rest = ledger.unexplained
+    whole = ledger.whole
     cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
     places = (
         f": it never counted them as received (its card may lose some uncounted); {cables}",
         f": it received them and did not send them; {filters}",
         f": it counts them as sent; {cables}",
     )
-    gaps = zip(ledger.gaps, places, strict=True)
-    found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
+    gaps = zip(whole.gaps, places, strict=True)
+    found = [
+        words
+        for count, words in gaps
+        if count is not None and 0.9 * whole.unexplained <= count <= 1.1 * whole.unexplained
+    ]
     return found[0] if len(found) == 1 else f"; {cables}"

@@ -238,7 +238,7 @@ class Evidence:
         left = [*(drop for row in rows for drop in row.drops), *(drop for drop in ledger.shared if not drop.interface)]
         self.left: int = sum(drop.frames for drop in left if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
-        self.vanished: int = ledger.gaps[1] or 0
+        self.vanished: int = ledger.whole.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
         self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
@@ -260,7 +260,7 @@ class Evidence:
         A router's counters have the frames of others too: counts of the same frames may differ by a hundredth.
         *counted*: by one of the counters, not as a difference.
         """
-        others, noise = self.ledger.explained - (frames if counted else 0), 0.01
+        others, noise = self.ledger.whole.explained - (frames if counted else 0), 0.01
         if self.lost - others <= noise * min(frames, self.lost) and abs(frames - self.lost) > noise * self.lost:
             return None
         is_all = not any(drop.began_anew for drop in self.ledger.drops)
@@ -333,7 +333,7 @@ class Evidence:
         dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING)
         # drivers that do not count what their card lost
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
-        uncounted = max(0, self.ledger.gaps[0] or 0) if blind or uncounted_too else 0
+        uncounted = max(0, self.ledger.whole.gaps[0] or 0) if blind or uncounted_too else 0
         return 0 < self.lost / 2 < dropped + uncounted + self.backlogged()
 
     # -- who was busy

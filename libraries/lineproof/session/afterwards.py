@@ -158,8 +158,7 @@ class Bookkeeper:
         moment = f"trial {self._trials[-1].number}"
         now = after or self.read(moment)
         found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
-        offered = sum(direction.offered for direction in found.directions)
-        is_odd = found.contradiction or abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered
+        is_odd = found.contradiction or abs(found.whole.unexplained) > SLACK_FRAMES + SLACK_RATIO * found.whole.offered
         if self.settle and is_odd:
             self.settle()
             now = self.read(moment)
