@@ -352,17 +352,13 @@ def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
 
 def _place_of_unexplained(ledger: Ledger) -> str:
     """Where most unexplained frames were lost, if the counters show it, and where to look."""
-    whole = ledger.whole
+    rest = ledger.whole.unexplained
     cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
     places = (
         f": it never counted them as received (its card may lose some uncounted); {cables}",
         f": it received them and did not send them; {filters}",
         f": it counts them as sent; {cables}",
     )
-    gaps = zip(whole.gaps, places, strict=True)
-    found = [
-        words
-        for count, words in gaps
-        if count is not None and 0.9 * whole.unexplained <= count <= 1.1 * whole.unexplained
-    ]
+    gaps = zip(ledger.whole.gaps, places, strict=True)
+    found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
     return found[0] if len(found) == 1 else f"; {cables}"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ..command_values import compiled
 from ..core.causes import Cause
-from ..core.counter_names import Pauses, pauses_of
+from ..core.counter_names import received_pauses
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
@@ -538,7 +538,7 @@ class Router:
     def _with_tables(self, reading: Telemetry) -> Telemetry:
         """Return *reading* with what the tables of the description count."""
         interfaces, causes, raw = dict(reading.interfaces), [*reading.causes], dict(reading.raw)
-        pauses = dict[str, Pauses]()
+        pauses = dict[str, int]()
         for key, table in self.description.commands.tables.items():
             for interface in self.interfaces if "{interface}" in table.run else ("",):
                 counts = self.counts(key, raw, interface)
@@ -547,7 +547,7 @@ class Router:
                     interfaces |= {name: table.counters_in(own) for name, own in counts.items()}
                 causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
                 if table.pauses:
-                    pauses |= {name: pauses_of(own) for name, own in counts.items()}
+                    pauses |= {name: received_pauses(own) for name, own in counts.items()}
         return replace(reading, interfaces=interfaces, causes=tuple(causes), raw=raw, pauses=pauses)
 
     @property
