@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.counter_names import Pauses, group_frames, is_pause, is_received_pause, pauses_of
-from lineproof.core.foreign import ForeignFrames, Heard, origin, origins
+from lineproof.core.bounds import Bounds
+from lineproof.core.counter_names import group_frames, is_pause, is_received_pause, received_pauses
+from lineproof.core.foreign import ForeignFrames, Heard, copied_frames, origin, origins
 from lineproof.core.frame_sizes import size_problem
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
+from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.simulation.faults import parse_fault
 from support.made_testbeds import router, verdict_on
@@ -202,6 +204,27 @@ rx_prio3_pause_transition tx_offset rx_crc_errors
 """
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "lost", "copies"),
+    [
+        (0, 900_000, 0, []),
+        (0, 800_000, 0, [100_000]),
+        (2**32 - 7, 899_993, 0, []),
+        (2**32 - 7, 799_993, 0, [100_000]),
+        # reset: of lost frames nobody knows whether others stood in for more of them
+        (5_000_000, 100_000, 0, []),
+        (5_000_000, 100_000, 1, [None]),
+    ],
+)
+def test_copies_are_counted_by_what_the_router_sent(
+    before: int, after: int, lost: int, copies: list[int | None]
+) -> None:
+    row = DirectionCount(0, 1, 900_000 + lost, 900_000 + lost, 900_000)
+    trials = [Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,)), (), Bounds(1.0, 1.0))]
+    old, new = (Telemetry(1.0, {"eth2": InterfaceCounters(tx_packets=count)}) for count in (before, after))
+    assert [frames for frames, _ in copied_frames(trials, old, new, {1: "eth2"}).values()] == copies
+
+
 def test_pause_frames_are_known_by_every_drivers_names() -> None:
     assert [name for name in RECEIVED.split() if not (is_pause(name) and is_received_pause(name))] == []
     assert [name for name in SENT.split() if not is_pause(name) or is_received_pause(name)] == []
@@ -209,7 +232,5 @@ def test_pause_frames_are_known_by_every_drivers_names() -> None:
 
 
 def test_a_count_under_two_names_counts_once() -> None:
-    found = pauses_of({"rx_xoff_packets": 7, "rx_flow_control_xoff_packets": 7, "tx_xoff_packets": 2, "rx_errors": 9})
-    assert found == Pauses(7, 2)
-    assert found.since(Pauses(5, 2)) == Pauses(2, 0)
-    assert Pauses(1, 1).since(found) == Pauses()
+    counters = {"rx_xoff_packets": 7, "rx_flow_control_xoff_packets": 7, "tx_xoff_packets": 9, "rx_errors": 9}
+    assert received_pauses(counters) == 7

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.causes import Cause, Role, Stage
+from lineproof.core.causes import Cause, Role, Stage, risen
 from lineproof.core.deciding import Asked
 from lineproof.core.goal import read_goal
 from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
@@ -20,7 +21,7 @@ from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError
-from lineproof.evidence.document import Table
+from lineproof.evidence.document import Row, Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
 from support.catalogue import CATALOGUE
@@ -68,23 +69,93 @@ def test_the_sums_balance_whatever_was_counted(
     directions: list[tuple[int, int]], rx: tuple[int, int], tx: tuple[int, int], causes: list[Cause]
 ) -> None:
     found = make_ledger([trial(*directions)], reading(), reading(rx, tx, *causes), INTERFACES)
-    assert found.lost == sum(offered - forwarded for offered, forwarded in directions)
-    assert found.lost == found.explained + found.unexplained
-    assert found.unexplained == sum(gap or 0 for gap in found.gaps)
+    assert found.whole.lost == sum(offered - forwarded for offered, forwarded in directions)
+    assert found.whole.lost == found.whole.explained + found.whole.unexplained
+    assert found.whole.unexplained == sum(gap or 0 for gap in found.whole.gaps)
     assert all(direction.unexplained == sum(gap or 0 for gap in direction.gaps) for direction in found.directions)
     counted = {cause.label for cause in causes if cause.role is not Role.REASON and cause.interface != "eth9"}
     assert {drop.label for drop in found.drops} <= counted
     assert where_lost(found) and _shown(found)
 
 
+WRAP = 2**32
+
+
+@given(st.integers(0, 2**64), st.integers(0, 2**64), COUNT)
+def test_a_rise_leads_from_the_one_count_to_the_other(before: int, after: int, most: int) -> None:
+    rise = risen(before, after, most)
+    if rise is None:
+        assert after < before and not (before < WRAP and after + WRAP - before <= most)
+    else:
+        assert rise >= 0 and before + rise in ((after,) if after >= before else (after + WRAP,))
+
+
+@given(st.integers(0, WRAP - 1), st.integers(0, WRAP - 1))
+def test_a_counter_of_32_bits_goes_on_at_0(before: int, rise: int) -> None:
+    after = (before + rise) % WRAP
+    assert risen(before, after, rise) == rise
+    assert after >= before or risen(before, after, rise - 1) is None
+    assert after >= before or risen(before + WRAP, after, rise) is None
+
+
+@given(CAUSES, CAUSES)
+def test_a_place_whose_counter_began_anew_has_no_rest(before: list[Cause], after: list[Cause]) -> None:
+    found = make_ledger(
+        [trial((1000, 900))], reading((0, 0), (0, 0), *before), reading((950, 0), (0, 940), *after), INTERFACES
+    )
+    known = {(cause.stage, cause.label): cause.count for cause in after}
+    unknown = {(drop.stage, drop.label) for drop in found.drops if drop.began_anew}
+    assert unknown <= {at for cause in before if cause.count > known.get(at := (cause.stage, cause.label), 0)}
+    (row,) = found.directions
+    for drop in row.drops:
+        assert not drop.began_anew or row.gaps[drop.stage is not Stage.ARRIVING] is None
+    assert not unknown or found.whole.unexplained <= 0 or "not known" in where_lost(found)
+    assert _shown(found)
+
+
 @pytest.mark.parametrize(
-    ("rx", "tx", "known"), [(0, 0, False), (1000, 0, False), (449, 900, False), (450, 900, True), (1000, 450, True)]
+    ("rx", "tx", "known"),
+    [
+        (0, 0, False),
+        (100_000, 0, False),
+        # hardware that forwards past the counters; more sent than received; fewer than came back
+        (45_000, 90_000, False),
+        (90_000, 100_000, False),
+        (100_000, 89_000, False),
+        # the slack of readings one after the other
+        (90_000, 90_100, True),
+        (89_900, 90_000, True),
+        (100_000, 90_000, True),
+        (100_000, 100_000, True),
+    ],
 )
-def test_counters_that_do_not_move_while_frames_come_back_are_not_these_interfaces(
-    rx: int, tx: int, known: bool
+@pytest.mark.parametrize("drops", [(), (Cause(Stage.PASSING, "no route", "eth1", 10_000),)])
+def test_counts_that_contradict_each_other_show_no_place(
+    rx: int, tx: int, known: bool, drops: tuple[Cause, ...]
 ) -> None:
-    found = make_ledger([trial((1000, 900))], reading((5, 5), (5, 5)), reading((5 + rx, 5), (5, 5 + tx)), INTERFACES)
-    assert ("lost is not known" not in where_lost(found)) is known
+    after = reading((5 + rx, 5), (5, 5 + tx), *drops)
+    found = make_ledger([trial((100_000, 90_000))], reading((5, 5), (5, 5)), after, INTERFACES)
+    assert ("lost is not known" not in where_lost(found)) is known is not bool(found.contradiction)
+
+
+@pytest.mark.parametrize(("forth", "back"), [(100, None), (100, 0), (100, 100)])
+def test_what_could_not_be_sent_by_the_port_that_frames_enter_is_of_no_certain_direction(
+    forth: int, back: int | None
+) -> None:
+    counts = [(100_000, 100_000 - 10 * forth), *([(100_000, 100_000 - back)] if back is not None else [])]
+    stray = Cause(Stage.LEAVING, "tx_drops", "eth1", 1000)
+    after = reading((100_000, 100_000), (100_000 - (back or 0), 100_000 - 10 * forth), stray)
+    found = make_ledger([trial(*counts)], reading(), after, INTERFACES)
+    assert [drop.label for drop in found.shared] == ["tx_drops at eth1"]
+    assert not any(row.drops for row in found.directions)
+    assert found.whole.unexplained == (back or 0)
+
+
+def test_a_port_by_which_no_direction_enters_drops_no_frame_of_the_trials() -> None:
+    found = make_ledger(
+        [trial((10, 5))], reading(), reading((10, 0), (0, 5), replace(missed(7), interface="eth2")), INTERFACES
+    )
+    assert not found.drops
 
 
 def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None:
@@ -99,7 +170,7 @@ def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None
     forth, back = found.directions
     assert [drop.label for drop in forth.drops] == ["rx-miss at eth1"]
     assert [drop.label for drop in back.drops] == ["tx-error at eth1"]
-    assert (forth.unexplained, back.unexplained, found.unexplained) == (30, 0, 0)
+    assert (forth.unexplained, back.unexplained, found.whole.unexplained) == (30, 0, 0)
     assert [drop.label for drop in found.shared] == ["no route"]
     alone = make_ledger([trial((1000, 960))], reading(), reading((990, 0), (0, 960), missed(10), unrouted), INTERFACES)
     assert not alone.shared and alone.directions[0].unexplained == 0
@@ -119,19 +190,36 @@ def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
         "tx-error at eth2": 40,
         "eth2-tx: no slots at eth2": 5,
     }
-    assert found.unexplained == 0
-    assert lost_at_router(reading(), reading((0, 0), (0, 0), *causes), ["eth1"]) == {"drops at eth1": 60}
+    assert found.whole.unexplained == 0
+    assert lost_at_router(reading(), reading((0, 0), (0, 0), *causes), ["eth1"], 1000) == {"drops at eth1": 60}
 
 
-def test_counters_that_were_reset_explain_nothing() -> None:
-    found = make_ledger([trial((1000, 990))], reading((500, 0)), reading((400, 0)), INTERFACES)
+@pytest.mark.parametrize("before", [5000, WRAP - 1, WRAP + 5000])
+def test_counters_that_were_reset_explain_nothing(before: int) -> None:
+    found = make_ledger([trial((1000, 990))], reading((before, 0)), reading((4000, 0)), INTERFACES)
     assert "went backwards" in found.missing and "not known" in where_lost(found)
-    assert found.lost == 10 and found.directions[0].gaps[0] is None and found.gaps[1] is None
+    assert found.whole.lost == 10 and found.directions[0].gaps[0] is None and found.whole.gaps[1] is None
+
+
+def test_counters_of_32_bits_count_on_when_they_are_full() -> None:
+    before = reading((WRAP - 100, 0), (0, WRAP - 1), missed(WRAP - 3))
+    found = make_ledger([trial((1000, 980))], before, reading((880, 0), (0, 979), missed(17)), INTERFACES)
+    assert (found.whole.explained, *found.whole.gaps) == (20, 0, 0, 0)
+
+
+@pytest.mark.parametrize("after", [(), (missed(3),)])
+def test_a_drop_counter_that_began_anew_leaves_its_place_unknown(after: tuple[Cause, ...]) -> None:
+    before = reading((0, 0), (0, 0), missed(5000))
+    found = make_ledger([trial((1000, 900))], before, reading((900, 0), (0, 900), *after), INTERFACES)
+    assert found.whole.gaps == (None, 0, 0) and found.whole.unexplained == 100
+    assert "not known: the counter rx-miss at eth1 began anew" in where_lost(found)
+    (row,) = [row for row in _rows(found) if row.cells[0] == "rx-miss at eth1"]
+    assert row.cells[1:3] == ["", ""]
 
 
 def test_a_router_without_these_interfaces_leaves_all_unexplained() -> None:
     found = make_ledger([trial((10, 5))], Telemetry(1.0, {}), Telemetry(2.0, {}), INTERFACES)
-    assert (found.unexplained, *found.gaps) == (5, None, None, None)
+    assert (found.whole.unexplained, *found.whole.gaps) == (5, None, None, None)
     assert "received by the router" in _shown(found)
 
 
@@ -142,9 +230,13 @@ def test_a_router_that_gave_no_counts_has_no_rows_for_them() -> None:
 
 def _shown(ledger: Ledger) -> list[object]:
     """Return the names of the rows that the log shows of *ledger*."""
+    return [row.cells[0] for row in _rows(ledger)]
+
+
+def _rows(ledger: Ledger) -> Sequence[Row]:
     (section,) = ledgers_document([ledger], "t").sections
     (table,) = (part for part in section.parts if isinstance(part, Table))
-    return [row.cells[0] for row in table.rows]
+    return table.rows
 
 
 class CountingRouter:

@@ -12,7 +12,6 @@ from golden import refused
 from golden.refused import indented, raised
 from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
-from lineproof.core.counter_names import Pauses
 from lineproof.core.deciding import TrialConditions
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
@@ -100,7 +99,7 @@ def _throughput() -> Mapping[str, str]:
     crc = (Cause(Stage.ARRIVING, "rx_crc_errors", "eth1", 70),)
     gone = NeighbourEntry("eth2", "100.65.2.2", "02:00:00:00:00:02")
     wrong = replace(gone, mac="02:00:00:00:00:09", fix="SET IT", found_at="eth9")
-    paused, lag = {"eth2": Pauses(1000, 2)}, {"elapsed_uncertainty": 0.003}
+    paused, lag = {"eth2": 1000}, {"elapsed_uncertainty": 0.003}
     return {
         "pass": judged(rate),
         "pass at line rate": judged("uni ≥ 100% line rate"),
@@ -139,7 +138,7 @@ def _throughput() -> Mapping[str, str]:
         "fail, no answer between trials": judged(rate, T((2000,)), silent=2, ended=("TRex ended",)),
         "fail with pauses that may have cost it": judged(rate, T((2000,)), pauses=paused),
         "fail of forwarding with pauses": judged("uni forwards ≥ 1 Mpps", T((2000,)), pauses=paused),
-        "fail with pauses that do not matter": judged(rate, T((2000,)), pauses={"eth1": Pauses(5)}),
+        "fail with pauses that do not matter": judged(rate, T((2000,)), pauses={"eth1": 5}),
         "fail with damaged frames": judged(rate, T((5,)), causes=crc),
         "fail with few damaged frames": judged(rate, T((2000,)), causes=crc),
         "fail without a neighbour": judged(rate, T((2000,)), neighbours=(gone,)),
@@ -226,7 +225,7 @@ def _latency() -> Mapping[str, str]:
         "latency, own part known": judged(words, fast, limits=known),
         "latency, fail within its own part": judged("uni latency p99 ≤ 15 µs at 1 Mpps", fast, limits=known),
         "latency, fail": judged(words, t(slow)),
-        "latency, fail with pauses": judged(words, t(slow, 2000), pauses={"eth2": Pauses(1000)}),
+        "latency, fail with pauses": judged(words, t(slow, 2000), pauses={"eth2": 1000}),
         "latency, fail by loss": judged(words, t({20: 20_000}, 20_000)),
         "latency, no probes at all by loss": judged(words, T((2000,))),
         "latency, fail by all frames": judged(words, t({20: 100, 4000: 19_900}), fast),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
@@ -15,8 +18,17 @@ from lineproof.evidence.document import as_text
 from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
+from lineproof.routers.base import Result
 from lineproof.routers.described import Router
-from lineproof.routers.description import COUNTERS, SIDE_WORDS, UPTIME_UNITS, RouterDescription, read_description
+from lineproof.routers.description import (
+    COUNTERS,
+    SIDE_WORDS,
+    UPTIME_UNITS,
+    RouterDescription,
+    count,
+    number,
+    read_description,
+)
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -93,6 +105,31 @@ def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
     assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
 
 
+COUNTED = "te1: 1 in, 2 out\n"
+
+
+@pytest.mark.parametrize("busy", ["statistics daemon busy", "te1: statistics daemon busy", "te1: 1 in, busy"])
+@pytest.mark.parametrize("answers", ["-+", "--", "+-+", "+--"])
+def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where_it_may_be(
+    busy: str, answers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pattern = [r"^{interface}: (?P<rx_packets>\d+) in", r"(?P<tx_packets>\d+) out"]
+    file, waited = of_one_interface(pattern=pattern, example=COUNTED), list[float]()
+    texts = iter(COUNTED if each == "+" else f"{busy}\n" for each in answers)
+    router = Router(lambda *_: Result(next(texts), "", 0, 0.0), file, ("te1",))
+    monkeypatch.setattr("lineproof.session.router_watch.time.sleep", waited.append)
+    watch = RouterWatch(router, 2.0, tuple)
+    if was_understood := answers[0] == "+":
+        watch.read()
+    if answers[-1] == "+":
+        assert watch.read_again().interfaces["te1"].tx_packets == 2
+    else:
+        with pytest.raises(TestbedError, match=busy) as caught:
+            watch.read_again()
+        assert ("fix 'commands.counters'" in str(caught.value)) is not was_understood
+    assert waited == [0.5]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
     file = shipped(name)
@@ -127,6 +164,43 @@ def test_a_counter_that_is_missing_is_not_zero() -> None:
         router.read()
 
 
+@pytest.mark.parametrize(
+    ("text", "whole", "figure"),
+    [
+        ("1,234", 1234, 1234),
+        ("12,345,678", 12345678, 12345678),
+        ("2,5", None, 2.5),
+        ("0,123", None, 0.123),
+        ("1,2345", None, 1.2345),
+        ("1 234,567", None, 1234.567),
+        ("1,234.5", None, 1234.5),
+        ("-1,000", None, -1000),
+        *(
+            (text, None, None)
+            for text in ("12,34,567", "1,234,5", "1 23", "1,234 567", "1.234.567", "1.234,5", ",5", "5,")
+        ),
+    ],
+)
+def test_a_comma_groups_three_digits_or_is_a_decimal_one(text: str, whole: int | None, figure: float | None) -> None:
+    for read, expected in ((count, whole), (number, figure)):
+        if expected is None:
+            with pytest.raises(TestbedError, match="expected a "):
+                read("x", text)
+        else:
+            assert read("x", text) == expected
+
+
+@given(st.integers(0, 10**19), st.integers(0, 999), st.sampled_from(" ,'"), st.sampled_from(".,"))
+def test_groups_of_three_are_the_digits_without_them(whole: int, part: int, mark: str, point: str) -> None:
+    grouped = f"{whole:,}".replace(",", mark)
+    assert count("x", grouped) == whole and number("x", grouped) == float(whole)
+    if mark != point:
+        plain = float(f"{whole}.{part:02}")
+        # of a whole number below 1000 a comma before three digits groups them
+        if not (point == "," and 0 < whole < 1000 and part > 99):
+            assert number("x", f"{grouped}{point}{part:02}") == plain
+
+
 def test_blocks_are_of_one_interface_each() -> None:
     counters: dict[str, Any] = {
         "run": "show all",
@@ -143,6 +217,47 @@ def test_blocks_are_of_one_interface_each() -> None:
     assert shell.ran == ["show all"], "one command for all interfaces"
     with pytest.raises(TestbedError, match="no interface 'eth2'; it has eth1, eth10"):
         generic(file, shell, ("eth2",)).read()
+
+
+def of_one_interface(*names: str, **keys: Any) -> RouterDescription:
+    """Return a router that shows one interface by name; *names*: expressions beside those of the counters."""
+    counters = {
+        "run": "show {interface}",
+        "pattern": [*names, r"in (?P<rx_packets>\d+)", r"out (?P<tx_packets>\d+)"],
+        "example": "te1 is up\n in 1 out 2\n",
+        "expected": {"interface": "te1", "rx_packets": 1, "tx_packets": 2},
+    }
+    file = described("shell: mybox", commands={"counters": {**counters, **keys}})
+    assert list(file.problems()) == []
+    return file
+
+
+@pytest.mark.parametrize("answer", ["te10 is up", "te1.5 is up", "te1/2 is up", "xte1 is up", "busy"])
+def test_an_answer_about_another_interface_gives_no_counts(answer: str) -> None:
+    router = generic(of_one_interface("^{interface} is"), Scripted({"show te1": f"{answer}\n in 3 out 4\n"}), ("te1",))
+    with pytest.raises(TestbedError, match=f"it does not name 'te1': '{answer}'"):
+        router.read()
+
+
+def test_an_expression_that_names_the_interface_finds_its_line_among_all() -> None:
+    text, line = "te10: 3 4\nte1: 1 2\n", r"^{interface}: (?P<rx_packets>\d+) (?P<tx_packets>\d+)"
+    file = of_one_interface(pattern=line, run="show all", example=text)
+    found = generic(file, Scripted({"show all": text}), ("te1", "te10")).read().interfaces
+    assert [(each.rx_packets, each.tx_packets) for each in found.values()] == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(("counts", "error"), [("in 3 out 4", True), ("in 0 out 0", False)])
+def test_the_same_counts_of_two_interfaces_are_those_of_one(counts: str, error: bool) -> None:
+    shell = Scripted({f"show {name}": f"it is up\n {counts}\n" for name in ("te1", "te10")})
+    router = generic(of_one_interface(), shell, ("te1", "te10"))
+    with pytest.raises(TestbedError, match="'show te10' shows the same") if error else nullcontext():
+        assert len(router.read().interfaces) == 2
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_router_that_comes_with_the_product_has_to_name_the_interface(name: str) -> None:
+    file = shipped(name)
+    assert file.commands.counters is not None and file.commands.counters.names_interface
 
 
 @pytest.mark.parametrize("channel", ["exec", "terminal"])

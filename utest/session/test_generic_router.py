@@ -126,7 +126,7 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
     for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
-        assert why in line and line.endswith(f"; fix 'commands.{name}' in variables/shells/warm.yaml")
+        assert why in line and line.endswith(f"fix 'commands.{name}' in variables/shells/warm.yaml")
     assert "gave no answer" not in found
 
 

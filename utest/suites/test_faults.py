@@ -100,7 +100,7 @@ def test_every_kind_of_router_accounts_for_an_overload(
         verdict = judged(session, sentence)
     assert verdict.ruling is Ruling.FAIL
     (ledger,) = verdict.ledgers
-    assert ledger.lost == verdict.trials[-1].lost > 0
-    assert (ledger.unexplained, *ledger.gaps) == (0, 0, 0, 0)
+    assert ledger.whole.lost == verdict.trials[-1].lost > 0
+    assert (ledger.whole.unexplained, *ledger.whole.gaps) == (0, 0, 0, 0)
     assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
     assert "none unexplained" in verdict.message

@@ -94,7 +94,7 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path) -> None:
         assert verdict.ruling is Ruling.FAIL and cause in verdict.message
         (ledger,) = verdict.ledgers
         # the kernel may send a frame of its own meanwhile
-        assert ledger.lost > 1000 and abs(ledger.unexplained) <= 5
+        assert ledger.whole.lost > 1000 and abs(ledger.whole.unexplained) <= 5
 
 
 def test_a_neighbour_that_goes_in_a_sentence_makes_no_fail(tmp_path: Path) -> None:

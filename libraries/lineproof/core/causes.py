@@ -47,6 +47,16 @@ class Cause:
         return f"{self.name} at {self.interface}" if self.interface else self.name
 
 
+def risen(before: int, after: int, most: int) -> int | None:
+    """Return by how much a counter rose between two readings; None: it began anew, so that nobody knows.
+
+    One of 32 bits goes on at 0 after 2^32 - 1 (``Counter32`` of SNMP, systems of 32 bits): that is taken for the reason
+    where it is no more than *most*, which may have been counted.
+    """
+    rise = after - before
+    return rise if rise >= 0 else rise + 2**32 if before < 2**32 and rise + 2**32 <= most else None
+
+
 def unsent_by_interface(causes: Iterable[Cause], interface: str) -> int:
     """Frames handed to *interface* and not sent: its LOSS on leaving, or the OVERLAPPING count where that is more."""
     leaving = [cause for cause in causes if cause.stage is Stage.LEAVING and cause.interface == interface]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 LONGEST_PAUSE_BITS = 65535 * 512
 """The longest time that one pause frame asks for, in bits of the link (IEEE 802.3 31B: quanta of 512 bits)."""
@@ -22,18 +21,6 @@ _OTHER = re.compile(r"xon|dur|time|quanta|transition|storm|warn|discard|drop|err
 """An end of a pause, how long pauses were, and what became of them."""
 _RECEIVED = re.compile(r"(?<![a-z])(rx|recv|received)", re.IGNORECASE)
 _SENT = re.compile(r"(?<![a-z])(tx|sent|xmit)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """Pause frames that a port received, which stop it, and sent, which stop the other end."""
-
-    received: int = 0
-    sent: int = 0
-
-    def since(self, before: Pauses) -> Pauses:
-        """Return those since *before*; counters that began anew give none."""
-        return Pauses(max(0, self.received - before.received), max(0, self.sent - before.sent))
 
 
 def pause_seconds(frames: int, link_bps: float) -> float:
@@ -51,11 +38,9 @@ def is_received_pause(name: str) -> bool:
     return is_pause(name) and _RECEIVED.search(name) is not None
 
 
-def pauses_of(counters: Mapping[str, int]) -> Pauses:
+def received_pauses(counters: Mapping[str, int]) -> int:
     """Return those in all the *counters* of a port. Drivers repeat a count by another name, so the largest counts."""
-    received = [count for name, count in counters.items() if is_received_pause(name)]
-    sent = [count for name, count in counters.items() if is_pause(name) and not is_received_pause(name)]
-    return Pauses(max(received, default=0), max(sent, default=0))
+    return max((count for name, count in counters.items() if is_received_pause(name)), default=0)
 
 
 _GROUP = re.compile(r"rx_(?:q(?P<queue>[0-9]+)_)?(?P<kind>multicast|broadcast)_packets")

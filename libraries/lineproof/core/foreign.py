@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from .causes import risen
 from .counter_names import group_frames
 from .telemetry import Telemetry
 from .traffic.ip_header import ip_header
@@ -30,6 +31,12 @@ SLACK_RATIO = 0.0005
 
 SLACK_FRAMES = 100
 """Frames that the router may send by itself, or count late."""
+
+
+def most_counted(offered: int) -> int:
+    """Return the most that a counter can rise by while *offered* frames are sent, and as many beside the trials."""
+    return 2 * offered + SLACK_FRAMES
+
 
 SETTLE_SECONDS = 2.5
 """Seconds in which drivers that update their counters periodically (Linux: every 2 s) have done so."""
@@ -161,24 +168,30 @@ def _often(count: int, seconds: float) -> str:
 
 def copied_frames(
     trials: Iterable[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
-) -> dict[int, tuple[int, str]]:
+) -> dict[int, tuple[int | None, str]]:
     """Return by receiving port how many frames more came than the router sent to it, and that in words.
 
     Those that came beyond the frames offered in a trial are in nobody's place, and are left out.
     *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded frames
-    (hardware offload) and proves nothing.
+    (hardware offload) and proves nothing. None, where frames were lost: its counter was reset, so nobody knows.
     """
-    received, beyond = Counter[int](), Counter[int]()
+    received, beyond, offered = Counter[int](), Counter[int](), Counter[int]()
     for trial in trials:
         for direction in trial.outcome.directions:
             received[direction.rx_port] += direction.received
             beyond[direction.rx_port] += direction.surplus
-    copied = {}
+            offered[direction.rx_port] += direction.offered
+    copied = dict[int, tuple[int | None, str]]()
     for port, count in received.items():
         name = interfaces.get(port, "")
         if name not in before.interfaces or name not in after.interfaces:
             continue
-        sent = after.interfaces[name].tx_packets - before.interfaces[name].tx_packets
+        old, new = before.interfaces[name].tx_packets, after.interfaces[name].tx_packets
+        sent = risen(old, new, most_counted(offered.total()))
+        if sent is None:
+            if count < offered[port]:
+                copied[port] = None, f"the router's counters were reset, so what {name} sent is not known"
+            continue
         copies = count - sent - beyond[port]
         if sent > count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
             copied[port] = (

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from .causes import Cause, Role, Stage
+from .causes import Cause, Role, Stage, risen
+from .foreign import SLACK_FRAMES, SLACK_RATIO, most_counted
 from .telemetry import Telemetry
 from .trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """*frames* that the router counted as lost between two readings; or a reason for such drops, which adds nothing."""
+    """*frames* that the router counted as lost between two readings; or a reason for such drops, which adds nothing.
+
+    ``began_anew``: the counter did, so that nobody knows how many; *frames* is 0.
+    """
 
     stage: Stage
     name: str
     interface: str
     frames: int
     meaning: str = ""
+    began_anew: bool = False
 
     @property
     def label(self) -> str:
@@ -72,11 +78,11 @@ class DirectionAccount:
     @property
     def gaps(self) -> tuple[int | None, int | None, int | None]:
         """Unexplained frames before the router counts them as received, in it, and after it counts them as sent."""
-        arriving, *inside = (sum(drop.frames for drop in self.drops_at(stage)) for stage in Stage)
+        arriving, *inside = (sum_of(self.drops_at(stage)) for stage in Stage)
         rx, tx = self.router_rx, self.router_tx
         return (
-            None if rx is None else self.offered - arriving - rx,
-            None if rx is None or tx is None else rx - sum(inside) - tx,
+            None if rx is None or arriving is None else self.offered - arriving - rx,
+            None if rx is None or tx is None or None in inside else rx - sum(filter(None, inside)) - tx,
             None if tx is None else tx - self.forwarded,
         )
 
@@ -97,64 +103,65 @@ class Ledger:
     missing: str = ""
 
     @property
-    def lost(self) -> int:
-        """Frames that did not come back, all directions."""
-        return sum(direction.lost for direction in self.directions)
-
-    @property
     def drops(self) -> tuple[Drop, ...]:
         """All that the router counts as lost, largest first."""
         found = [*(drop for direction in self.directions for drop in direction.drops), *self.shared]
         return tuple(sorted(found, key=lambda drop: -drop.frames))
 
     @property
-    def explained(self) -> int:
-        """Frames that the router counts as dropped."""
-        return sum(drop.frames for drop in self.drops)
+    def whole(self) -> DirectionAccount:
+        """All directions together, without ports, and with the shared drops; None: a count that one of them lacks."""
+        rows = self.directions
+        rx, tx = (sum_if_known([getattr(row, name) for row in rows]) for name in ("router_rx", "router_tx"))
+        offered, forwarded = sum(row.offered for row in rows), sum(row.forwarded for row in rows)
+        return DirectionAccount(0, 0, "", "", offered, forwarded, rx, tx, self.drops)
 
     @property
-    def unexplained(self) -> int:
-        """Frames lost and not counted by the router; negative: it counted more drops than were lost."""
-        return self.lost - self.explained
+    def contradiction(self) -> str:
+        """Why the router's counts cannot be those of frames that came back through it, in words; "": they can."""
+        for row in self.directions:
+            counts = {f"received at {row.ingress}": row.router_rx, f"sent at {row.egress}": row.router_tx}
+            counts[f"came back at port {row.rx_port}"] = row.forwarded
+            known = [(place, count) for place, count in counts.items() if count is not None]
+            for (place, count), (next_place, later) in pairwise(known):
+                if later > count + SLACK_FRAMES + SLACK_RATIO * row.offered:
+                    few, more = frames_text(count), frames_text(later)
+                    return f"fewer frames were {place} ({few}) than {next_place} ({more})"
+        return ""
 
-    @property
-    def gaps(self) -> tuple[int | None, int | None, int | None]:
-        """:attr:`DirectionAccount.gaps` of all directions, less the shared drops; None where a count is missing."""
-        before, inside, after = (sum_if_known([row.gaps[place] for row in self.directions]) for place in range(3))
-        return before, None if inside is None else inside - sum(drop.frames for drop in self.shared), after
+    def without_counts(self) -> Ledger:
+        """Return it without what the router counts."""
+        rows = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
+        return Ledger(self.first_trial, self.last_trial, tuple(rows), missing=self.missing or self.contradiction)
 
 
 def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:
     """The ledger of *trials*: all between the two readings. *interfaces*: the router's, by the generator's port."""
     directions = _direction_counts(trials, interfaces)
     first, last = trials[0].number, trials[-1].number
-    names = set(interfaces.values())
-    for name in names:
-        old, new = before.interfaces.get(name), after.interfaces.get(name)
-        if old and new and (new.rx_packets < old.rx_packets or new.tx_packets < old.tx_packets):
-            return Ledger(
-                first, last, directions, missing=f"the router's counters of {name} went backwards; they were reset"
-            )
-    drops, reasons = _drops_and_reasons(before.causes, after.causes, names)
-    directions = tuple(
-        replace(
-            direction,
-            router_rx=_increase(before, after, direction.ingress, "rx_packets"),
-            router_tx=_increase(before, after, direction.egress, "tx_packets"),
-            drops=tuple(
-                drop
-                for drop in drops
-                if drop.interface
-                and drop.interface == (direction.egress if drop.stage is Stage.LEAVING else direction.ingress)
-            ),
-        )
-        for direction in directions
-    )
-    shared = tuple(drop for drop in drops if not drop.interface)
-    if len(directions) == 1:
-        directions = (replace(directions[0], drops=(*directions[0].drops, *shared)),)
-        shared = ()
-    return Ledger(first, last, directions, shared, reasons)
+    names, most = set(interfaces.values()), most_counted(sum(row.offered for row in directions))
+    for name in names & {*before.interfaces} & {*after.interfaces}:
+        if None in (_increase(before, after, name, counter, most) for counter in ("rx_packets", "tx_packets")):
+            why = f"the router's counters of {name} went backwards; they were reset"
+            return Ledger(first, last, directions, missing=why)
+    drops, reasons = _drops_and_reasons(before.causes, after.causes, names, most)
+    shared, accounts = list(drops), list[DirectionAccount]()
+    for row in directions:
+        own = [drop for drop in drops if drop.interface == row.ingress and drop.stage is not Stage.LEAVING]
+        leaving = [drop for drop in drops if drop.interface == row.egress and drop.stage is Stage.LEAVING]
+        # which interface a frame is to leave by is the router's choice: more than are missing there were to leave there
+        if sum(drop.frames for drop in leaving) <= max(0, row.lost) + SLACK_FRAMES + SLACK_RATIO * row.offered:
+            own += leaving
+        if len(directions) == 1:
+            own += [drop for drop in drops if not drop.interface]
+        rx = _increase(before, after, row.ingress, "rx_packets", most)
+        tx = _increase(before, after, row.egress, "tx_packets", most)
+        accounts.append(replace(row, router_rx=rx, router_tx=tx, drops=tuple(own)))
+        shared = [drop for drop in shared if drop not in own]
+    # frames arrive at an interface by which no direction enters without being of any
+    entered = {"", *(row.ingress for row in directions)}
+    shared = [drop for drop in shared if drop.stage is Stage.LEAVING or drop.interface in entered]
+    return Ledger(first, last, tuple(accounts), tuple(shared), reasons)
 
 
 def ledger_without_router(trials: Sequence[Trial], interfaces: Mapping[int, str], why: str) -> Ledger:
@@ -162,10 +169,10 @@ def ledger_without_router(trials: Sequence[Trial], interfaces: Mapping[int, str]
     return Ledger(trials[0].number, trials[-1].number, _direction_counts(trials, interfaces), missing=why)
 
 
-def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Iterable[str]) -> dict[str, int]:
+def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Iterable[str], offered: int) -> dict[str, int]:
     """Frames that the router's own counters show as dropped between two readings, by cause, without zeros."""
-    drops, _ = _drops_and_reasons(before.causes, after.causes, set(interfaces))
-    return {drop.label: drop.frames for drop in drops}
+    drops, _ = _drops_and_reasons(before.causes, after.causes, set(interfaces), most_counted(offered))
+    return {drop.label: drop.frames for drop in drops if drop.frames}
 
 
 def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) -> tuple[DirectionAccount, ...]:
@@ -181,25 +188,26 @@ def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) ->
     )
 
 
-def _increase(before: Telemetry, after: Telemetry, interface: str, counter: str) -> int | None:
+def _increase(before: Telemetry, after: Telemetry, interface: str, counter: str, most: int) -> int | None:
     old, new = before.interfaces.get(interface), after.interfaces.get(interface)
-    return None if old is None or new is None else getattr(new, counter) - getattr(old, counter)
+    return None if old is None or new is None else risen(getattr(old, counter), getattr(new, counter), most)
 
 
 def _drops_and_reasons(
-    before: Iterable[Cause], after: Iterable[Cause], interfaces: set[str]
+    before: Iterable[Cause], after: Iterable[Cause], interfaces: set[str], most: int
 ) -> tuple[tuple[Drop, ...], tuple[Drop, ...]]:
     """Drops that add up, and reasons, between two readings; of *interfaces* and of the router as a whole."""
-    old = {(cause.stage, cause.name, cause.interface): cause.count for cause in before}
+    old, new = ({(cause.stage, cause.name, cause.interface): cause for cause in reading} for reading in (before, after))
     drops: list[Drop] = []
     reasons: list[Drop] = []
     overlapping: list[Drop] = []
-    for cause in after:
-        increase = cause.count - old.get((cause.stage, cause.name, cause.interface), 0)
-        # a counter that was cleared in between proves nothing
-        if increase < 0 or (cause.interface and cause.interface not in interfaces):
+    # a counter that is not shown any more was cleared
+    for place, cause in ({place: replace(cause, count=0) for place, cause in old.items()} | new).items():
+        if cause.interface and cause.interface not in interfaces:
             continue
-        drop = Drop(cause.stage, cause.name, cause.interface, increase, cause.meaning)
+        increase = risen(old[place].count if place in old else 0, cause.count, most)
+        meaning = "its counter began anew" if increase is None else cause.meaning
+        drop = Drop(*place, increase or 0, meaning, began_anew=increase is None)
         {Role.LOSS: drops, Role.OVERLAPPING: overlapping, Role.REASON: reasons}[cause.role].append(drop)
     for drop in overlapping:
         counted = sum(
@@ -209,7 +217,8 @@ def _drops_and_reasons(
         drops.append(replace(drop, frames=extra))
         reasons.append(replace(drop, frames=drop.frames - extra))
     reasons = [reason for reason in reasons if reason.frames]
-    return tuple(_with_reason(drop, reasons) for drop in drops if drop.frames), tuple(reasons)
+    shown = (drop for drop in drops if drop.frames or drop.began_anew)
+    return tuple(_with_reason(drop, reasons) for drop in shown), tuple(reasons)
 
 
 def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
@@ -220,7 +229,17 @@ def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
     return replace(drop, meaning=f"mostly {max(matching, key=lambda reason: reason.frames).name}")
 
 
+def sum_of(drops: Iterable[Drop]) -> int | None:
+    """The frames of *drops*; None where a counter of one began anew."""
+    counted = list(drops)
+    return None if any(drop.began_anew for drop in counted) else sum(drop.frames for drop in counted)
+
+
+def frames_text(number: int) -> str:
+    """``1 234 567``."""
+    return f"{number:,}".replace(",", " ")
+
+
 def sum_if_known(numbers: Sequence[int | None]) -> int | None:
     """The sum of *numbers*; None where one of them is missing, or all."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
+    return sum(filter(None, numbers)) if numbers and None not in numbers else None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
-from .counter_names import Pauses
 from .json_types import NotKept
 from .neighbours import NeighbourEntry
 
@@ -59,5 +58,5 @@ class Telemetry:
     neighbours: tuple[NeighbourEntry, ...] = ()
     taken_back: tuple[str, ...] = ()
     """Changes of the run that the router did not show any more; they are looked at before a FAIL."""
-    pauses: Mapping[str, Pauses] = field(default_factory=dict)
-    """By interface, where its card counts them."""
+    pauses: Mapping[str, int] = field(default_factory=dict)
+    """Pause frames that an interface received, where its card counts them."""

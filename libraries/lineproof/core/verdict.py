@@ -12,7 +12,7 @@ from ..units import counted
 from .bounds import Bounds, Limit
 from .deciding import Decision
 from .explanation import Why
-from .ledger import Drop, Ledger, sum_if_known
+from .ledger import Drop, Ledger, frames_text
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
@@ -93,7 +93,7 @@ class Verdict:
         # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
         loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.trials}
         # frames that came back changed are in none
-        lossy = (ledger for ledger in self.ledgers if ledger.lost)
+        lossy = (ledger for ledger in self.ledgers if ledger.whole.lost)
         return max(lossy, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
 
     @property
@@ -294,11 +294,6 @@ NAMED_CAUSES = 2
 """Causes that a phrase names; it adds up the others."""
 
 
-def frames_text(number: int) -> str:
-    """``1 234 567``."""
-    return f"{number:,}".replace(",", " ")
-
-
 def trials_text(ledger: Ledger) -> str:
     """The trials that the account covers: ``in trial 11``, or ``in trials 4 to 11 together``."""
     if ledger.first_trial == ledger.last_trial:
@@ -308,22 +303,30 @@ def trials_text(ledger: Ledger) -> str:
 
 def where_lost(ledger: Ledger) -> str:
     """``of 1 234 567 lost frames the router counts 1 234 560 rx-miss at eth1 (…); 7 unexplained``."""
-    lost, rest = ledger.lost, ledger.unexplained
-    if ledger.missing:
-        return f"where {frames_text(lost)} frames were lost is not known: {ledger.missing}"
-    if foreign := _not_of_these_frames(ledger):
-        return f"where {frames_text(lost)} frames were lost is not known: {foreign}"
+    lost, rest = ledger.whole.lost, ledger.whole.unexplained
+    why = ledger.missing
+    if wrong := ledger.contradiction:
+        why = f"counters contradict each other: {wrong}; the router's are of other interfaces, stand still or count"
+        why += " other frames; compare them while frames flow"
+    if why:
+        return f"where {frames_text(lost)} frames were lost is not known: {why}"
     drops = _merged_by_name(ledger)
-    if not drops:
-        return f"the router's counters show none of {frames_text(lost)} lost frames{_place_of_unexplained(ledger)}"
-    counted, named = [], drops[:NAMED_CAUSES]
+    counts, named = [], drops[:NAMED_CAUSES]
     for index, drop in enumerate(named):
         repeated = drop.meaning in [other.meaning for other in named[index + 1 :]]
         meaning = f" ({drop.meaning})" if drop.meaning and not repeated else ""
-        counted.append(f"{frames_text(drop.frames)} {drop.label}{meaning}")
+        counts.append(f"{frames_text(drop.frames)} {drop.label}{meaning}")
     if others := sum(drop.frames for drop in drops[NAMED_CAUSES:]):
-        counted.append(f"{frames_text(others)} by other causes")
-    text = f"of {frames_text(lost)} lost frames the router counts {', '.join(counted)}"
+        counts.append(f"{frames_text(others)} by other causes")
+    text = f"of {frames_text(lost)} lost frames the router counts {', '.join(counts)}"
+    if not drops:
+        text = f"the router's counters show none of {frames_text(lost)} lost frames"
+    anew = [drop.label for drop in ledger.drops if drop.began_anew]
+    if anew and rest > 0:
+        more = f" and {counted(len(anew) - 1, 'other')}" if anew[1:] else ""
+        return f"{text}; where {frames_text(rest)} were lost is not known: the counter {anew[0]}{more} began anew"
+    if not drops:
+        return f"{text}{_place_of_unexplained(ledger)}"
     if rest < 0:
         return f"{text}; that is {frames_text(-rest)} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:
@@ -331,31 +334,13 @@ def where_lost(ledger: Ledger) -> str:
     return f"{text}; {frames_text(rest) if rest else 'none'} unexplained"
 
 
-def _not_of_these_frames(ledger: Ledger) -> str:
-    """Why the router's counts cannot be of the frames that came back through it; "": they can."""
-    back = sum(direction.forwarded for direction in ledger.directions)
-    counts = {
-        " as received": sum_if_known([direction.router_rx for direction in ledger.directions]),
-        " as sent": sum_if_known([direction.router_tx for direction in ledger.directions]),
-    }
-    low = {name: count for name, count in counts.items() if count is not None and 2 * count < back}
-    if not low:
-        return ""
-    most = max(low.values())
-    frames = f"only {counted(most, 'frame')}" if most else "no frame"
-    where = next(iter(low)) if len(low) == 1 else ""
-    return (
-        f"the router counted {frames}{where}, and {frames_text(back)} came back: these are not the counters of these"
-        " interfaces, or they stand still; compare them on the router while frames flow"
-    )
-
-
 def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
-    """The drops; where they are too many to name, those of the same name at several interfaces together."""
-    if len(ledger.drops) <= NAMED_CAUSES:
-        return ledger.drops
+    """The known drops; where they are too many to name, those of the same name at several interfaces together."""
+    drops = tuple(drop for drop in ledger.drops if not drop.began_anew)
+    if len(drops) <= NAMED_CAUSES:
+        return drops
     found: dict[str, Drop] = {}
-    for drop in ledger.drops:
+    for drop in drops:
         known = found.get(drop.name)
         if known is None:
             found[drop.name] = drop
@@ -367,13 +352,13 @@ def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
 
 def _place_of_unexplained(ledger: Ledger) -> str:
     """Where most unexplained frames were lost, if the counters show it, and where to look."""
-    rest = ledger.unexplained
+    rest = ledger.whole.unexplained
     cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
     places = (
         f": it never counted them as received (its card may lose some uncounted); {cables}",
         f": it received them and did not send them; {filters}",
         f": it counts them as sent; {cables}",
     )
-    gaps = zip(ledger.gaps, places, strict=True)
+    gaps = zip(ledger.whole.gaps, places, strict=True)
     found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
     return found[0] if len(found) == 1 else f"; {cables}"

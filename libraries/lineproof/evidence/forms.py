@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core.causes import Stage
-from ..core.ledger import DirectionAccount, Ledger, sum_if_known
+from ..core.ledger import DirectionAccount, Ledger, sum_of
 from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
 from ..core.trial import DirectionCount, Fault, Trial
@@ -114,44 +114,40 @@ def _ledger_section(ledger: Ledger) -> Section:
 
 
 def _ledger_rows(ledger: Ledger) -> Iterator[Row]:
-    def count(point: str, name: str) -> Row:
-        numbers = [getattr(direction, name) for direction in ledger.directions]
-        return _frames_row(point, [*numbers, sum_if_known(numbers)])
+    accounts = (*ledger.directions, ledger.whole)
 
-    def unexplained(place: str, of: Callable[[DirectionAccount | Ledger], int | None], is_shared: bool = False) -> Row:
+    def count(point: str, name: str) -> Row:
+        return _frames_row(point, [getattr(account, name) for account in accounts])
+
+    def unexplained(place: str, of: Callable[[DirectionAccount], int | None], is_shared: bool = False) -> Row:
         # what may be of any direction is in the total only
         own = [None if is_shared and ledger.shared else of(direction) for direction in ledger.directions]
-        numbers = [*own, of(ledger)]
+        numbers = [*own, of(ledger.whole)]
         return _frames_row(f"unexplained {place}", numbers, mark="unsure" if any(numbers) else "faint")
+
+    def drops(stage: Stage) -> Iterator[Row]:
+        """Yield what the router counts as dropped at *stage*: of each direction, then what may be of any."""
+        for place, those in enumerate((*(row.drops for row in ledger.directions), ledger.shared)):
+            for drop in (one for one in those if one.stage is stage):
+                frames = sum_of([drop])
+                own = [frames if place == at else None for at in range(len(ledger.directions))]
+                yield _frames_row(drop.label, [*own, frames], drop.meaning, "bad")
 
     yield count("sent by the generator", "offered")
     if not ledger.missing:
         yield unexplained("before the router", lambda part: part.gaps[0])
-        yield from _drops(ledger, Stage.ARRIVING)
+        yield from drops(Stage.ARRIVING)
         yield count("received by the router", "router_rx")
-        yield from _drops(ledger, Stage.PASSING)
-        yield from _drops(ledger, Stage.LEAVING)
+        yield from drops(Stage.PASSING)
+        yield from drops(Stage.LEAVING)
         yield unexplained("in the router", lambda part: part.gaps[1], is_shared=True)
         yield count("sent by the router", "router_tx")
         yield unexplained("behind the router", lambda part: part.gaps[2])
     yield count("back at the generator", "forwarded")
     yield count("lost", "lost")
     if not ledger.missing:
-        explained = [*(direction.explained for direction in ledger.directions), ledger.explained]
-        yield _frames_row("of them explained by the router's counters", explained)
+        yield count("of them explained by the router's counters", "explained")
         yield unexplained("in all", lambda part: part.unexplained, is_shared=True)
-
-
-def _drops(ledger: Ledger, stage: Stage) -> Iterator[Row]:
-    """Yield what the router counts as dropped at *stage*: of each direction, then what may be of any."""
-    count = len(ledger.directions)
-    for number, direction in enumerate(ledger.directions):
-        for drop in direction.drops_at(stage):
-            own = [drop.frames if at == number else None for at in range(count)]
-            yield _frames_row(drop.label, [*own, drop.frames], drop.meaning, "bad")
-    for drop in ledger.shared:
-        if drop.stage is stage:
-            yield _frames_row(drop.label, [*[None] * count, drop.frames], drop.meaning, "bad")
 
 
 def _frames_row(name: str, numbers: Sequence[int | None], note: str = "", mark: Mark = "") -> Row:

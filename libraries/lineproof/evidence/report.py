@@ -158,7 +158,7 @@ def _causes(row: SentenceRow) -> list[str]:
         return [record.breakdown] if record.breakdown else [*record.message.splitlines()[1:2], *unknown]
     if record.why and record.why.explanation:
         return [record.why.explanation.words]
-    return [where_lost(ledger) for ledger in record.ledgers if ledger.lost][-1:]
+    return [where_lost(ledger) for ledger in record.ledgers if ledger.whole.lost][-1:]
 
 
 def _scale(rows: Sequence[SentenceRow]) -> float:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ..command_values import compiled
 from ..core.causes import Cause
-from ..core.counter_names import Pauses, pauses_of
+from ..core.counter_names import received_pauses
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
@@ -79,6 +79,7 @@ class Router:
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
         self._notes: list[str] = []
+        self._understood = set[str]()
         self.not_forwarded: NotForwarded = {}
         """Frames that :meth:`configure_frames` could not configure, and why."""
         self._before_applied: int | None = None
@@ -517,6 +518,7 @@ class Router:
             uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
         interfaces: dict[str, InterfaceCounters] = {}
         causes: list[Cause] = []
+        answers: list[str] = []
         if (counters := commands.counters) is not None:
             for name in self.interfaces:
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
@@ -524,12 +526,19 @@ class Router:
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
                 interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
                 causes.extend(counters.causes_in(counts, name))
+                command = filled(counters.run, {"interface": name})
+                if not counters.names_interface and any(counts.values()) and raw[command] in answers:
+                    raise TestbedError(
+                        f"'{command}' shows the same as of another interface; let 'pattern' of 'commands.counters' in"
+                        f" {self._name} name it, by {{interface}}"
+                    )
+                answers.append(raw[command])
         return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
 
     def _with_tables(self, reading: Telemetry) -> Telemetry:
         """Return *reading* with what the tables of the description count."""
         interfaces, causes, raw = dict(reading.interfaces), [*reading.causes], dict(reading.raw)
-        pauses = dict[str, Pauses]()
+        pauses = dict[str, int]()
         for key, table in self.description.commands.tables.items():
             for interface in self.interfaces if "{interface}" in table.run else ("",):
                 counts = self.counts(key, raw, interface)
@@ -538,7 +547,7 @@ class Router:
                     interfaces |= {name: table.counters_in(own) for name, own in counts.items()}
                 causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
                 if table.pauses:
-                    pauses |= {name: pauses_of(own) for name, own in counts.items()}
+                    pauses |= {name: received_pauses(own) for name, own in counts.items()}
         return replace(reading, interfaces=interfaces, causes=tuple(causes), raw=raw, pauses=pauses)
 
     @property
@@ -568,11 +577,13 @@ class Router:
             commands = self._commands
             raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
         try:
-            return command.results(raw[text], interface)
+            found = command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:
-            raise TestbedError(
-                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in {self._name}"
-            ) from None
+            known = key in self._understood
+            hint = "it was understood before" if known else f"unless it was busy, fix 'commands.{key}' in {self._name}"
+            raise TestbedError(f"'{text}' was not understood: {in_words(error)}; {hint}") from None
+        self._understood.add(key)
+        return found
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:

@@ -50,6 +50,7 @@ SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
 LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in Stage)})_(?P<name>\w+)")
 """A counter of lost frames of its own: ``passing_no_route``."""
 
+INTERFACE = "{interface}"
 WORD_IN_BRACES = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
@@ -86,6 +87,7 @@ OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more),
 class Query(Config):
     """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
 
+    One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
     ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
     found; ``source``: where the example is from.
     """
@@ -116,6 +118,12 @@ class Query(Config):
         found = {name for text in self.pattern for name in compiled(text).groupindex}
         return frozenset(found | set(self.json_paths))
 
+    @property
+    def names_interface(self) -> bool:
+        """Return whether the answer has to name the interface that was asked for."""
+        texts = (*self.pattern, *self.json_paths.values())
+        return getattr(self, "block", None) is not None or any(INTERFACE in text for text in texts)
+
     @model_validator(mode="after")
     def _check_values(self) -> Query:
         if bool(self.pattern) == bool(self.json_paths):
@@ -124,9 +132,10 @@ class Query(Config):
             if name not in self.groups and not self.other_groups.fullmatch(name):
                 key = "pattern" if self.pattern else "json_paths"
                 raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
-        texts = (self.run, *self.json_paths.values())
-        if self.words and not any("{interface}" in text for text in texts) and getattr(self, "block", None) is None:
-            raise ValueError("'run' is for all interfaces; expected {interface} there or in 'json_paths', or 'block'")
+        if self.words and INTERFACE not in self.run and not self.names_interface:
+            raise ValueError(
+                "'run' is for all interfaces; expected {interface} there, in 'pattern' or 'json_paths', or 'block'"
+            )
         if lacking := [name for name in self.needed if name not in self.named]:
             raise ValueError(
                 f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json_paths'"
@@ -140,7 +149,11 @@ class Query(Config):
         if self.json_paths:
             data = json_in(output)
             values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
-        for match in filter(None, (compiled(pattern).search(output) for pattern in self.pattern)):
+        whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
+        matches = {text: compiled(filled(text, whole_name)).search(output) for text in self.pattern}
+        if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
+            raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
+        for match in filter(None, matches.values()):
             values |= {name: value for name, value in match.groupdict().items() if value is not None}
         if there := {name: value for name, value in values.items() if value is not None}:
             return there
@@ -275,8 +288,9 @@ class CountersQuery(InterfaceQuery):
         """Each counter, an int. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
         found = self.read(output, interface)
         for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
-            raise TestbedError(f"no '{name}' was found for interface '{interface}'")
-        return {name: int(_digits(name, found.get(name, "0"), "[0-9]{1,20}", "a count")) for name in sorted(self.named)}
+            shown = first_line(output) or "no output"
+            raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
+        return {name: count(name, found.get(name, "0")) for name in sorted(self.named)}
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
         """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
@@ -290,14 +304,24 @@ class CountersQuery(InterfaceQuery):
         return causes_by(rules, counts, interface)
 
 
+_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}([ ,'])[0-9]{3}(?:\1[0-9]{3})*(?![0-9]|\1)")
+"""Digits in groups of three. A comma that does not group them so is a decimal one."""
+
+
+def count(name: str, text: str) -> int:
+    """Return a count that a router printed. Raises TestbedError."""
+    return int(_digits(name, text, "[0-9]{1,20}", "a count"))
+
+
 def number(name: str, text: str) -> float:
-    """Return a number that a router printed. Raises TestbedError."""
+    """Return a number that a router printed: ``2,5`` is 2.5, ``1,000`` is 1000. Raises TestbedError."""
     return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
 
 
 def _digits(name: str, text: str, pattern: str, expected: str) -> str:
     """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
-    plain = re.sub(r"(?<=\d)[ ,'](?=\d)", "", text.strip())
+    whole = _GROUPED.match(plain := text.strip())
+    plain = (re.sub("[ ,']", "", whole[0]) + plain[whole.end() :] if whole else plain).replace(",", ".")
     if not re.fullmatch(pattern, plain):
         raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
     return plain

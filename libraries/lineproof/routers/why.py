@@ -43,7 +43,9 @@ def explanation(
 
     *ledger*: of the worst trial. *facts* and *load* None: not read.
     """
-    seen = Evidence(tried, ledger or Ledger(0, 0, ()), facts or RouterFacts(), load or UnderLoad())
+    ledger = ledger or Ledger(0, 0, ())
+    ledger = ledger.without_counts() if ledger.contradiction else ledger
+    seen = Evidence(tried, ledger, facts or RouterFacts(), load or UnderLoad())
     for rule in RULES:
         if rule.needs(seen):
             sure = rule.sure if isinstance(rule.sure, Confidence) else rule.sure(seen)
@@ -232,9 +234,11 @@ class Evidence:
         self.lost: int = sum(max(0, row.lost) for row in rows)
         # without a ledger the trial itself says whether all frames came back
         self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
-        self.left: int = sum(drop.frames for drop in ledger.drops if drop.stage is Stage.LEAVING)
+        # of another interface than that of a direction they may be any frames
+        left = [*(drop for row in rows for drop in row.drops), *(drop for drop in ledger.shared if not drop.interface)]
+        self.left: int = sum(drop.frames for drop in left if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
-        self.vanished: int = ledger.gaps[1] or 0
+        self.vanished: int = ledger.whole.gaps[1] or 0
         self.filtered: Drop = self._most(FILTER_DROPS)
         self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
@@ -256,10 +260,11 @@ class Evidence:
         A router's counters have the frames of others too: counts of the same frames may differ by a hundredth.
         *counted*: by one of the counters, not as a difference.
         """
-        others, noise = self.ledger.explained - (frames if counted else 0), 0.01
+        others, noise = self.ledger.whole.explained - (frames if counted else 0), 0.01
         if self.lost - others <= noise * min(frames, self.lost) and abs(frames - self.lost) > noise * self.lost:
             return None
-        return CERTAIN if frames + others <= (1 + noise) * self.lost else LIKELY
+        is_all = not any(drop.began_anew for drop in self.ledger.drops)
+        return CERTAIN if is_all and frames + others <= (1 + noise) * self.lost else LIKELY
 
     def are_most(self, frames: int, counted: bool = True) -> bool:
         """Return whether *frames* dropped at one place are most of the lost ones."""
@@ -328,7 +333,7 @@ class Evidence:
         dropped = sum(drop.frames for drop in drops if drop.stage is Stage.ARRIVING)
         # drivers that do not count what their card lost
         blind = any(re.search(r"rdma|af.?packet", nic.driver or "", re.IGNORECASE) for nic in self.facts.nics)
-        uncounted = max(0, self.ledger.gaps[0] or 0) if blind or uncounted_too else 0
+        uncounted = max(0, self.ledger.whole.gaps[0] or 0) if blind or uncounted_too else 0
         return 0 < self.lost / 2 < dropped + uncounted + self.backlogged()
 
     # -- who was busy

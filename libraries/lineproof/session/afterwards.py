@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.causes import Stage
-from ..core.counter_names import Pauses, pause_seconds
+from ..core.counter_names import pause_seconds
 from ..core.deciding import KEEPS, Standing
 from ..core.doubts import OwnPart
 from ..core.foreign import SLACK_FRAMES, SLACK_RATIO
@@ -51,8 +51,8 @@ def pauses(
     pps = max((trial.outcome.load.pps for trial in trials), default=0.0)
     for ports in ports_of(trials):
         name = interfaces.get(ports[1], "")
-        now, then = (reading.pauses.get(name, Pauses()) for reading in (after, before))
-        if received := now.since(then).received:
+        # counters that began anew give none
+        if (received := after.pauses.get(name, 0) - before.pauses.get(name, 0)) > 0:
             words = f"the router's {name} received {received}; switch flow control off"
             yield Problem(Fault.PAUSING, words, math.ceil(pause_seconds(received, link_bps) * pps), (ports,))
 
@@ -158,8 +158,8 @@ class Bookkeeper:
         moment = f"trial {self._trials[-1].number}"
         now = after or self.read(moment)
         found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
-        offered = sum(direction.offered for direction in found.directions)
-        if self.settle and abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered:
+        is_odd = found.contradiction or abs(found.whole.unexplained) > SLACK_FRAMES + SLACK_RATIO * found.whole.offered
+        if self.settle and is_odd:
             self.settle()
             now = self.read(moment)
             found = make_ledger(self._trials, self.last_reading, now, self.interfaces)

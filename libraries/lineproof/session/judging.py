@@ -114,7 +114,8 @@ class _Sentence:
         verdict = verdict_of(decision, self.promise, self.requirement, figures)
         if POWER in figures:
             verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.plan.power_text))
-        drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values())
+        offered = sum(row.offered for trial in self.trials for row in trial.outcome.directions)
+        drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
         return replace(verdict, ledgers=tuple(book.ledgers), router_drops=drops)
 
     def _decide(self, book: Bookkeeper, warm_up: Trial | None, whole_soak: bool) -> Decision:

@@ -16,6 +16,10 @@ BOOT_TOLERANCE = 5.0
 """Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
 
 
+PAUSE = 1.0
+"""Seconds of the testbed's clock before a reading that failed is tried once more."""
+
+
 class RouterRestarted(TestbedError):
     """The router restarted between two readings."""
 
@@ -71,12 +75,13 @@ class RouterWatch:
         return telemetry
 
     def read_again(self) -> Telemetry:
-        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
+        """:meth:`read`, a second time if the first failed: a link may work again, and who was busy may answer."""
         try:
             return self.read()
         except TestbedError:
             if self._restarted or self._problems():
                 raise
+        time.sleep(PAUSE / self._speed)
         return self.read()
 
     def read_last(self) -> Telemetry:
