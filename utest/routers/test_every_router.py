@@ -15,7 +15,7 @@ from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, described
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
-from support.described_router import DESCRIPTIONS, shipped
+from support.described_router import DESCRIPTIONS, shipped, with_examples
 from support.journals import KEY, Killed, dying
 from support.simulated_router import Machine
 
@@ -26,7 +26,7 @@ ALL = (*sorted(BUILT_IN), *sorted(DESCRIPTIONS))
 
 @pytest.mark.parametrize("name", [*BUILT_IN, *(path.stem for path in (packaged_variables() / "shells").glob("*"))])
 def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name: str) -> None:
-    assert list((described(name) if name in BUILT_IN else shipped(name)).problems()) == []
+    assert list((with_examples(name) if name in BUILT_IN else shipped(name)).problems()) == []
 
 
 def test_a_card_that_is_taken_up_or_set_anew_moves_its_link() -> None:

@@ -241,6 +241,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
+        (("    expected: {uptime: 90.5}\n", ""), "'commands.uptime': is not tried"),
     ],
 )
 def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[str, str], says: str) -> None:
