@@ -113,15 +113,19 @@ def shipped(name: str) -> RouterDescription:
     return read_description(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
 
 
-def with_examples(kind: str) -> RouterDescription:
-    """Return the description of a built-in router with the examples of ``utest/data/router_examples``."""
+def with_examples(kind: str, which: int = 0) -> RouterDescription:
+    """Return the description of a built-in router with examples of ``utest/data/router_examples``: of some the n-th."""
     data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
     examples, _ = read_yaml(DATA / "router_examples" / f"{kind}.yaml")
-    for place, example in examples.items():
+    for place, listed in examples.items():
         query: Any = data
         for key in place.split("."):
-            query = query[int(key)] if isinstance(query, list) else query[key]
-        query |= example
+            if isinstance(query, dict) and key not in query:
+                query[key] = {**query["like"][key]}
+            query = query[int(key) if isinstance(query, list) else key]
+        example = listed[which % len(listed)] if isinstance(listed, list) else listed
+        recorded = {"example": (DATA / example["file"]).read_text(encoding="utf-8")} if "file" in example else {}
+        query |= {key: value for key, value in {**example, **recorded}.items() if key != "file"}
     return RouterDescription.model_validate(data)
 
 
