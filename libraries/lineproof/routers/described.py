@@ -566,7 +566,7 @@ class Router:
         text = filled(command.run, {"interface": interface})
         if text not in raw:
             commands = self._commands
-            raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
+            raw[text] = commands.run_unchecked(commands.as_given(text)) if command.json_paths else commands.show(text)
         try:
             return command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:
