@@ -16,7 +16,7 @@ from lineproof.routers import BUILT_IN, described
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
 from support.described_router import DESCRIPTIONS, shipped, with_examples
-from support.journals import KEY, Killed, dying
+from support.journals import KEY, Killed, dying, untouched
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -37,17 +37,23 @@ def test_a_card_that_is_taken_up_or_set_anew_moves_its_link() -> None:
     assert len(changes) == 8 and all(re.fullmatch(moving, line) for change in changes for line in change.do)
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", ALL)
 def test_what_is_right_already_stays_and_a_rehearsal_changes_nothing(name: str) -> None:
     machine = Machine.new(name)
     before, first = machine.state(), machine.router()
-    with first.rehearsal() as planned:
-        machine.configure(first)
-    assert len(planned.pending) > 5 and machine.state() == before and first.changes == () == first.notes
+    # a command line of its own is given no line, not even to look
+    rehearsed = first if name in BUILT_IN else machine.router(untouched)
+    with rehearsed.rehearsal() as planned:
+        machine.configure(rehearsed)
+    assert any("48.0.0.0" in str(change) for change in planned.pending)
+    assert machine.state() == before and first.changes == () == first.notes
     machine.configure(first)
-    between, second = machine.state(), machine.router()
-    machine.configure(second)
-    assert second.changes == () and second.restore() == ""
+    between = machine.state()
+    machine.configure(first)
+    if name in BUILT_IN:
+        second = machine.router()
+        machine.configure(second)
+        assert second.changes == () and second.restore() == ""
     assert machine.state() == between != before
     assert first.restore() == "" and machine.state() == before
     assert first.notes == () and first.not_forwarded == {}
