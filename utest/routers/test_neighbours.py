@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.platforms import RouterKind
 from lineproof.project import Project
-from lineproof.routers import linux, make_router
+from lineproof.routers import make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
 from support.fake_router import SIDES, shell_of, simulated
@@ -87,40 +86,6 @@ def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
     assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
 
 
-# -- a link's state and speed are those that the router's own commands show, and no conventions
-
-
-@pytest.mark.parametrize(
-    ("speed", "device", "expected"),
-    [
-        ("10000\n", "DRIVER=ixgbe\nPCI_CLASS=20000\n", 10e9),
-        ("-1\n", "DRIVER=ixgbe\n", None),
-        ("", "DRIVER=ixgbe\n", None),
-        ("0\n", "DRIVER=ixgbe\n", None),
-        ("10000\n", "", None),
-        ("10000\n", "DRIVER=vmxnet3\n", None),
-        ("10000\n", "DRIVER=virtio_net\n", None),
-        ("99999999999999\n", "DRIVER=ixgbe\n", None),
-    ],
-)
-def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: float | None) -> None:
-    card = {"/sys/class/net/eth1/speed": speed, "/sys/class/net/eth1/device/uevent": device}
-    assert linux.parse_link_states('[{"ifname": "eth1", "flags": []}]', card)["eth1"].speed_bps == expected
-
-
 def test_a_described_router_that_refuses_has_no_speed() -> None:
     file = read_description(Project.find(ROOT).shells, "ios")
     assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["BROADCAST", "MULTICAST", "UP", "LOWER_UP"], (True, True)),
-        (["NO-CARRIER", "BROADCAST", "UP"], (True, False)),
-        (["BROADCAST"], (False, None)),
-    ],
-)
-def test_interfaces_of_a_linux_router(flags: list[str], expected: tuple[bool, bool | None]) -> None:
-    text = json.dumps([{"ifname": "eth1", "flags": flags, "address": "02:00:00:00:AA:01"}])
-    assert linux.parse_link_states(text, {})["eth1"] == LinkState("eth1", "02:00:00:00:aa:01", *expected)

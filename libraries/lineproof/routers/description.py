@@ -97,6 +97,8 @@ class Query(Config):
     """All that may stand in braces in ``run``; None: the words of its change."""
 
     run: Line
+    partial: bool = False
+    """It may show a part, and end as if it was refused."""
     pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
     json_paths: Mapping[str, JsonPath] = {}
     example: str = ""
