@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.router_facts import NicFacts, RouterFacts
+from lineproof.core.under_load import UnderLoad
 from lineproof.project import packaged_variables
-from lineproof.routers import BUILT_IN, described
+from lineproof.routers import BUILT_IN, RouterKind, described, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.journal import NONE, Look, look
 from support.described_router import DESCRIPTIONS, shipped, with_examples
 from support.journals import KEY, Killed, dying, untouched
+from support.scripted_shells import broken
 from support.simulated_router import Machine
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -28,6 +31,15 @@ ALL = (*sorted(BUILT_IN), *sorted(DESCRIPTIONS))
 def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name: str) -> None:
     for which in range(10 if name in BUILT_IN else 1):
         assert list((with_examples(name, which) if name in BUILT_IN else shipped(name)).problems()) == []
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_a_router_that_answers_nothing_gives_nothing_and_says_why(name: RouterKind) -> None:
+    router, waited = make_router(name, broken, ("eth1",)), list[int]()
+    facts, load = router.facts(), router.under_load(lambda: waited.append(1))
+    assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
+    assert set(facts.unread.values()) == {"the link to the router dropped"}
+    assert load == UnderLoad(unread=load.unread) and load.unread and waited == [1]
 
 
 def test_a_card_that_is_taken_up_or_set_anew_moves_its_link() -> None:

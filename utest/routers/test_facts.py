@@ -18,7 +18,7 @@ from lineproof.routers.linux import machine
 from lineproof.routers.linux.machine import read_host
 from lineproof.routers.shell_commands import ShellCommands
 from support.fake_router import first_output
-from support.scripted_shells import answering, broken, this_machine
+from support.scripted_shells import answering, this_machine
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
@@ -148,13 +148,6 @@ def test_facts_are_read_by_commands_that_change_nothing(kind: RouterKind) -> Non
 
     make_router(kind, shell, ("eth1",)).facts()
     assert commands and not [command for command in commands if not READERS.match(command)]
-
-
-@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(kind: RouterKind) -> None:
-    facts = make_router(kind, broken, ("eth1",)).facts()
-    assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
-    assert set(facts.unread.values()) == {"the link to the router dropped"}
 
 
 @pytest.mark.parametrize(

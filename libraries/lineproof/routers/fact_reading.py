@@ -116,12 +116,6 @@ def matched(pattern: str, text: str) -> str | None:
     return (found[1].strip() or None) if found else None
 
 
-def counted(pattern: str, text: str) -> int | None:
-    """The first group of *pattern* in *text* as a whole number; None if it is not there or is none."""
-    found = matched(pattern, text)
-    return int(found) if found is not None and found.isascii() and found.isdigit() and len(found) < 19 else None
-
-
 def summarised(values: Iterable[str]) -> str | None:
     """The different *values* in order, with ``, `` between them; None without any."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None

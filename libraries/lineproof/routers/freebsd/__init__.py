@@ -13,13 +13,13 @@ from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_s
 from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, counted, matched, output_by_moment
+from ..fact_reading import Answers, matched, output_by_moment
 from ..journal import NONE
 from ..shell_output import first_line
 from .facts import described_facts, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
 from .load import TIMES, TOP, busiest, interrupts, parse_top, processor_ticks, queue_cpus, seconds_between
 
-_CLOCK, _INTERRUPTS = "kern.clockrate", "vmstat -i"
+_CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat -i"
 
 
 class FreeBsd(Router):
@@ -44,7 +44,7 @@ class FreeBsd(Router):
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
         values = sysctl_values(self._commands.show(f"sysctl {_CLOCK} {TIMES}"))
-        hertz = counted(r"stathz = (\d+)", values.get(_CLOCK, "")) or 0
+        hertz = int(matched(_HERTZ, values.get(_CLOCK, "")) or 0)
         ticks = processor_ticks(values) if hertz else []
         return {f"{BUSY_SHARE}CPU {cpu}": (own["system"] + own["softirq"]) / hertz for cpu, own in enumerate(ticks)}
 
@@ -58,7 +58,7 @@ class FreeBsd(Router):
         old, new = map(sysctl_values, texts)
         threads = parse_top(after[TOP])
         was, now = processor_ticks(old), processor_ticks(new)
-        seconds = seconds_between(was, now, counted(r"stathz = (\d+)", new.get(_CLOCK, "")) or 0)
+        seconds = seconds_between(was, now, int(matched(_HERTZ, new.get(_CLOCK, "")) or 0))
         interrupted = interrupts(after[_INTERRUPTS])
         rising = per_second(interrupts(before[_INTERRUPTS]), interrupted, seconds)
         queues = list[QueueLoad]()

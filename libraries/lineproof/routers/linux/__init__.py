@@ -11,7 +11,6 @@ How busy its processors and receive queues are is read from the same files twice
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, output_by_moment
+from ..fact_reading import Answers, matched, output_by_moment
 from .losses import BACKLOG_FULL, parse_qdiscs
 from .machine import interrupt_owners, interrupt_rows, queue_interrupts, read_linux_facts
 
@@ -189,8 +188,7 @@ def _softnet(text: str) -> dict[int, Sequence[int]]:
 
 def _uptime(text: str) -> float:
     """``/proc/uptime``: s since boot; NaN if it was not read."""
-    found = re.fullmatch(r"(\d+\.\d+) \d+\.\d+\s*", text)
-    return float(found[1]) if found else math.nan
+    return float(matched(r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z", text) or "nan")
 
 
 def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, str]:
