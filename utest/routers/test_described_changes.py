@@ -143,29 +143,6 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
     assert tuple(ran) == (undo if gone else (line,))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_time(name: str) -> None:
-    machine = Machine.new(name)
-    router, before = machine.router(), machine.state()
-    router.configure(SIDES)
-    configured = machine.state()
-    router.configure(SIDES)
-    assert machine.state() == configured
-    router.restore()
-    assert machine.state() == before
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -> None:
-    def refuse(command: str, limit: float) -> Result:
-        pytest.fail(command)
-
-    router = Machine.new(name).router(refuse)
-    with router.rehearsal() as found:
-        router.configure(SIDES)
-    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found.pending)
-
-
 def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> None:
     words = side_words(SIDES[0])
     assert set(words) == set(SIDE_WORDS)

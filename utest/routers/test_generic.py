@@ -152,6 +152,13 @@ def test_json_needs_no_end_of_its_last_line_and_is_not_read_where_it_is_cut() ->
             generic(file, Scripted({"show uptime json": text[:length]})).read()
 
 
+def test_a_posix_router_that_prints_json_is_asked_as_root_and_quoted() -> None:
+    file, shell = described(channel="posix"), Scripted()
+    shell.outputs["sudo -n show uptime json"] = '{"system": {"up": [90500]}}'
+    shell.outputs["sudo -n show counters json"] = file.commands.counters.example
+    assert make_router("generic", shell, ("eth1",), sudo=True, file=file).read().uptime == 90.5
+
+
 def test_a_counter_that_is_missing_is_not_zero() -> None:
     file = shipped("junos")
     text = file.commands.counters.example.replace("Output packets", "Sent packets")
@@ -356,6 +363,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
+        (("    expected: {uptime: 90.5}\n", ""), "'commands.uptime': is not tried"),
     ],
 )
 def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[str, str], says: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.platforms import RouterKind
 from lineproof.project import Project
-from lineproof.routers import described, linux, make_router
+from lineproof.routers import make_router
 from lineproof.routers.base import LinkState
 from lineproof.routers.description import read_description
 from support.fake_router import SIDES, shell_of, simulated
@@ -87,58 +86,6 @@ def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
     assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
 
 
-# -- a link's state and speed are those that the router's own commands show, and no conventions
-
-
-@pytest.mark.parametrize(
-    ("speed", "device", "expected"),
-    [
-        ("10000\n", "DRIVER=ixgbe\nPCI_CLASS=20000\n", 10e9),
-        ("-1\n", "DRIVER=ixgbe\n", None),
-        ("", "DRIVER=ixgbe\n", None),
-        ("0\n", "DRIVER=ixgbe\n", None),
-        ("10000\n", "", None),
-        ("10000\n", "DRIVER=vmxnet3\n", None),
-        ("10000\n", "DRIVER=virtio_net\n", None),
-        ("99999999999999\n", "DRIVER=ixgbe\n", None),
-    ],
-)
-def test_linux_shows_the_speed_of_a_card(speed: str, device: str, expected: float | None) -> None:
-    card = {"/sys/class/net/eth1/speed": speed, "/sys/class/net/eth1/device/uevent": device}
-    assert linux.parse_link_states('[{"ifname": "eth1", "flags": []}]', card)["eth1"].speed_bps == expected
-
-
-@pytest.mark.parametrize(
-    ("interface", "media", "expected"),
-    [
-        ("ix0", "Ethernet 10Gbase-SR <full-duplex>", 10e9),
-        ("igc0", "Ethernet autoselect (2500Base-T <full-duplex>)", 2.5e9),
-        # chosen and in use differ
-        ("igb0", "Ethernet 1000baseT <full-duplex> (100baseTX <full-duplex>)", 100e6),
-        ("mce0", "Ethernet autoselect <full-duplex,rxpause,txpause> (100GBase-CR4 <full-duplex>)", 100e9),
-        ("ix0", "Ethernet autoselect (none)", None),
-        ("vtnet0", "Ethernet autoselect (10Gbase-T <full-duplex>)", None),
-        ("epair0a", "Ethernet 10Gbase-T (10Gbase-T <full-duplex>)", None),
-    ],
-)
-def test_freebsd_shows_it_among_the_media(interface: str, media: str, expected: float | None) -> None:
-    query = described("freebsd").commands.link
-    assert query and (query.results(f"{interface}: flags=8843<UP>\n\tmedia: {media}\n")["speed"] or None) == expected
-
-
 def test_a_described_router_that_refuses_has_no_speed() -> None:
     file = read_description(Project.find(ROOT).shells, "ios")
     assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["BROADCAST", "MULTICAST", "UP", "LOWER_UP"], (True, True)),
-        (["NO-CARRIER", "BROADCAST", "UP"], (True, False)),
-        (["BROADCAST"], (False, None)),
-    ],
-)
-def test_interfaces_of_a_linux_router(flags: list[str], expected: tuple[bool, bool | None]) -> None:
-    text = json.dumps([{"ifname": "eth1", "flags": flags, "address": "02:00:00:00:AA:01"}])
-    assert linux.parse_link_states(text, {})["eth1"] == LinkState("eth1", "02:00:00:00:aa:01", *expected)

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.routers import BUILT_IN, RouterKind, described, make_router
+from lineproof.routers import BUILT_IN, RouterKind, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import Router
+from support.described_router import with_examples
 from support.fake_router import KINDS, SIDES, shell_of, simulated
 from support.fuzz import TIMES
 
@@ -99,7 +100,7 @@ def test_unrelated_text_has_no_counters(text: str, kind: RouterKind) -> None:
 
 @pytest.mark.parametrize("kind", ["vpp", "freebsd"])
 def test_below_the_titles_of_a_table_there_are_only_rows(kind: RouterKind) -> None:
-    table = described(kind).commands.tables["links"]
+    table = with_examples(kind).commands.tables["links"]
     assert table.counts(table.example)
     for text in (f"{table.example}odd row\n", table.example.partition("\n")[2]):
         with pytest.raises(TestbedError, match="no row of it is"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, cpu_load
+from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.routers import RouterKind, described, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.freebsd import load
@@ -18,7 +18,7 @@ from lineproof.routers.freebsd.facts import sysctl_values
 from lineproof.routers.shell_output import plain_text
 from lineproof.routers.vpp.output import parse_runtime
 from support.fake_router import sample, shell_of, simulated
-from support.scripted_shells import broken, this_machine
+from support.scripted_shells import this_machine
 
 KINDS: tuple[RouterKind, ...] = ("vpp", "linux", "freebsd")
 
@@ -134,13 +134,3 @@ def test_this_kernel_is_read_twice() -> None:
     assert max(cpu.busy or 0 for cpu in found.cpus) > 0.05
     assert all(cpu.packets_per_s is not None for cpu in found.cpus)
     assert found.queues == ()
-
-
-# -- all ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_router_that_answers_nothing_gives_nothing_and_says_why(kind: RouterKind) -> None:
-    waited: list[int] = []
-    found = make_router(kind, broken, ("eth1",)).under_load(lambda: waited.append(1))
-    assert found == UnderLoad(unread=found.unread) and found.unread and waited == [1]

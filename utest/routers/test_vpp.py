@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
-from lineproof.routers import described, make_router
+from lineproof.routers import make_router
 from lineproof.routers.base import Result
 from lineproof.routers.shell_output import plain_text
 from lineproof.routers.vpp.output import parse_runtime
@@ -49,20 +49,6 @@ def test_a_process_with_pending_events_changes_no_figure() -> None:
 def test_what_vpp_refuses_with_status_0_is_seen(command: str, output: str, refused: str) -> None:
     found = make_router("vpp", broken).refusal_in(command, output).partition("': ")[2]
     assert found.startswith(refused) and bool(found) == bool(refused)
-
-
-@pytest.mark.parametrize(
-    ("name", "network", "table", "peer"),
-    [("ipv6", "2001:db8::/32", 0, "fd00::1"), ("table", "19.0.0.0/8", 6, "203.0.113.10")],
-)
-def test_the_next_hop_of_a_prefix_is_that_of_its_family_and_table(
-    name: str, network: str, table: int, peer: str
-) -> None:
-    shown = plain_text(sample(f"vpp/fib/{name}.txt"))
-    query = next(change.look for change in described("vpp").changes if change.look and " fib " in change.look.run)
-    for asked in (peer, "203.0.113.77"):
-        look = query.look({"table": str(table), "network": network, "peer": asked})
-        assert look.read(shown) == peer and look.is_ours(peer) is (asked == peer)
 
 
 NAMES = st.text("abcdefghijklmnop-0123456789/", min_size=1, max_size=40)
@@ -149,15 +135,3 @@ def test_a_banner_or_prompt_before_an_answer_is_no_part_of_it(banner: str) -> No
     assert len(model.state().configuration.routes) == 2
     assert router.read().uptime == 1234.5
     assert router.read_runtime().since_clear == 10
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [("2.5 Gbps\n  Intel X710/XL710 Family\n", 2.5e9), ("unknown\n", 0), ("10 Gbps\n  Red Hat Virtio\n", 0)],
-)
-def test_a_long_name_is_found_and_a_virtual_card_has_no_speed(rows: str, expected: float) -> None:
-    name = "FortyGigabitEthernet0000:3b:00.1/1"
-    link = described("vpp").commands.link
-    assert link is not None
-    found = link.results(f"{name[:32]}  1  down  {name}\n  Link speed: {rows}local0  0  down  local0\n", name)
-    assert found == {"speed": expected, "no_carrier": "down"}

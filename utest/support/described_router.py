@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from lineproof.config import validate_config
+from lineproof.config import read_yaml, validate_config
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers.base import Result
 from lineproof.routers.description import RouterDescription, read_description
+from support.paths import DATA, LIBRARIES
 
 JSON = """\
 shell: mybox
@@ -109,6 +111,22 @@ def description(name: str) -> RouterDescription:
 def shipped(name: str) -> RouterDescription:
     """One that comes with Lineproof."""
     return read_description(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
+
+
+def with_examples(kind: str, which: int = 0) -> RouterDescription:
+    """Return the description of a built-in router with examples of ``utest/data/router_examples``: of some the n-th."""
+    data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
+    examples, _ = read_yaml(DATA / "router_examples" / f"{kind}.yaml")
+    for place, listed in examples.items():
+        query: Any = data
+        for key in place.split("."):
+            if isinstance(query, dict) and key not in query:
+                query[key] = {**query["like"][key]}
+            query = query[int(key) if isinstance(query, list) else key]
+        example = listed[which % len(listed)] if isinstance(listed, list) else listed
+        recorded = {"example": (DATA / example["file"]).read_text(encoding="utf-8")} if "file" in example else {}
+        query |= {key: value for key, value in {**example, **recorded}.items() if key != "file"}
+    return RouterDescription.model_validate(data)
 
 
 class CommandLine:

@@ -12,11 +12,6 @@ from .shell_commands import Shell as Shell
 
 MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
-SPEED_BY_CONVENTION = re.compile(
-    r"virtio|vtnet|vmxnet|vmx[0-9]|netvsc|hn[0-9]|xen|xn[0-9]|epair|af_packet|veth", re.IGNORECASE
-)
-"""Names of interfaces and drivers whose speed is a number by convention, and no link's."""
-
 Entry = tuple[str, str, bool | None]
 """Interface ("": not shown), MAC in lower case, and whether it was set for good (None: not shown)."""
 

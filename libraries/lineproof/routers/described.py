@@ -573,9 +573,10 @@ class Router:
 
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})
-        if text not in raw:
-            commands = self._commands
-            raw[text] = commands.run_unchecked(text) if command.json_paths else commands.show(text)
+        if text not in raw and command.json_paths:
+            raw[text] = self._commands.run_unchecked(self._commands.as_given(text))
+        elif text not in raw:
+            raw[text] = self._commands.show(text, partial=command.partial)
         try:
             found = command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:

@@ -89,7 +89,7 @@ class Query(Config):
 
     One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
     ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
-    found; ``source``: where the example is from.
+    found, see :meth:`RouterDescription.problems`; ``source``: where the example is from.
     """
 
     groups: ClassVar[tuple[str, ...]] = ()
@@ -99,10 +99,12 @@ class Query(Config):
     """All that may stand in braces in ``run``; None: the words of its change."""
 
     run: Line
+    partial: bool = False
+    """It may show a part, and end as if it was refused."""
     pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
     json_paths: Mapping[str, JsonPath] = {}
-    example: str
-    expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)]
+    example: str = ""
+    expected: Mapping[str, str | int | float] = {}
     source: str = ""
 
     @field_validator("run")
@@ -370,14 +372,12 @@ class LookQuery(Query):
 
     By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
     Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
-    and ``ours``; those of the example, which may be missing, are in ``expected``.
+    and ``ours``; those of the example are in ``expected``.
     """
 
     needed, other_groups, words = ("value",), re.compile(".+"), None
 
     pattern: OneExpression = ()
-    example: str = ""
-    expected: Mapping[str, str | int | float] = {}
     ours: Lines = ()
     at_least: bool = False
 
@@ -621,10 +621,12 @@ class RouterDescription(Config):
             yield ("look",), self.look
 
     def problems(self) -> Iterator[tuple[Location, str]]:
-        """Place and problem of each command whose example does not give what is expected."""
+        """Place and problem of each command whose example is missing or gives something else; a look needs none."""
         for name, command in self._queries():
-            if not command.example and not command.expected:
-                continue  # of a look that needs none
+            if not command.expected:
+                if not isinstance(command, LookQuery):
+                    yield name, "is not tried; expected an 'example' of its output, and what is 'expected' in it"
+                continue
             expected = dict(command.expected)
             interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery | TableQuery) else ""
             if refusal := self.refusal_in(command.example):

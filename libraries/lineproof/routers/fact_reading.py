@@ -1,13 +1,24 @@
-"""Reads facts by commands of which any may be missing: what one does not answer is not read, and never fails a run."""
+"""Reads facts by commands of which any may be missing: what one does not answer is not read, and never fails a run.
+
+``machine.yaml`` of a router's folder has the commands, and an expression for each fact.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeVar
 
-from ..core.router_facts import RouterFacts
+from pydantic import TypeAdapter
+
+from ..config import read_yaml
+from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
+from .description import filled
 from .shell_commands import ShellCommands, is_cut
 from .shell_output import first_line
 
@@ -42,8 +53,40 @@ class Answers:
         return answers
 
 
+F = TypeVar("F", RouterFacts, NicFacts)
 Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
+
+
+@functools.cache
+def _described(folder: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(folder / "machine.yaml")[0]
+    return described
+
+
+def facts_of(home: Path, part: str, **words: str) -> dict[str, Fact]:
+    """Return the facts of a *part* of ``machine.yaml`` in *home*, with *words* in place of those in braces."""
+    escaped = {name: re.escape(text) for name, text in words.items()}
+    return {
+        name: (filled(command, words), filled(pattern, escaped))
+        for command, patterns in _described(home)[part].items()
+        for name, pattern in patterns.items()
+    }
+
+
+def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
+    """Return facts of *kind*: those *known* by the names of its fields, and its *own*; the rest is ``other``.
+
+    A name that begins with ``_`` is no fact by itself, and what is no number is none where one belongs.
+    """
+    types = {field.name: str(field.type) for field in fields(kind)}
+    other = {name: value for name, value in known.items() if name not in types and not name.startswith("_")}
+    named = {
+        name: value
+        for name, value in known.items()
+        if name in types and ("str" in types[name] or re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value))
+    }
+    return TypeAdapter(kind).validate_python({**named, "other": other, **own})
 
 
 def ask_facts(answers: Answers, facts: Mapping[str, Mapping[str, Fact]]) -> dict[str, dict[str, str]]:
@@ -71,12 +114,6 @@ def matched(pattern: str, text: str) -> str | None:
     """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
     found = re.search(pattern, text, re.MULTILINE)
     return (found[1].strip() or None) if found else None
-
-
-def counted(pattern: str, text: str) -> int | None:
-    """The first group of *pattern* in *text* as a whole number; None if it is not there or is none."""
-    found = matched(pattern, text)
-    return int(found) if found is not None and found.isascii() and found.isdigit() and len(found) < 19 else None
 
 
 def summarised(values: Iterable[str]) -> str | None:

@@ -97,9 +97,11 @@ class ShellCommands:
         """Return *line*, of a description, as the router is given it."""
         return self.quoted(shlex.split(line), changes) if self.habits.is_posix else line
 
-    def show(self, line: str, limit: float | None = None) -> str:
-        """Return what the command *line* of a description shows. Raises CommandRefused."""
+    def show(self, line: str, limit: float | None = None, partial: bool = False) -> str:
+        """Return what the command *line* of a description shows. Raises CommandRefused, not of a *partial* answer."""
         command = self.as_given(line)
+        if partial:
+            return whole(command, self.plain(self.answer(line).stdout))
         return whole(command, self.run_unchecked(command, limit))
 
     def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:

@@ -56,8 +56,8 @@ class TableQuery(Config):
     queues: Mapping[OfQueue, Expression] = {}
     pauses: bool = False
     optional: bool = False
-    example: str
-    expected: Mapping[str, str | int]
+    example: str = ""
+    expected: Mapping[str, str | int] = {}
     source: str = ""
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:

@@ -77,8 +77,6 @@ def _counters(line: CommandLine) -> str:
         {
             "ifindex": index,
             "ifname": one.name,
-            "flags": _flags(one, one.name in line.state.configuration.up),
-            "address": one.mac,
             "stats64": {
                 "rx": {
                     "bytes": one.rx_bytes,

@@ -144,12 +144,17 @@ def queues_of(state: RouterState) -> list[tuple[str, int, ThreadState]]:
 
 
 def card_file(path: str, line: CommandLine) -> str | None:
-    """``speed`` and ``device/uevent`` of an interface under ``/sys/class/net``; None: another file."""
+    """A file of an interface under ``/sys/class/net``; None: another file."""
     for one in line.state.interfaces:
-        if path == f"/sys/class/net/{one.name}/speed" and one.link_up:
-            return f"{one.speed_bps / 1e6:.0f}\n"
-        if path == f"/sys/class/net/{one.name}/device/uevent":
-            return f"DRIVER={DRIVER}\n"
+        up = one.name in line.state.configuration.up
+        values = {
+            "address": one.mac,
+            "flags": f"{0x1002 + up:#x}",
+            "operstate": "up" if up and one.link_up else "down",
+            "device/uevent": f"DRIVER={DRIVER}",
+        } | ({"speed": f"{one.speed_bps / 1e6:.0f}"} if one.link_up else {})
+        if value := values.get(path.removeprefix(f"/sys/class/net/{one.name}/")):
+            return f"{value}\n"
     return None
 
 

@@ -13,13 +13,13 @@ from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_s
 from ...errors import TestbedError
 from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, counted, output_by_moment
+from ..fact_reading import Answers, matched, output_by_moment
 from ..journal import NONE
 from ..shell_output import first_line
-from .facts import PFSENSE, pfsense_version, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
+from .facts import described_facts, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
 from .load import TIMES, TOP, busiest, interrupts, parse_top, processor_ticks, queue_cpus, seconds_between
 
-_CLOCK, _INTERRUPTS = "kern.clockrate", "vmstat -i"
+_CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat -i"
 
 
 class FreeBsd(Router):
@@ -32,7 +32,8 @@ class FreeBsd(Router):
         if len(words) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
         facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
-        if version := pfsense_version(self._commands.show_all([PFSENSE])[PFSENSE] or ""):
+        command, pattern = described_facts("machine")["_pfsense"]
+        if version := matched(pattern, self._commands.show_all([command])[command] or ""):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
@@ -43,7 +44,7 @@ class FreeBsd(Router):
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
         values = sysctl_values(self._commands.show(f"sysctl {_CLOCK} {TIMES}"))
-        hertz = counted(r"stathz = (\d+)", values.get(_CLOCK, "")) or 0
+        hertz = int(matched(_HERTZ, values.get(_CLOCK, "")) or 0)
         ticks = processor_ticks(values) if hertz else []
         return {f"{BUSY_SHARE}CPU {cpu}": (own["system"] + own["softirq"]) / hertz for cpu, own in enumerate(ticks)}
 
@@ -57,15 +58,15 @@ class FreeBsd(Router):
         old, new = map(sysctl_values, texts)
         threads = parse_top(after[TOP])
         was, now = processor_ticks(old), processor_ticks(new)
-        seconds = seconds_between(was, now, counted(r"stathz = (\d+)", new.get(_CLOCK, "")) or 0)
+        seconds = seconds_between(was, now, int(matched(_HERTZ, new.get(_CLOCK, "")) or 0))
         interrupted = interrupts(after[_INTERRUPTS])
         rising = per_second(interrupts(before[_INTERRUPTS]), interrupted, seconds)
         queues = list[QueueLoad]()
         for name in self.interfaces:
             first, last = (table.results(text, name) for text in texts)
             rising |= per_second(table.labelled(first, name), table.labelled(last, name), seconds)
-            device = sysctl_values(texts[1], name)
-            cpus = {**queue_cpus(name, device, threads, interrupted), **served_cpus(device)}
+            named = queue_cpus(name, sysctl_values(texts[1], name), threads, interrupted)
+            cpus = {**named, **served_cpus(texts[1], name)}
             queues += table.queue_loads(
                 name, first, last, seconds, {queue: f"CPU {cpu}" for queue, cpu in cpus.items()}
             )

@@ -1,40 +1,17 @@
-"""Facts of a FreeBSD machine and its cards, from ``sysctl``, ``pciconf``, ``pfctl``, ``kenv``."""
+"""Facts of a FreeBSD machine and its cards, from ``sysctl``, ``pciconf``, ``pfctl``, ``kenv``: ``machine.yaml``."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ..fact_reading import Answers, counted, matched
+from ..fact_reading import Answers, facts_as, facts_of, picked
 
-PFSENSE = "cat /etc/platform /etc/version"
-"""Files of pfSense 2.2 and later, with its name and version; a plain FreeBSD has neither."""
-
-_OTHER = {
-    "kern.smp.cores": "cores",
-    "kern.smp.threads_per_core": "threads per core",
-    "dev.cpu.0.freq": "MHz",
-    "machdep.hyperthreading_allowed": "hyper-threads",
-    "vm.pmap.pti": "page table isolation",
-    "hw.ibrs_active": "IBRS",
-    "hw.mds_disable_state": "MDS mitigation",
-    "vm.ndomains": "NUMA domains",
-    "net.isr.dispatch": "netisr dispatch",
-    "net.inet.rss.enabled": "RSS in the kernel",
-    "kern.ident": "kernel ident",
-}
-"""Facts that only people read, but for the last."""
-_FIREWALL = "net.inet.ip.fw.enable"
-_KERNEL = ("kern.ostype", "kern.osrelease", "hw.model", "hw.ncpu", "kern.vm_guest", _FIREWALL)
-_SYSTEM, _PCI, _PF = f"sysctl -i {' '.join((*_KERNEL, *_OTHER))}", "pciconf -lvc", "pfctl -s info"
-
+described_facts = functools.partial(facts_of, Path(__file__).parent)
 _FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
-"""``dev.ix.0.fc``, and so of em, igb and ixl (sys/dev/ixgbe/ixgbe_type.h, enum ixgbe_fc_mode)."""
-_LINK = re.compile(r"link x(\d{1,2})\(x(\d{1,2})\)\s+(?:speed (\d+\.\d)\((\d+\.\d)\))?")
-QUEUE_CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
-RX_QUEUE = re.compile(r"(?:iflib\.rxq|queue_rx_|pf\.rxq|rxq\.|rxstat|queue(?=\d+\.rx_)|rxq)0*(\d{1,4})\.")
-"""How drivers name a receive queue: iflib's, em and igb's, ixl's, cxl's, mce's, ix's before iflib, oce's."""
 
 
 def subtree(interface: str) -> str | None:
@@ -61,74 +38,43 @@ def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
 
 def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """Return the facts of a FreeBSD router. ``workers``: its processors."""
-    trees = sysctl_of(interfaces)
-    shown = answers.ask(_SYSTEM, PFSENSE, "kenv -q", trees, _PCI, _PF)
-    values, environment = sysctl_values(shown[_SYSTEM]), shown["kenv -q"]
-    cards = [parse_card(name, sysctl_values(shown[trees], name), shown[_PCI]) for name in interfaces]
-    firmware, maker, product = (
-        matched(rf'^smbios\.{name}="(.*)"$', environment) for name in ("bios.version", "system.maker", "system.product")
-    )
-    release = " ".join(filter(None, (values.get("kern.ostype"), values.get("kern.osrelease")))) or None
-    pfsense = pfsense_version(shown[PFSENSE])
-    other = {fact: values.get(name) for name, fact in _OTHER.items()}
-    other["machine"] = " ".join(filter(None, (maker, product)))
-    other["hypervisor"] = values.get("kern.vm_guest", "").removeprefix("none")
-    return RouterFacts(
+    facts, trees = described_facts("machine"), " ".join(filter(None, map(subtree, interfaces)))
+    words = {name: {"interface": name, "tree": subtree(name) or "-"} for name in interfaces}
+    cards = {name: described_facts("card", trees=trees, **own) for name, own in words.items()}
+    shown = answers.ask(*(command for own in (facts, *cards.values()) for command, _ in own.values()))
+    machine = picked(shown, facts)
+    kernel, pfsense = machine.get("kernel"), machine.get("_pfsense")
+    release = " ".join(filter(None, (machine.get("_system"), kernel))) or None
+    served = {name: served_cpus(shown.get(f"sysctl -i {trees}", ""), name) for name in interfaces}
+    return facts_as(
+        *(RouterFacts, machine),
         os=f"pfSense {pfsense}{f' ({release})' if release else ''}" if pfsense else release,
-        kernel=values.get("kern.osrelease"),
-        version=pfsense or values.get("kern.osrelease"),
-        firmware=firmware,
-        cpu=values.get("hw.model"),
-        nics=tuple(nic for nic, _ in cards),
-        workers=counted(r"^(\d+)$", values.get("hw.ncpu", "")),
+        version=pfsense or kernel,
+        nics=tuple(_nic(name, picked(shown, own)) for name, own in cards.items()),
         placement=tuple(
-            Placement(nic.interface, queue, f"CPU {cpu}") for nic, cpus in cards for queue, cpu in sorted(cpus.items())
+            Placement(name, queue, f"CPU {cpu}") for name, cpus in served.items() for queue, cpu in sorted(cpus.items())
         ),
-        firewall=firewall(shown[_PF], values.get(_FIREWALL), _SYSTEM in answers.unread),
-        other={name: value for name, value in other.items() if value},
+        firewall=_firewall(machine.get("_pf"), machine.get("_ipfw"), facts["_ipfw"][0] in answers.unread),
         unread=answers.unread,
     )
 
 
-def pfsense_version(files: str) -> str | None:
-    """Return the version in what :data:`PFSENSE` shows; None where that is no pfSense."""
-    return matched(r"(?i)^pfsense\s+(\S.*)", files)
-
-
-def parse_card(interface: str, device: Mapping[str, str], pciconf: str) -> tuple[NicFacts, Mapping[int, int]]:
-    """Return the card of *interface* by its subtree and ``pciconf -lvc``, and the processor of each receive queue."""
-    block = re.search(rf"^{re.escape(interface)}@.*\n(?:[ \t].*\n)*", pciconf, re.MULTILINE)
-    pci = block[0] if block else ""
-    link = _LINK.search(pci)
-    width, width_max, speed, speed_max = link.groups("0") if link else "0000"
-    sizes = {"rx ring": ("iflib.override_nrxds", "qsize_rxq"), "tx ring": ("iflib.override_ntxds", "qsize_txq")}
-    # iflib shows 0 where its own default is used
-    rings = {
-        ring: next((device[name] for name in names if re.fullmatch(r"[1-9]\d{0,18}", device.get(name, ""))), "")
-        for ring, names in sizes.items()
-    }
-    other = {"NUMA node": device.get("%domain"), **rings}
-    nic = NicFacts(
+def _nic(interface: str, known: Mapping[str, str]) -> NicFacts:
+    own = {"driver": interface.rstrip("0123456789")} if "_address" in known else {}
+    return facts_as(
+        *(NicFacts, {**own, **known}),
         interface=interface,
-        model=matched(r"^\s+device\s+= '([^'\n]*)'", pci) or device.get("%desc") or None,
-        driver=device.get("%driver") or matched(r"^([a-z][a-z0-9_]*?)\d+@pci", pci),
-        firmware=device.get("fw_version") or device.get("firmware_version"),
-        pci_address=pci_address(device.get("%location", "")) or pci_address(pci),
-        pcie_width=int(width) or None,
-        pcie_width_max=int(width_max) or None,
-        pcie_speed=float(speed) or None,
-        pcie_speed_max=float(speed_max) or None,
-        rx_queues=len({int(queue[1]) for name in device if (queue := RX_QUEUE.match(name))}) or None,
-        flow_control=_FLOW_CONTROL.get(device.get("fc", "")),
-        other={name: value for name, value in other.items() if value},
+        model=known.get("model") or known.get("_description"),
+        pci_address=pci_address(known.get("_location", "")) or pci_address(known.get("_address", "")),
+        rx_queues=len(known.get("_queues", "").split()) or None,
+        flow_control=_FLOW_CONTROL.get(known.get("_flow control", "")),
     )
-    return nic, served_cpus(device)
 
 
-def served_cpus(device: Mapping[str, str]) -> dict[int, int]:
-    """Return the processor of each receive queue that iflib names in a *device*'s subtree of ``sysctl``."""
-    found = {queue[1]: cpu for name, cpu in device.items() if (queue := QUEUE_CPU.fullmatch(name))}
-    return {int(queue): int(cpu) for queue, cpu in found.items() if re.fullmatch(r"\d{1,6}", cpu)}
+def served_cpus(text: str, interface: str) -> dict[int, int]:
+    """Return the processor of each receive queue of *interface* that iflib names in what ``sysctl`` shows."""
+    pattern = rf"^{re.escape(subtree(interface) or '-')}\.iflib\.rxq(\d{{1,4}})\.cpu: *(\d{{1,6}}) *$"
+    return {int(queue): int(cpu) for queue, cpu in re.findall(pattern, text, re.MULTILINE)}
 
 
 def pci_address(text: str) -> str | None:
@@ -137,9 +83,8 @@ def pci_address(text: str) -> str | None:
     return None if parts is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*map(int, parts.groups()))
 
 
-def firewall(pf: str, ipfw: str | None, ipfw_unread: bool) -> str | None:
+def _firewall(status: str | None, ipfw: str | None, ipfw_unread: bool) -> str | None:
     """Return ``on`` with what filters, or ``off``; None where it was not read. A filter that is not loaded is off."""
-    status = matched(r"^Status: (Enabled|Disabled)", pf)
     filters = [name for name, on in (("pf", status == "Enabled"), ("ipfw", ipfw == "1")) if on]
     if filters:
         return f"on: {', '.join(filters)}"

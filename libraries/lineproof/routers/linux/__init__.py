@@ -11,7 +11,6 @@ How busy its processors and receive queues are is read from the same files twice
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,16 +19,13 @@ from ...core.router_facts import RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ...errors import BREAKDOWN_ERRORS, TestbedError
-from ...json_text import parse_json
-from ..base import MAC, SPEED_BY_CONVENTION, LinkState, Side
+from ..base import Side
 from ..described import Router, Words
-from ..fact_reading import Answers, output_by_moment
-from ..shell_output import first_line
+from ..fact_reading import Answers, matched, output_by_moment
 from .losses import BACKLOG_FULL, parse_qdiscs
 from .machine import interrupt_owners, interrupt_rows, queue_interrupts, read_linux_facts
 
-_LINKS, _QDISCS = "ip -j -s -s link show", "tc -s qdisc show"
+_QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
 _SOFTNET = "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
@@ -128,18 +124,6 @@ class Linux(Router):
         else:
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, _assignments(listed)))}
 
-    def link_states(self) -> tuple[LinkState, ...]:
-        """See :meth:`..base.Router.link_states`."""
-        paths = [f"/sys/class/net/{name}/{file}" for name in self.interfaces for file in ("speed", "device/uevent")]
-        shown = self._commands.show(_LINKS)
-        (files,) = Answers(self._commands).ask(files_command(paths)).values()
-        try:
-            states = parse_link_states(shown, files_of(files, paths))
-        except BREAKDOWN_ERRORS as error:
-            raise TestbedError(f"'{_LINKS}' was not understood: '{first_line(shown) or 'no output'}'") from error
-        self._require_interfaces(states)
-        return tuple(states[name] for name in self.interfaces)
-
     def read(self) -> Telemetry:
         """See :meth:`..base.Router.read`: also drops of queueing disciplines."""
         reading = super().read()
@@ -183,22 +167,6 @@ def _assignments(shown: str) -> Iterator[str]:
         yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"
 
 
-def parse_link_states(text: str, files: Mapping[str, str]) -> dict[str, LinkState]:
-    """Return the state of each interface. *files*: ``speed`` in Mbit/s and ``device/uevent`` of its card, by path."""
-    found = {}
-    for link in parse_json(text, strict=False):
-        name, flags, path = link["ifname"], link["flags"], f"/sys/class/net/{link['ifname']}/speed"
-        mac = link["address"].lower() if re.fullmatch(MAC, link.get("address", "")) else ""
-        state = LinkState(name, mac, "UP" in flags, "NO-CARRIER" not in flags if "UP" in flags else None)
-        # an interface without a card (veth, bridge, tap) has no 'device'
-        driver = re.search(r"^DRIVER=(\S+)", files.get(f"/sys/class/net/{name}/device/uevent", ""), re.MULTILINE)
-        mbps = re.fullmatch(r"([1-9][0-9]{0,6})\s*", files.get(path, ""))
-        if driver and mbps and not SPEED_BY_CONVENTION.search(driver[1]):
-            state = LinkState(name, mac, state.up, state.carrier, int(mbps[1]) * 1e6, path)
-        found[name] = state
-    return found
-
-
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
     """``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
     rows = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
@@ -220,8 +188,7 @@ def _softnet(text: str) -> dict[int, Sequence[int]]:
 
 def _uptime(text: str) -> float:
     """``/proc/uptime``: s since boot; NaN if it was not read."""
-    found = re.fullmatch(r"(\d+\.\d+) \d+\.\d+\s*", text)
-    return float(found[1]) if found else math.nan
+    return float(matched(r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z", text) or "nan")
 
 
 def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, str]:

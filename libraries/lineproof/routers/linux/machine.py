@@ -9,52 +9,34 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from ...config import read_yaml
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ..base import Shell
-from ..description import filled
-from ..fact_reading import Answers, Fact, ask_facts, matched, summarised
+from ..fact_reading import Answers, Fact, ask_facts, facts_as, facts_of, matched, summarised
 from ..shell_commands import ShellCommands
 
 _INTERRUPTS, _IRQBALANCE = "cat /proc/interrupts", "pgrep -x irqbalance"
 _AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=smp_affinity_list"
 _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
-_OF_CARD = ("rx ring", "tx ring", "offloads", "RSS", "NUMA node")
 _TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 
 
-@functools.cache
-def _described() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(Path(__file__).with_name("machine.yaml"))[0]
-    return described
-
-
-def facts_of(part: str, **words: str) -> dict[str, Fact]:
-    """Return the facts of a *part* of ``machine.yaml``, with *words* in place of those in braces."""
-    return {
-        name: (filled(command, words), pattern)
-        for command, patterns in _described()[part].items()
-        for name, pattern in patterns.items()
-    }
+_facts = functools.partial(facts_of, Path(__file__).parent)
 
 
 def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """The facts of a Linux router; the kernel forwards. ``workers``: its processors that are online."""
     machine = read_machine(answers)
-    cards = {
-        name: facts_of("card", interface=name) | link_facts(f"/sys/class/net/{name}/device") for name in interfaces
-    }
+    cards = {name: _facts("card", interface=name) | link_facts(f"/sys/class/net/{name}/device") for name in interfaces}
     known = ask_facts(answers, cards)
-    nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
+    nics = tuple(_nic(name, known[name], machine.get("_cards", "")) for name in interfaces)
     files = answers.ask(_INTERRUPTS, _AFFINITY)
     cpus_of = _affinity(files[_AFFINITY])
     placement = []
     for nic in nics:
-        owners = interrupt_owners(nic.interface, known[nic.interface].get("device", ""))
+        owners = interrupt_owners(nic.interface, known[nic.interface].get("_device", ""))
         irqs = queue_interrupts(files[_INTERRUPTS], owners)
         serving = {**{queue: cpus_of.get(irq, "") for irq, queue in irqs.items()}, **nic.steered_to}
         rows = sorted((queue, cpus) for queue, cpus in serving.items() if cpus.isdigit())
@@ -64,29 +46,20 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
     if balanced:
         # without output it looked, and found none
         answers.unread.pop(_IRQBALANCE, None)
-    workers = machine.get("processors", "")
-    facts = machine_facts(
-        machine,
+        machine["irqbalance"] = balanced
+    return facts_as(
+        *(RouterFacts, machine),
+        version=machine.get("kernel"),
         nics=nics,
         placement=tuple(placement),
-        workers=int(workers) if workers.isdigit() else None,
         firewall=_firewall(answers),
         unread=answers.unread,
     )
-    return replace(facts, other={**facts.other, **({"irqbalance": balanced} if balanced else {})})
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
     """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
-    return ask_facts(answers, {"": facts_of("machine")})[""]
-
-
-def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
-    """Operating system, firmware and processor of a Linux machine, with other *facts*."""
-    own: dict[str, object] = {name: machine.get(name) for name in ("os", "kernel", "firmware", "cpu")}
-    other = {name: value for name, value in machine.items() if name not in (*own, "processors", "cards")}
-    known = {**own, "version": own["kernel"], "other": other}
-    return RouterFacts(**{**known, **facts})  # type: ignore[arg-type]  # by name, each as it was read
+    return ask_facts(answers, {"": _facts("machine")})[""]
 
 
 def _firewall(answers: Answers) -> str | None:
@@ -139,14 +112,14 @@ def _queue_of(name: str, owner: str) -> str | None:
 
 
 def _nic(name: str, known: Mapping[str, str], pci: str) -> NicFacts:
-    bus = known.get("bus") or known.get("device", "")
-    channels = sum(int(known.get(key, "0")) for key in ("rx channels", "channels"))
-    return replace(
-        card_facts(name, known, pci, bus),
+    bus = known.get("_bus") or known.get("_device", "")
+    channels = sum(int(known.get(key, "0")) for key in ("_rx channels", "_channels"))
+    return card_facts(
+        *(name, known, pci, bus),
         pci_address=bus if PCI_ADDRESS.fullmatch(bus) else None,
-        rx_queues=channels or len(known.get("queues", "").split()) or None,
-        flow_control=known.get("pauses", "").replace(",", " and").lower() or known.get("no pauses"),
-        steered_to=steered(known.get("steering", "")),
+        rx_queues=channels or len(known.get("_queues", "").split()) or None,
+        flow_control=known.get("_pauses", "").replace(",", " and").lower() or known.get("_no pauses"),
+        steered_to=steered(known.get("_steering", "")),
     )
 
 
@@ -165,24 +138,13 @@ PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 def link_facts(folder: str) -> dict[str, Fact]:
     """Return what is asked of the PCIe link of the device in *folder*."""
-    return facts_of("link", folder=folder)
+    return _facts("link", folder=folder)
 
 
-def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str) -> NicFacts:
+def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str, **own: object) -> NicFacts:
     """Return what is *known* of the card at *address* and of its PCIe link; *pci*: the list of ``lspci -D``."""
-    width, most = (int(known.get(name, "0")) or None for name in ("current_link_width", "max_link_width"))
-    speed, fastest = (float(known.get(name, "0")) or None for name in ("current_link_speed", "max_link_speed"))
-    return NicFacts(
-        interface,
-        model=(matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model"),
-        driver=known.get("driver"),
-        firmware=known.get("firmware"),
-        pcie_width=width,
-        pcie_speed=speed,
-        pcie_width_max=most,
-        pcie_speed_max=fastest,
-        other={name: value for name in _OF_CARD if (value := known.get(name))},
-    )
+    model = (matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model")
+    return facts_as(NicFacts, known, interface=interface, model=model, **own)
 
 
 def _affinity(text: str) -> dict[int, str]:
@@ -211,8 +173,8 @@ def read_host(shell: Shell) -> RouterFacts:
     # class 02: network controllers (PCI Code and ID Assignment, 1.3)
     devices = _devices(answers.ask(_DEVICES)[_DEVICES])
     cards = [name for name in sorted(devices) if re.fullmatch(r"2[0-9A-F]{4}", devices[name].get("PCI_CLASS", ""))]
-    nics = [_card(answers, name, devices[name], machine.get("cards", "")) for name in cards[:MOST_CARDS]]
-    return machine_facts(machine, version=None, nics=tuple(nics), unread=answers.unread)
+    nics = [_card(answers, name, devices[name], machine.get("_cards", "")) for name in cards[:MOST_CARDS]]
+    return facts_as(RouterFacts, machine, workers=None, nics=tuple(nics), unread=answers.unread)
 
 
 def _devices(text: str) -> dict[str, dict[str, str]]:

@@ -16,8 +16,8 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ..base import Side
 from ..described import Router, Words, read_or_note
-from ..fact_reading import Answers, ask_facts, matched
-from ..linux.machine import card_facts, link_facts, machine_facts, read_machine
+from ..fact_reading import Answers, ask_facts, facts_as, matched
+from ..linux.machine import card_facts, link_facts, read_machine
 from ..tables import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
@@ -46,27 +46,27 @@ class Vpp(Router):
         links = {
             name: link_facts(f"/sys/bus/pci/devices/{address}")
             for name, card in cards.items()
-            if (address := card.get("address"))
+            if (address := card.get("pci_address"))
         }
         known = ask_facts(answers, links)
         placement = parse_placement(shown[_PLACEMENT])
         queues = Counter(row.interface for row in placement)
         nics = (
-            _nic(name, card, known.get(name, {}), machine.get("cards", ""), queues[name])
+            _nic(name, card, known.get(name, {}), machine.get("_cards", ""), queues[name])
             for name, card in cards.items()
         )
         threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
-        facts = machine_facts(
-            machine,
+        if pools := "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in parse_pools(shown[_BUFFERS])):
+            machine["buffers"] = pools
+        return facts_as(
+            *(RouterFacts, machine),
+            cpu=machine.get("cpu") or matched(r"^Model name: +(.+)", shown[_CPU]),
             version=matched(r"\bvpp (v?\S+)", shown[_VERSION]),
             nics=tuple(nics),
             workers=(sum(name.startswith("vpp_wk") for name in threads) or 1) if threads else None,
             placement=tuple(row for row in placement if row.interface in self.interfaces),
             unread=answers.unread,
         )
-        pools = "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in parse_pools(shown[_BUFFERS]))
-        cpu = facts.cpu or matched(r"^Model name: +(.+)", shown[_CPU])
-        return replace(facts, cpu=cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
 
     def work(self) -> Mapping[str, float]:
         """See :meth:`..base.Router.work`: frames, of which VPP's counters are exact without a reset."""
@@ -230,5 +230,5 @@ def _nic(interface: str, card: Mapping[str, str], link: Mapping[str, str], pci: 
     """
     # a link that is read says whether there are nodes
     own = {name: value for name, value in card.items() if name != "NUMA node" or not link}
-    nic = card_facts(interface, {**own, **link}, pci, card.get("address", ""))
-    return replace(nic, pci_address=card.get("address"), rx_queues=queues or int(card.get("rx queues", 0)) or None)
+    address, rx_queues = card.get("pci_address"), queues or int(card.get("_rx queues", 0)) or None
+    return card_facts(interface, {**own, **link}, pci, address or "", rx_queues=rx_queues)
