@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -181,18 +180,6 @@ def test_bursts_of_a_stream() -> None:
     assert rows([parsed(**bursts(3))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
     endless = parsed(**bursts(0))
     assert rows([endless], duration=2.5) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
-    (leg,) = segments_of([endless], 1.0, None)
-    assert (leg.pps, leg.count) == (pytest.approx(11), None), "too many to be sent one by one: their mean rate"
-
-
-def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> None:
-    even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and again 10 ms later
-    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 250.0)
-    assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
-    assert len(segments_of([even], 1.0, 20.0)) == 182
-    for uneven, seconds in ((even, 250.0), (parsed(**bursts(0)), 2001.0)):
-        with pytest.raises(RpcError, match=r"comes more than 2000 times in this time.*a real TRex"):
-            segments_of([uneven], 1.0, seconds)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
@@ -206,7 +193,8 @@ def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
     ("streams", "word"),
     [
         ([parsed(1, next_stream_id=5, **single(1))], "non-existent stream 5"),
-        ([parsed(1, next_stream_id=1, **single(1))], "more than 2000"),
+        ([parsed(1, next_stream_id=1, **single(1))], "more than 2000 bursts"),
+        ([parsed(**bursts(0))], "more than 2000 bursts"),
     ],
 )
 def test_chains_that_cannot_be_sent(streams: list[ServerStream], word: str) -> None:
