@@ -349,7 +349,7 @@ def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
     catalogue = own.read(text, name="mine.yaml")
     found = catalogue.profile(["mine"])
     assert found.mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
-    assert not found.flows.known and found.flows.count == 0 and not found.is_one_flow
+    assert found.flows.count == 0 and not found.is_one_flow
     with pytest.raises(SentenceError, match="a file of streams has no second direction"):
         parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
 
