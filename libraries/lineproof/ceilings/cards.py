@@ -120,13 +120,6 @@ class FrameSizeLimit(CardFact):
     largest: FrameBytes | None = None
 
 
-class FlowStatisticsLimit(CardFact):
-    """How many ``streams`` it counts at a time; whether it counts received bytes too."""
-
-    streams: Annotated[int, Field(ge=0)]
-    counts_bytes: bool = True
-
-
 class CardQuirk(CardFact):
     """A remark; no verdict depends on it. ``above_pps``: it may matter at more frames/s of a port; None: at no rate."""
 
@@ -155,7 +148,6 @@ class Card(Config):
     limits: tuple[CardLimit, ...] = ()
     latency: tuple[UnsupportedLatency, ...] = ()
     frame_sizes: tuple[FrameSizeLimit, ...] = ()
-    flow_stats: FlowStatisticsLimit | None = None
     firmware: tuple[FirmwareFact, ...] = ()
     quirks: tuple[CardQuirk, ...] = ()
 

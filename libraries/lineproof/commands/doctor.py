@@ -242,10 +242,6 @@ def _card(session: Session) -> Iterator[Check]:
         of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
         found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
         yield warning(found, lacking.source)
-    if card.flow_stats is not None and card.flow_stats.servers.include(known.server) and not known.software:
-        bytes_too = "" if card.flow_stats.counts_bytes else ", without their bytes"
-        counts = f"it counts {card.flow_stats.streams} streams at a time{bytes_too}"
-        yield ok(counts, card.flow_stats.source)
     # a quirk may matter at the testbed's rates, unless a calibration says what the generator carries
     most, headroom = known.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
     measured = headroom is not None and not headroom.why_unfit

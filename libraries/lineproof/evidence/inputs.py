@@ -18,8 +18,7 @@ from pydantic import TypeAdapter
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profile_schema import TrexFile
 from ..core.traffic.profiles import Profile
-from ..core.traffic.trex_profile import ProfileSource, TrexProfile
-from ..core.traffic.trex_streams import read_trex_profile
+from ..core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
 from ..errors import ConfigError
 from ..files import read_file
 from ..json_text import parse_json

@@ -7,7 +7,6 @@ Plain data, which goes to a generator's own process as JSON. Ethernet II, tags (
 from __future__ import annotations
 
 import ipaddress
-import json
 import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -65,9 +64,6 @@ class Stream:
     """Total number of frames; None: continuous."""
     program: str = ""
     """A stream of a user's own file, as JSON for TRex's ``add_stream``; ``pps``: its rate, if it is fixed."""
-    pattern_pps: float = 0.0
-    """For a stream of a pattern in time: mean frames/s of all load-dependent streams of the port at the rates of
-    ``program``. A load scales these rates and all pauses in the same ratio."""
     destination: str = ""
     """The destination MAC address that its frames carry; "": the port's, or as ``program`` says."""
 
@@ -91,12 +87,10 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
             probe_shares(profile)
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
-        rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
-        to = direction.destination
-        streams = (
+        rows, to = profile.program.directions[direction.swapped], direction.destination
+        return tuple(
             Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, destination=to) for item in rows
         )
-        return tuple(replace(item, pattern_pps=pattern.pps) if pattern and item.share else item for item in streams)
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
     if direction.swapped:
         flows, headers = flows.reversed(), headers.reversed()
@@ -120,26 +114,10 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
     return tuple(found)
 
 
-def concurrent_streams(profile: Profile, direction: Direction) -> tuple[Stream, ...]:
-    """The streams of *profile* as continuous ones, all at the same time, each at its share of the load.
-
-    A short trial then sends frames of every stream. Raises ValueError as :func:`profile_streams`.
-    """
-    found = []
-    for stream in profile_streams(profile, direction):
-        if not stream.pattern_pps:
-            found.append(stream)
-            continue
-        mode = {"type": "continuous", "rate": {"type": "pps", "value": stream.share}}
-        continuous = {"mode": mode, "isg": 0.0, "self_start": True, "next_stream_id": -1, "action_count": 0}
-        found.append(replace(stream, program=json.dumps({**json.loads(stream.program), **continuous}), pattern_pps=0.0))
-    return tuple(found)
-
-
 def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
     """The streams of *profile* for the sending port of *direction*, limited to *frames* frames in all.
 
-    Each size has its share, to a whole frame. All streams are continuous.
+    Each size has its share, to a whole frame.
     """
     # streams with a fixed rate are not part of the burst
     found, due = tuple(item for item in profile_streams(profile, direction) if not item.pps), 0.0
@@ -202,7 +180,7 @@ def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
         # field engines need a range of a whole number of steps
         Variable(name, offset, item.at(0), item.at(item.count - 1) + item.step - 1, step=item.step)
         for name, offset, item in (("src", source, flows.source), ("dst", destination, flows.destination))
-        if item.count > 1 and not flows.captured
+        if item.count > 1 and flows.counted is None
     )
 
 

@@ -170,7 +170,7 @@ class AcceptanceKeywords(Component):
         words = session.plan.line_text(requirement.pairs)
         logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction{f' ({words})' if words else ''}")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
-        count = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
+        count = f"{profile.flows.count} flows" if profile.flows.count else "an unknown number of flows"
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
 
     @keyword(tags=["trials"])

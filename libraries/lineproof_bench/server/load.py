@@ -1,8 +1,7 @@
 """The load that a port's streams ask for together, and the arithmetic of multipliers.
 
 Facts from TRex's server (src/stx/stl, TrexStreamsGraph): the load of a port is the highest that its streams ask for at
-one moment; a chain is followed until it comes to a stream for the second time; a multi-burst stream counts as
-one burst. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is computed.
+one moment. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is computed.
 A per cent multiplier is of the port's L1 speed.
 """
 
@@ -64,27 +63,18 @@ def rate_of(stream: ServerStream) -> LoadRates:
 
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     """Return the load of *streams*."""
-    table = {stream.stream_id: stream for stream in streams}
     changes: list[tuple[float, LoadRates]] = []
     """From when on (µs) how much more is sent, or less."""
     fixed, endless = LoadRates(), False
-    for root in table.values():
-        stream, seen, at = root if root.self_start else None, set[int](), 0.0
-        while stream is not None and stream.stream_id not in seen:
-            seen.add(stream.stream_id)
-            rate, lasts = rate_of(stream), stream.lasts_usec
-            if stream.fixed_rate:
-                fixed += rate
-                endless = endless or stream.burst is None
-            else:
-                at += stream.isg_usec
-                changes.append((at, rate))
-                at += lasts or 0.0
-                endless = endless or lasts is None
-                if lasts is not None:
-                    changes.append((at, rate.times(-1)))
-            stream = table.get(stream.next_stream_id)
-            endless = endless or (stream is not None and stream.stream_id in seen)
+    for stream in streams:
+        rate, lasts = rate_of(stream), stream.lasts_usec
+        endless = endless or lasts is None
+        if stream.fixed_rate:
+            fixed += rate
+        else:
+            changes.append((stream.isg_usec, rate))
+            if lasts is not None:
+                changes.append((stream.isg_usec + lasts, rate.times(-1)))
     changes.sort(key=lambda change: change[0])
     sums = list(accumulate((rate for _, rate in changes), initial=LoadRates()))
     highest = LoadRates(max(row.pps for row in sums), max(row.l2_bps for row in sums), max(row.l1_bps for row in sums))

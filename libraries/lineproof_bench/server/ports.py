@@ -13,10 +13,11 @@ from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 from ..backend import PortDescription, StreamTraffic
 from .nic import UNKNOWN_SPEED_BPS, ServerCard
 from .params import bad_parameter, refused
-from .sequences import MOST_SEGMENTS, segments_of, traffic_of
 from .streams import ServerStream, mac_bytes
 
 STREAM_LIMIT = 20_000
+MOST_LENGTHS = 2000
+"""Lengths of frames of all streams of a port together, of each stream at least one."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -123,8 +124,8 @@ class ServerPort:
         self.idle()
         return removed
 
-    def traffic(self, factor: float, duration: float | None = None, force: bool = True) -> tuple[StreamTraffic, ...]:
-        """All that is sent within *duration* s, at *factor*. Raises RpcError when streams cannot be sent together.
+    def traffic(self, factor: float, force: bool = True) -> tuple[StreamTraffic, ...]:
+        """All that is sent at *factor*. Raises RpcError when streams cannot be sent together.
 
         Unless *force*, also when a destination MAC is missing.
         """
@@ -135,14 +136,13 @@ class ServerPort:
         ):
             text = f"Port {self.index} dest MAC is invalid and there are streams without explicit dest MAC."
             raise refused(text)
-        segments = segments_of(self.streams.values(), factor, duration)
-        traffic = tuple(
-            row for segment in segments for row in traffic_of(segment, self.source_mac, self.destination_mac)
-        )
-        if len(traffic) > MOST_SEGMENTS:
+        sending = (stream for stream in self.streams.values() if stream.rate(factor) > 0)
+        macs = self.source_mac, self.destination_mac
+        traffic = tuple(row for stream in sending for row in stream.traffic(factor, *macs))
+        if len(traffic) > MOST_LENGTHS:
             raise refused(
-                f"the streams of port {self.index} have {len(traffic)} bursts and lengths of frames together;"
-                f" expected at most {MOST_SEGMENTS}"
+                f"the streams of port {self.index} have {len(traffic)} lengths of frames together; expected at most"
+                f" {MOST_LENGTHS}"
             )
         return traffic
 

@@ -295,9 +295,9 @@ class ServerMethods:
             raise refused("start_at_ts is not on this server; expected 0, to start at once")
         load = load_of(port.streams.values())
         port.factor = factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
-        port.duration = lasts = duration if duration > 0 else None
-        port.sent = port.traffic(factor, lasts, force)
-        self.transmission.start(port, port.sent, lasts)
+        port.duration = duration if duration > 0 else None
+        port.sent = port.traffic(factor, force)
+        self.transmission.start(port, port.sent, port.duration)
         return {"multiplier": factor, "ts": begin}
 
     def _update(self, params: Params) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """TRex stream objects read into plain data.
 
-Facts from TRex's server (src/stx/stl): frames shorter than 60 bytes are padded with zeros; rates count the FCS; a
-stream of a chain begins ``isg`` after the last frame of the one before it.
+Facts from TRex's server (src/stx/stl): frames shorter than 60 bytes are padded with zeros; rates count the FCS.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any, NamedTuple
 
 from lineproof.units import FCS, l1_bits, l2_bits
 
-from ..backend import PortDescription
+from ..backend import PortDescription, StreamTraffic
 from .field_engine import FieldProgram, read_program
 from .params import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
 DUMMY = 8
-"""The bit of ``flags`` for a stream that only takes its time in a chain."""
+"""The bit of ``flags`` for a stream that sends nothing."""
 FROM_PACKET = 1
 """Destination MAC mode (bits 1 and 2 of ``flags``): the frame's own. Modes 0 and 2 take the port's."""
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
@@ -39,23 +38,18 @@ class StreamGroup(NamedTuple):
 class ServerStream:
     """A stream as added. ``pps``: frames/s before the multiplier. ``frame``: without FCS, with the client's MACs.
 
-    ``burst``: frames of one burst, None for a continuous stream; ``bursts``: how many of them, 0: without end;
-    ``gap_usec``: µs between two of them.
+    ``burst``: frames after which it ends, None for a continuous stream. ``isg_usec``: µs before the first.
     """
 
     stream_id: int
     json: Mapping[str, Any]
     frame: bytes
     pps: float
-    self_start: bool
     source_from_packet: bool
     destination_from_packet: bool
     program: FieldProgram
     burst: int | None = None
-    bursts: int = 1
-    gap_usec: float = 0.0
     isg_usec: float = 0.0
-    next_stream_id: int = -1
     group: StreamGroup | None = None
 
     @property
@@ -72,10 +66,7 @@ class ServerStream:
     @property
     def lasts_usec(self) -> float | None:
         """µs from its first frame to its last, before the multiplier; None: without end. As TRex's graph has it."""
-        if self.burst is None or self.bursts == 0 or self.pps <= 0:
-            return None
-        once = (self.burst - 1) / self.pps * 1e6
-        return once if self.bursts == 1 else (once + self.gap_usec) * self.bursts
+        return None if self.burst is None or self.pps <= 0 else (self.burst - 1) / self.pps * 1e6
 
     def rate(self, factor: float) -> float:
         """Frames/s when the port's rates are multiplied by *factor*."""
@@ -91,6 +82,33 @@ class ServerStream:
         if self.program.udp_checksum is not None:
             frame[self.program.udp_checksum : self.program.udp_checksum + 2] = b"\0\0"
         return bytes(frame)
+
+    def traffic(self, factor: float, source: str, destination: str) -> tuple[StreamTraffic, ...]:
+        """The backend's traffic from a port with these MACs: one stream for each length of its frames."""
+        frame, lengths = self.addressed(source, destination), self.program.lengths
+        group = {"stream_id": self.group.number, "rule_type": self.group.rule} if self.group else None
+        pieces = len(lengths) or 1
+        found = []
+        for place in range(pieces):
+            frames = None if self.burst is None else (self.burst + pieces - 1 - place) // pieces
+            if frames == 0:
+                continue
+            length = max(PADDED_TO, lengths[place]) if lengths else len(frame)
+            variables = self.program.of_length(place) if lengths else self.program.variables
+            found.append(
+                StreamTraffic(
+                    stream_id=self.stream_id,
+                    frame=frame[:length],
+                    pps=self.rate(factor) / pieces,
+                    variables=tuple(row for row in variables if row.offset + row.size <= length),
+                    count=frames,
+                    fix_ipv4_checksum=self.program.fix_ipv4_checksum,
+                    flow_stats=group,
+                    isg_usec=self.isg_usec,
+                    phase=0.5 - (place + 0.5) / pieces,
+                )
+            )
+        return tuple(found)
 
 
 def mac_bytes(text: str) -> bytes:
@@ -108,41 +126,28 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
     """A stream from ``add_stream``. Raises RpcError, one sentence, for anything that could not be sent as asked."""
     mode = data.object("mode")
     kind = mode.text("type")
-    if kind not in ("continuous", "single_burst", "multi_burst"):
-        raise bad_parameter(f"bad stream type provided: '{kind:.40}'")
+    if kind not in ("continuous", "single_burst"):
+        raise bad_parameter(f"bad stream type provided: '{kind:.40}'; expected continuous or single_burst here")
     frame = packet_bytes(data.object("packet")).ljust(PADDED_TO, b"\0")
     program = read_program(data.object("vm").objects("instructions"), frame)
     flags = data.integer("flags", most=0xFFFF)
-    following = data.integer("next_stream_id", -1, least=-1)
-    if kind == "continuous" and following != -1:
-        raise refused(f"continous stream '{stream_id}' cannot point to another stream")
-    if flags & DUMMY or not data.boolean("enabled") or data.integer("action_count", 0):
-        raise refused("a stream that sends nothing, or ends its chain, is not on this server; expected it left out")
-    count = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}.get(kind)
+    if flags & DUMMY or not (data.boolean("enabled") and data.boolean("self_start")):
+        raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
+    if data.integer("next_stream_id", -1, least=-1) != -1:
+        raise refused("streams that start others are not on this server; expected streams that begin together")
     lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
     return ServerStream(
         stream_id=stream_id,
-        json=dict(data.data) | {"next_stream_id": following},
+        json=dict(data.data) | {"next_stream_id": -1},
         frame=frame,
         pps=_rate(mode.object("rate"), FCS + sum(lengths) / len(lengths), port.speed_bps),
-        self_start=data.boolean("self_start"),
         source_from_packet=bool(flags & 1),
         destination_from_packet=flags >> 1 & 3 == FROM_PACKET,
         program=program,
-        burst=_frames(mode, kind, count) if count else None,
-        bursts=mode.integer("count", most=2**32 - 1) if kind == "multi_burst" else 1,
-        gap_usec=mode.number("ibg", least=0) if kind == "multi_burst" else 0.0,
+        burst=mode.integer("total_pkts", least=1, most=2**32 - 1) if kind == "single_burst" else None,
         isg_usec=data.number("isg", least=0),
-        next_stream_id=following,
         group=_group(data.object("flow_stats")),
     )
-
-
-def _frames(mode: Params, kind: str, name: str) -> int:
-    found = mode.integer(name, most=2**32 - 1)
-    if not found:
-        raise bad_parameter(f"{kind}: '{name}' cannot be zero.")
-    return found
 
 
 def _group(rule: Params) -> StreamGroup | None:

@@ -15,7 +15,6 @@ from lineproof_bench.backend import PortDescription, StreamTraffic
 from lineproof_bench.packet_groups import Delay, PacketGroups
 from lineproof_bench.server.filters import filter_of
 from lineproof_bench.server.params import Params
-from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, stream
@@ -108,7 +107,7 @@ def parsed(number: int = 1, **more: Any) -> ServerStream:
 
 
 def latency_traffic() -> StreamTraffic:
-    (traffic,) = traffic_of(segments_of([parsed(flow_stats=grouped(1, "latency")["flow_stats"])], 1.0, None)[0], *MACS)
+    (traffic,) = parsed(flow_stats=grouped(1, "latency")["flow_stats"]).traffic(1.0, *MACS)
     return traffic
 
 

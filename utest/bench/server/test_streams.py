@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from lineproof_bench.backend import FieldVariable, PortDescription
 from lineproof_bench.model.flows import frame_of
 from lineproof_bench.server.load import factor_of, load_of
 from lineproof_bench.server.params import Params, RpcError
-from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from lineproof_bench.wire.frames import WireStream
 from support.server_support import MACS, PEERS, counter, rate, stream, write
@@ -113,12 +111,12 @@ def test_what_the_field_engine_cannot_do_is_refused_in_a_sentence(instructions: 
 @pytest.mark.parametrize(
     ("more", "word"),
     [
-        ({"next_stream_id": 2}, "cannot point"),
+        ({"next_stream_id": 2}, "streams that start others"),
         ({"kind": "other"}, "bad stream type"),
         ({"packet": {"binary": "§", "meta": ""}}, "base64"),
         ({"mode": rate("pps", 10) | {"type": "single_burst", "total_pkts": 0}}, "total_pkts"),
         ({"flow_stats": {"enabled": True, "stream_id": 5, "rule_type": "tpg"}}, "tpg"),
-        *((more, "not on this server") for more in ({"flags": 8}, {"enabled": False}, {"action_count": 2})),
+        *((more, "not on this server") for more in ({"flags": 8}, {"enabled": False}, {"self_start": False})),
         *(({"frame": b"x" * length}, f"Bad packet size provided: {length}") for length in (13, 9239)),
     ],
 )
@@ -166,64 +164,12 @@ def single(frames: int, pps: float = 1000) -> dict[str, Any]:
     return {"mode": {"type": "single_burst", "total_pkts": frames, "rate": {"type": "pps", "value": pps}}}
 
 
-def bursts(count: int) -> dict[str, Any]:
-    rate = {"type": "pps", "value": 1000}
-    return {"mode": {"type": "multi_burst", "pkts_per_burst": 11, "count": count, "ibg": 990_000, "rate": rate}}
-
-
-def rows(
-    streams: list[ServerStream], factor: float = 1.0, duration: float | None = None
-) -> list[tuple[int, float, Any]]:
-    return [(leg.stream.stream_id, round(leg.begin, 6), leg.count) for leg in segments_of(streams, factor, duration)]
-
-
-def test_bursts_of_a_stream() -> None:
-    assert rows([parsed(**bursts(3))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
-    endless = parsed(**bursts(0))
-    assert rows([endless], duration=2.5) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
-    (leg,) = segments_of([endless], 1.0, None)
-    assert (leg.pps, leg.count) == (pytest.approx(11), None), "too many to be sent one by one: their mean rate"
-
-
-def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> None:
-    even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and again 10 ms later
-    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 250.0)
-    assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
-    assert len(segments_of([even], 1.0, 20.0)) == 182
-    for uneven, seconds in ((even, 250.0), (parsed(**bursts(0)), 2001.0)):
-        with pytest.raises(RpcError, match=r"comes more than 2000 times in this time.*a real TRex"):
-            segments_of([uneven], 1.0, seconds)
-
-
-def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
-    chain = [parsed(1, next_stream_id=2, **single(101)), parsed(2, self_start=False, isg=5000.0, **single(1))]
-    # a stream begins its gap after the last frame of the one before
-    assert rows(chain) == [(1, 0.0, 101), (2, 0.105, 1)]
-    assert rows(chain, factor=10) == [(1, 0.0, 101), (2, 0.015, 1)]
-
-
-@pytest.mark.parametrize(
-    ("streams", "word"),
-    [
-        ([parsed(1, next_stream_id=5, **single(1))], "non-existent stream 5"),
-        ([parsed(1, next_stream_id=1, **single(1))], "more than 2000"),
-    ],
-)
-def test_chains_that_cannot_be_sent(streams: list[ServerStream], word: str) -> None:
-    with pytest.raises(RpcError, match=word):
-        segments_of(streams, 1.0, None)
-
-
-def test_the_load_of_a_chain_is_its_highest() -> None:
-    chain = [
-        parsed(1, next_stream_id=2, **single(1001, pps=500)),
-        parsed(2, self_start=False, **single(1001, pps=700)),
-        parsed(3, pps=100),
-    ]
-    load = load_of(chain)
+def test_the_load_of_streams_is_their_highest() -> None:
+    streams = [parsed(1, **single(1001, pps=500)), parsed(2, isg=2e6, **single(1001, pps=700)), parsed(3, pps=100)]
+    load = load_of(streams)
     assert load.pps == pytest.approx(800)
     assert load.duration == -1
-    assert load_of(chain[:2]).duration == pytest.approx(1e6 * (2 + 1000 / 700))
+    assert load_of(streams[:2]).duration == pytest.approx(1e6 * (2 + 1000 / 700))
 
 
 def program(*instructions: dict[str, Any]) -> dict[str, Any]:
@@ -234,10 +180,9 @@ def program(*instructions: dict[str, Any]) -> dict[str, Any]:
 def test_lengths_and_what_is_written_of_them_agree(operation: str) -> None:
     trimmed = parsed(**program(counter(70, 79, operation, 2), TRIM, write(30, add_value=-14)))
     assert trimmed.mean_size == pytest.approx(74.5 + 4)
-    (leg,) = segments_of([trimmed], 1.0, None)
-    pieces = traffic_of(leg, *MACS)
+    pieces = trimmed.traffic(1.0, *MACS)
     assert sorted(len(piece.frame) for piece in pieces) == list(range(70, 80))
-    assert sum(piece.pps for piece in pieces) == pytest.approx(leg.pps)
+    assert sum(piece.pps for piece in pieces) == pytest.approx(trimmed.pps)
     for piece in pieces:
         for number in range(3):
             assert int.from_bytes(frame_of(piece, number)[30:32], "big") == len(piece.frame) - 14
@@ -245,8 +190,7 @@ def test_lengths_and_what_is_written_of_them_agree(operation: str) -> None:
 
 def test_other_variables_go_on_through_all_lengths() -> None:
     varied = program(counter(70, 71, size=2), TRIM, counter(0, 9, "dec", 1, "b", init_value=9), write(40, "b"))
-    (leg,) = segments_of([parsed(**varied)], 1.0, None)
-    first, second = traffic_of(leg, *MACS)
+    first, second = parsed(**varied).traffic(1.0, *MACS)
     seen = [frame_of(piece, number)[40] for number in range(3) for piece in (first, second)]
     assert seen == [9, 8, 7, 6, 5, 4]
 
@@ -268,8 +212,7 @@ FLOWS = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 2, "port_
     ids=["tuple", "list"],
 )
 def test_values_of_successive_frames(instructions: list[Any], places: tuple[int, ...], seen: list[Any]) -> None:
-    (leg,) = segments_of([parsed(**program(*instructions))], 1.0, None)
-    (piece,) = traffic_of(leg, *MACS)
+    (piece,) = parsed(**program(*instructions)).traffic(1.0, *MACS)
     frames = [frame_of(piece, number) for number in range(len(seen))]
     assert [tuple(frame[place] for place in places) for frame in frames] == seen
 

@@ -1,1 +1,1 @@
-"""Traffic: profiles and the words that name them, TRex profiles, captures, patterns, headers."""
+"""Traffic: profiles and the words that name them, TRex profiles, captures, headers."""

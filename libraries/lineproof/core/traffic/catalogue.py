@@ -158,7 +158,7 @@ class Catalogue:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
         program = self.load_program(path, entry)
         source, destination = (_address_range(*ends) for ends in program.addresses)
-        flows = Flows(source, destination, captured=program.flows, known=program.flows > 0)
+        flows = Flows(source, destination, counted=program.flows)
         frames = tuple(FrameClass(size, part) for size, part in program.sizes())
         return Profile(name, frames, flows, program=program)
 
@@ -240,7 +240,7 @@ def _capture_profile(name: str, path: Path) -> Profile:
     frames = read_capture(path)
     constant = [(data, ()) for data in frames]
     source, destination = (_address_range(*ends) for ends in address_ranges(constant))
-    flows = Flows(source, destination, captured=flow_count(constant))
+    flows = Flows(source, destination, counted=flow_count(constant))
     return Profile(name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in frames.items()), flows)
 
 

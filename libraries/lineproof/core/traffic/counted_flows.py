@@ -153,35 +153,30 @@ def _writes(instructions: Sequence[Mapping[str, Any]]) -> list[_Write]:
 
 def _variables(instructions: Sequence[Mapping[str, Any]]) -> dict[str, _Variable]:
     found: dict[str, _Variable] = {}
-    following = {item["next_var"]: item["name"] for item in instructions if item.get("next_var")}
+    before = {item["next_var"]: item["name"] for item in instructions if item.get("next_var")}
     for item in instructions:
-        name = item.get("name", "")
-        if item["type"] == "flow_var":
-            first, passed = name, {name}
-            while first in following and following[first] not in passed:
-                first = following[first]
-                passed.add(first)
-            chain = first if first in following.values() else ""
-            values = item.get("value_list")
-            step = int(item.get("step", 1))
-            count: int | None
-            if values:
-                low, high = min(values), max(values)
-                count = len(values) if step == 1 and len(set(values)) == len(values) else None
-            else:
-                low, high = int(item["min_value"]), int(item["max_value"])
-                # TRex widens the range to a whole number of steps
-                count = -(-(high - low + 1) // step)
-            is_random = item["op"] == "random" and low != high
-            found[name] = _Variable(name, int(item["size"]), low, high, None if is_random else count, chain)
-        elif item["type"] == "flow_var_rand_limit":
-            low, high = int(item["min_value"]), int(item["max_value"])
-            found[name] = _Variable(name, int(item["size"]), low, high, None, "")
-        elif item["type"] == "tuple_flow_var":
-            low, high, first_port, last_port = (int(item[key]) for key in ("ip_min", "ip_max", "port_min", "port_max"))
-            limited = None if item.get("limit_flows") else 1
+        kind, name = item["type"], item.get("name", "")
+        if kind == "tuple_flow_var":
             # the port changes when the address starts again
-            found[f"{name}.ip"] = _Variable(f"{name}.ip", 4, low, high, limited and high - low + 1, name)
-            ports = last_port - first_port + 1
-            found[f"{name}.port"] = _Variable(f"{name}.port", 2, first_port, last_port, limited and ports, name)
+            for part, size in (("ip", 4), ("port", 2)):
+                low, high = int(item[f"{part}_min"]), int(item[f"{part}_max"])
+                count = None if item.get("limit_flows") else high - low + 1
+                found[f"{name}.{part}"] = _Variable(f"{name}.{part}", size, low, high, count, name)
+        elif kind in ("flow_var", "flow_var_rand_limit"):
+            values, step = item.get("value_list") or (), int(item.get("step", 1))
+            low, high = (min(values), max(values)) if values else (int(item["min_value"]), int(item["max_value"]))
+            # TRex widens the range to a whole number of steps
+            count = len(values) or -(-(high - low + 1) // step)
+            is_random = kind == "flow_var_rand_limit" or (item["op"] == "random" and low != high)
+            if is_random or (values and (step > 1 or len(set(values)) < len(values))):
+                count = None
+            found[name] = _Variable(name, int(item["size"]), low, high, count, _chain(name, before))
     return found
+
+
+def _chain(name: str, before: Mapping[str, str]) -> str:
+    """The first variable of the chain that *name* is in, by the variable *before* each; "" where it is in none."""
+    first = name
+    for _ in before:
+        first = before.get(first, first)
+    return first if first in before.values() else ""

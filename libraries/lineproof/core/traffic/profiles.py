@@ -79,22 +79,21 @@ class AddressRange:
 class Flows:
     """Addresses and ports of the first direction; the second swaps source and destination addresses.
 
-    Where both ranges vary they step together, as in TRex's bench profile. ``captured``: number of flows of a file's
-    frames, which have their own addresses within these ranges. ``known``: False where that number is not known.
+    Where both ranges vary they step together, as in TRex's bench profile. ``counted``: number of flows of a file's
+    frames, which have their own addresses within these ranges; 0: not known; None: no file's.
     """
 
     source: AddressRange
     destination: AddressRange
     source_port: int = 1025
     destination_port: int = 12
-    captured: int = 0
-    known: bool = True
+    counted: int | None = None
 
     @property
     def count(self) -> int:
         """Number of distinct flows; 0: not known."""
-        if self.captured or not self.known:
-            return self.captured
+        if self.counted is not None:
+            return self.counted
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
 

@@ -1,15 +1,39 @@
-"""A user's profile in TRex's format: the streams of each direction, their sizes and rates."""
+"""A user's profile in TRex's format: the streams of each direction, whose rates follow a load.
+
+A load is frames/s of a port, all streams together. Continuous streams keep the ratio of their rates. TRex does not
+multiply the rate of latency streams, so it is subtracted from the load. Streams that end or take turns (bursts, chains)
+are sent all the time, in the ratio of their frames.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...units import l1_bits
-from .patterns import Pattern
+from ...errors import ConfigError
+from ...units import FCS, l1_bits, l2_bits
+from ...visible import shortened
+from .counted_flows import address_ranges, flow_count
+from .ip_header import why_not_routed
+
+MIN_BYTES = 60
+"""Bytes without FCS to which shorter frames are padded."""
+
+MAX_START_DELAY = 1000.0
+"""Microseconds by which a stream may start late; with more, a trial would miss its frames."""
+
+_DUMMY_FLAG, _DESTINATION_MAC_FLAGS = 8, 6
+_FRAMES = {"continuous": "", "single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
+_UNITS = ("pps", "bps_L1", "bps_L2", "percentage")
+_EXPECTED = (
+    "expected continuous streams (STLTXCont) that start within 1 ms, and whose rate follows the load; latency in pps"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +49,12 @@ class ProgramStream:
     share: float
     sizes: tuple[tuple[int, float], ...]
     pps: float = 0.0
+
+    @property
+    def instructions(self) -> Sequence[Mapping[str, Any]]:
+        """The instructions of its field engine."""
+        found: Sequence[Mapping[str, Any]] = json.loads(self.text)["vm"].get("instructions", ())
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +81,8 @@ class TrexProfile:
     """``directions``: the streams of each; ``one_direction_reason``: why the second has none, or "".
 
     ``flows``: number in the first direction, 0: not known; ``addresses``: least and greatest IPv4 source and
-    destination address there.
+    destination address there. ``steady``: whether the file has only streams that are sent all the time. ``answer``: the
+    file that it was read from, as JSON data.
     """
 
     source: ProfileSource
@@ -59,45 +90,13 @@ class TrexProfile:
     one_direction_reason: str
     flows: int
     addresses: tuple[tuple[int, int], tuple[int, int]]
-    patterns: tuple[Pattern | None, Pattern | None] = (None, None)
-    """How each direction is sent in time; None: all streams all the time."""
-
+    steady: bool = True
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The file that it was read from, as JSON data."""
 
     def to_json(self) -> dict[str, str]:
-        """Data of a record: the file, and how a pattern of its streams is sent."""
-        if self.steady:
-            return self.source.to_json()
-        again = ", and is begun again when it is over" if self.ends else ""
-        return {**self.source.to_json(), "pattern": f"played faster or slower, pauses and all, for each load{again}"}
-
-    @property
-    def steady(self) -> bool:
-        """Return whether all streams are sent all the time."""
-        return self.patterns == (None, None)
-
-    @property
-    def ends(self) -> bool:
-        """Return whether it would end by itself, and is started again."""
-        return any(item is not None and item.ends for item in self.patterns)
-
-    def intended(self, second: bool, pps: float, seconds: float) -> int:
-        """Frames of one port, in the first or *second* direction, in *seconds* at *pps*."""
-        found = self.patterns[second]
-        if found is None:
-            return round(pps * seconds)
-        fixed = sum(stream.pps for stream in self.directions[second])
-        return round(fixed * seconds) + found.frames(pps - fixed, seconds)
-
-    @cached_property
-    def peak_to_mean(self) -> tuple[float, float]:
-        """Peak rate by mean rate of a port on L1, in each direction; 1 without bursts."""
-        found = []
-        for pattern, direction in zip(self.patterns, self.directions, strict=True):
-            bits = [sum(part * l1_bits(size) for size, part in stream.sizes) for stream in direction if stream.share]
-            found.append(1.0 if pattern is None else pattern.peak_to_mean(bits))
-        return found[0], found[1]
+        """Data of a record: the file, and that its bursts are not sent as such."""
+        changed = {"pattern": "all streams at the same time, in the ratio of their frames, without bursts and pauses"}
+        return self.source.to_json() | ({} if self.steady else changed)
 
     @property
     def fixed_pps(self) -> float:
@@ -110,7 +109,7 @@ class TrexProfile:
             (stream.pps, size * part) for stream in self.directions[0] for size, part in stream.sizes if stream.pps
         ]
         follow = pps - sum(stream.pps for stream in self.directions[0])
-        return (follow * mean_frame_size(self.directions[0]) + sum(rate * size for rate, size in fixed)) / pps
+        return (follow * _mean_frame_size(self.directions[0]) + sum(rate * size for rate, size in fixed)) / pps
 
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its share of the frames."""
@@ -126,6 +125,160 @@ def _size_shares(streams: Sequence[ProgramStream]) -> tuple[tuple[int, float], .
     return tuple(found.items())
 
 
-def mean_frame_size(streams: Sequence[ProgramStream]) -> float:
+def _mean_frame_size(streams: Sequence[ProgramStream]) -> float:
     """Bytes with FCS, without streams at a fixed rate."""
     return sum(size * part for size, part in _size_shares(streams))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
+    """The profile in the *answer* of the process that ran it. Raises ConfigError for streams that no load can scale."""
+    first, second = answer["directions"]
+    try:
+        streams, steady = _read_direction(first, source)
+    except ConfigError as error:
+        raise ConfigError(str(error), source.path) from None
+    reason, back = "", tuple[ProgramStream, ...]()
+    if source.path.suffix != ".py":
+        reason = "a file of streams has no second direction"
+    elif second.get("error"):
+        problem, line = second["error"]["message"], second["error"]["line"]
+        where = f" (line {line})" if line else ""
+        reason = f"for the second direction, 'get_streams(direction=1)', it {problem}{where}"
+    elif not second.get("streams"):
+        reason = "it has no streams for the second direction, 'get_streams(direction=1)'"
+    elif _packets(second) == _packets(first):
+        # a router would send them back to the port they came from, and all would count as lost
+        reason = "its frames are the same in both directions; expected addresses swapped for 'direction' 1"
+    else:
+        try:
+            back, _ = _read_direction(second, source)
+        except ConfigError as error:
+            reason = f"for the second direction: {error}"
+    size, size_back = _mean_frame_size(streams), _mean_frame_size(back)
+    if back and abs(size_back - size) > 1e-6 * size:
+        reason = f"its frames have {size:.6g} bytes on average, and {size_back:.6g} in the second direction"
+        back = ()
+    programs = [(stream.frame, stream.instructions) for stream in streams]
+    flows, addresses = flow_count(programs), address_ranges(programs)
+    return TrexProfile(source, (streams, back), reason, flows, addresses, steady, answer)
+
+
+def _packets(direction: Mapping[str, Any]) -> list[Any]:
+    return [(item.get("packet"), item.get("vm")) for item in direction["streams"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A stream of a file: its ``data`` for ``add_stream`` but for the rate, and its part of the load.
+
+    ``weight``: in ``unit`` (``pps``; ``percentage`` of a link; ``frames`` of a stream that ends; ``latency``: frames/s
+    with every load). ``steady``: whether the file sends it all the time.
+    """
+
+    data: Mapping[str, Any]
+    frame: bytes
+    sizes: tuple[tuple[int, float], ...]
+    weight: float
+    unit: str
+    steady: bool
+
+    def stream(self, total: float) -> ProgramStream:
+        """It as a continuous stream; *total*: the weight of all streams that follow the load."""
+        share, pps = (0.0, self.weight) if self.unit == "latency" else (self.weight / total, 0.0)
+        mode = {"type": "continuous", "rate": {"type": "pps", "value": pps or share}}
+        return ProgramStream(json.dumps({**self.data, "mode": mode}), self.frame, share, self.sizes, pps)
+
+
+def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tuple[tuple[ProgramStream, ...], bool]:
+    """The streams of one direction, and whether the file sends all of them all the time. Raises ConfigError."""
+    items = {n: item for n, item in enumerate(direction.get("streams", ()), 1) if item.get("enabled", True)}
+    if not items:
+        raise ConfigError("has no streams; expected at least one from 'get_streams'")
+    started, rows = {item.get("next") for item in items.values()} - {None}, list[_Row]()
+    for number, item in items.items():
+        label = item.get("name")
+        name = f"stream {number}" + (f" ('{shortened(label, 60)}')" if label not in (None, "") else "")
+        starts = item.get("self_start", True) or label in started
+        try:
+            rows.append(_read_stream(name, item if starts else {**item, "start_paused": True}, source.mac_dst))
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:  # a user's own stream
+            words = f"{shortened(error)} is missing" if isinstance(error, KeyError) else shortened(error)
+            raise ConfigError(f"{name} is not a stream that TRex accepts ({words})") from None
+    scaled = [row for row in rows if row.unit != "latency"]
+    if not scaled:
+        raise ConfigError(f"has latency streams only, whose rate no load changes; {_EXPECTED} as well")
+    if len({row.unit for row in scaled}) > 1:
+        raise ConfigError(
+            "has streams whose ratio depends on the link or on the time; expected all in per cent of a link, all at a"
+            " rate of their own, or all of a number of frames"
+        )
+    total = sum(row.weight for row in scaled)
+    return tuple(row.stream(total) for row in rows), all(row.steady for row in rows)
+
+
+def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
+    """Raises ConfigError for a stream that no load can scale, other errors for one that TRex does not accept."""
+    mode, flags, instructions = item["mode"], int(item["flags"] or 0), item["vm"].get("instructions", ())
+    kind, rate_unit, rate = mode["type"], str(mode["rate"]["type"]), float(mode["rate"]["value"])
+    steady = kind == "continuous" and bool(item.get("self_start", True))
+    counted = item["flow_stats"]
+    is_latency = counted.get("enabled", False) and counted.get("rule_type") == "latency"
+    frame = base64.b64decode(item["packet"]["binary"], validate=True).ljust(MIN_BYTES, b"\0")
+    if mac_dst == "port":
+        flags &= ~_DESTINATION_MAC_FLAGS
+        if any(int(row.get("pkt_offset", 6)) < 6 for row in instructions):
+            raise ConfigError(
+                f"{name} writes its destination MAC address by its field engine, which 'mac_dst: port' does not change;"
+                " expected a profile that leaves it alone"
+            )
+    if why_not := why_not_routed(frame):
+        raise ConfigError(f"{name}: its frame {why_not}")
+    for words, is_wrong in {
+        f"has the mode '{shortened(kind)}'": kind not in _FRAMES,
+        "is a dummy, which sends nothing": flags & _DUMMY_FLAG,
+        "does not start by itself": item.get("start_paused", False),
+        f"starts {float(item['isg']) / 1e3:g} ms late (isg)": steady and float(item["isg"]) > MAX_START_DELAY,
+        f"has a rate of {rate:g} {shortened(rate_unit)}": not 0 < rate < math.inf or rate_unit not in _UNITS,
+        "measures latency in bursts": is_latency and not steady,
+        "measures latency at a rate in per cent of a link": is_latency and rate_unit == "percentage",
+    }.items():
+        if is_wrong:
+            raise ConfigError(f"{name} {words}; {_EXPECTED}")
+    sizes = _sizes(name, instructions, len(frame))
+    mean = sum(size * part for size, part in sizes)
+    weight = rate / {"pps": 1.0, "bps_L2": l2_bits(mean)}.get(rate_unit, l1_bits(mean))
+    unit = "latency" if is_latency else "percentage" if rate_unit == "percentage" else "pps"
+    if kind != "continuous":
+        frames, bursts = int(mode[_FRAMES[kind]]), int(mode.get("count", 1))
+        if bursts:
+            weight, unit = frames * bursts, "frames"
+        else:  # without end: at its mean rate
+            weight = frames / ((frames - 1) / weight + float(mode["ibg"]) / 1e6)
+    if not weight > 0:
+        raise ValueError("it has no frames")
+    data = {key: value for key, value in item.items() if key not in ("name", "next", "stream_id")}
+    data |= {"flags": flags} | ({} if steady else {"isg": 0.0, "self_start": True, "action_count": 0})
+    return _Row({**data, "next_stream_id": -1}, frame, sizes, weight, unit, steady)
+
+
+def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) -> tuple[tuple[int, float], ...]:
+    """Bytes with FCS, each with its share of the frames, from the field-engine variable that trims their *length*.
+
+    Random lengths are evenly distributed, so their mean is that of the range. Raises ConfigError.
+    """
+    trims = [item["name"] for item in instructions if item["type"] == "trim_pkt_size"]
+    lengths: Sequence[int] = [length]
+    if trims:
+        item = next((item for item in instructions if item.get("name") == trims[0] and "size" in item), {})
+        step, values = int(item.get("step", 1)), item.get("value_list")
+        if len(trims) > 1 or item.get("type") != "flow_var" or item.get("next_var") or (values and step != 1):
+            raise ConfigError(f"{name}: the sizes of its frames cannot be derived from its field engine")
+        stride = 1 if item["op"] == "random" else step
+        lengths = values or range(int(item["min_value"]), int(item["max_value"]) + 1, stride)
+        if not lengths or lengths[-1] > length or max(lengths) > length:
+            raise ConfigError(f"{name}: its frames are cut to more than the {length} bytes of its packet")
+    counted = Counter(max(value, MIN_BYTES) + FCS for value in lengths)
+    return tuple((size, frames / len(lengths)) for size, frames in counted.items())

@@ -6,6 +6,7 @@ Byte counts of sent frames include the 4-byte FCS on every card; those of receiv
 from __future__ import annotations
 
 import getpass
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,25 +21,12 @@ from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
-from ..streams import (
-    Stream,
-    burst_streams,
-    concurrent_streams,
-    probe_groups,
-    profile_streams,
-)
+from ..streams import Stream, burst_streams, probe_groups, profile_streams
 from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
-from .next_hops import NextHop, search_limit
+from .next_hops import MAC_FROM_PACKET, NextHop, search_limit
 from .outcomes import make_outcome, make_port
-from .pattern_checks import (
-    check_continuous,
-    check_destinations,
-    check_pattern,
-    intended_frames,
-    is_continuous,
-)
 from .port_claims import PortClaim, read_claims, write_claim
 from .server_facts import ServerFacts, ask_server
 
@@ -198,7 +186,7 @@ class TrexGenerator(Generator):
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
         if profile.program is not None:
-            check_destinations(profile, directions, self.ports)
+            _check_destinations(profile, directions, self.ports)
         self._put(data)
         self._streams = data
         self._speeds = {port.index: port.speed_bps for port in self.ports}
@@ -235,23 +223,15 @@ class TrexGenerator(Generator):
         in hardware at low loads only.
         """
         self._check_load_above_fixed(load)
-        if not rates:
-            check_pattern(self._profile, self._directions, load, duration, self._speeds)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
-        directions, ask = self._directions, self._ask
-        pattern = None if not rates or is_continuous(self._profile) else self._profile
-        if pattern is not None:
-            self._put(_streams_by_port(directions, partial(concurrent_streams, pattern)))
-            self._directions = ()  # until the profile's streams are back
+        ask = self._ask
         if during is not None:
             answer = trial_during(ask, trial, during, limit)
         else:
             answer = ask("capture", limit, keep=keep, **trial) if keep else ask("trial", limit, **trial)
-        if pattern is not None:
-            self._put(self._streams)
-            self._directions = directions
-        intended, clock_speed = trial["intended"], self.settings.clock_speed
-        found = make_outcome(answer, load, duration, directions, clock_speed, intended, self._speeds)
+        found = make_outcome(
+            answer, load, duration, self._directions, self.settings.clock_speed, trial["rates"], self._speeds
+        )
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
@@ -271,9 +251,8 @@ class TrexGenerator(Generator):
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         trial = self._trial(load, seconds)
-        for name in ("duration", "groups", "times", "intended"):
+        for name in ("duration", "groups", "times"):
             del trial[name]
-        check_continuous(self._profile)
         data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
         answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
         return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
@@ -283,14 +262,12 @@ class TrexGenerator(Generator):
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
         self._check_load_above_fixed(first, second)
-        check_continuous(self._profile)
         trial = self._trial(first, first_duration + second_duration)
         ask = partial(self._ask, limit=self._trial_limit(first_duration + second_duration))
         return step_down(ask, trial, self._directions, first, first_duration, second, interval)
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
-        check_continuous(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
 
     def round_trips(self) -> list[float]:
@@ -350,12 +327,7 @@ class TrexGenerator(Generator):
         if not self._directions:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
         of_each = dict(zip(self._directions, rates or [load.pps] * len(self._directions), strict=True))
-        profile = None if rates else self._profile
         return {
-            "intended": {
-                str(direction.tx_port): intended_frames(profile, direction, pps, duration)
-                for direction, pps in of_each.items()
-            },
             "rates": {str(direction.tx_port): pps for direction, pps in of_each.items()},
             "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
             "duration": duration,
@@ -410,6 +382,28 @@ def _streams_by_port(
 ) -> dict[str, list[dict[str, Any]]]:
     """The streams of each direction as data, by sending port."""
     return {str(direction.tx_port): [item.to_json() for item in streams_of(direction)] for direction in directions}
+
+
+def _check_destinations(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
+    """Raise TestbedError if a stream of *profile* goes to another MAC address than the router's.
+
+    The router ignores such frames, and they would count as its loss. A direction with a destination of its own replaces
+    them.
+    """
+    routers = {port.index: port.destination.lower() for port in ports}
+    for direction in (direction for direction in directions if not direction.destination):
+        router = routers.get(direction.tx_port, "")
+        for number, stream in enumerate(profile.program.directions[direction.swapped] if profile.program else (), 1):
+            written = any(item.get("pkt_offset", 6) < 6 for item in stream.instructions)
+            to, flags = stream.frame[:6].hex(":"), json.loads(stream.text)["flags"]
+            if flags >> 1 & 3 != MAC_FROM_PACKET or written or stream.frame[0] & 1 or not router:
+                continue
+            if to != router:
+                raise TestbedError(
+                    f"'{profile.name}' was not sent: its stream {number} goes to the MAC address {to}, and the"
+                    f" generator's port {direction.tx_port} sends to {router}; expected 'mac_dst: port' in the entry of"
+                    " the word, or 'Ether()' without 'dst'"
+                )
 
 
 def _owners_text(owners: Mapping[int, str]) -> str:

@@ -20,7 +20,7 @@ BEGIN_WAIT = 0.1
 STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
-BEGIN_ARGUMENTS = ("rates", "directions", "duration", "intended")
+BEGIN_ARGUMENTS = ("rates", "directions", "duration")
 """The arguments of the client's ``trial`` that its ``begin`` takes."""
 
 

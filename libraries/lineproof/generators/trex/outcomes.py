@@ -36,13 +36,12 @@ def make_outcome(
     duration: float,
     directions: tuple[Direction, ...],
     clock_speed: float = 1.0,
-    intended: Mapping[str, int] | None = None,
+    rates: Mapping[str, float] | None = None,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
 
-    *intended*: frames by sending port, if they are not *load* x *duration*. *speeds*: of links, bit/s by port, where
-    they are known.
+    *rates*: frames/s by sending port, where they differ. *speeds*: of links, bit/s by port, where they are known.
 
     ``elapsed`` is in s of the testbed's clock, measured with the server's (:func:`sending_bounds`). If *duration* is
     possible it is taken: TRex sends no faster than it is asked to. Else it is the middle. The true value is ``elapsed``
@@ -85,7 +84,7 @@ def make_outcome(
         DirectionCount(
             tx_port=direction.tx_port,
             rx_port=direction.rx_port,
-            intended=(intended or {}).get(str(direction.tx_port), round(load.pps * duration)),
+            intended=round((rates or {}).get(str(direction.tx_port), load.pps) * duration),
             offered=difference(direction.tx_port, "opackets"),
             forwarded=difference(direction.rx_port, "ipackets"),
             offered_bytes=difference(direction.tx_port, "obytes"),

@@ -17,8 +17,7 @@ from typing import Any
 from ...config import parse_yaml
 from ...core.traffic.captures import first_frame
 from ...core.traffic.profile_schema import TrexFile
-from ...core.traffic.trex_profile import ProfileSource, TrexProfile
-from ...core.traffic.trex_streams import read_trex_profile
+from ...core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...json_text import JsonError, parse_json

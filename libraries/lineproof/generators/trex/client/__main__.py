@@ -143,19 +143,18 @@ class ClientCommands(RunningTraffic):
         clock_speed: float = 1.0,
         drain: float = 2.0,
         groups: Mapping[str, Sequence[int]] | None = None,
-        intended: Mapping[str, int] | None = None,
         times: bool = True,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
-        *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
-        *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
-        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported; without
-        *times* only how many frames were sent, came back, and came twice or out of order.
+        *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`. The answer
+        is that of ``finish`` and ``latency``: counts of *groups*, by sending port the packet groups
+        (:mod:`.running_traffic`), of those directions all of whose groups are reported; without *times* only how many
+        frames were sent, came back, and came twice or out of order.
         """
         if groups and times:
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
-        self.begin(rates, directions, duration, intended=intended)
+        self.begin(rates, directions, duration)
         answer = self.finish(drain, clock_speed, [number for numbers in (groups or {}).values() for number in numbers])
         if not groups:
             return {**answer, "latency": []}

@@ -19,7 +19,6 @@ from ....core.counter_names import group_frames, is_group_count, is_pause
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
 from .service import Refusal
-from .stream_objects import scaled_pattern
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -160,26 +159,16 @@ class RunningTraffic:
         directions: list[tuple[int, int]],
         duration: float | None = None,
         frames: int | None = None,
-        intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s by port number) for *duration* s of the testbed's clock, or until stopped.
 
-        *frames*: number per port, for streams that end by themselves within *duration*. *intended*: frames by port, if
-        they are not rate x duration.
+        *frames*: number per port, for streams that end by themselves within *duration*.
         """
         self._connected()
         sending = {int(port): float(rate) for port, rate in rates.items()}
         involved = sorted({*sending, *(port for direction in directions for port in direction)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
-        count |= {int(port): number for port, number in (intended or {}).items()}
         least = {port: number - len(self._streams.get(str(port), (port,))) for port, number in count.items()}
-        patterns = {
-            port: scaled_pattern(self._streams[str(port)], rate)
-            for port, rate in sending.items()
-            if any(item.get("pattern_pps") for item in self._streams.get(str(port), ()))
-        }
-        if patterns:
-            self._library.replace_streams(list(patterns), patterns)
         # outside of what is counted: some cards clear counters by it that the server reads too
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
@@ -188,7 +177,7 @@ class RunningTraffic:
         )
         running.around, running.extended = around, _extended(before)
         limit = -1 if duration is None or frames is not None else duration
-        running.first, fresh = self._library.start(sending, limit, self._held, self._gap, at_own_rates=patterns)
+        running.first, fresh = self._library.start(sending, limit, self._held, self._gap)
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         self._keep_snapshot(running, fresh, running.asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..next_hops import MAC_FROM_PACKET
@@ -64,20 +64,3 @@ def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
     if item["burst"]:
         data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
     return {"next_stream_id": -1, **data}
-
-
-def scaled_pattern(items: Sequence[Mapping[str, Any]], pps: float) -> list[dict[str, Any]]:
-    """Streams of a pattern of one port, with rates and pauses scaled to *pps* frames/s in all."""
-    scaled = pps - sum(item["pps"] for item in items if not item["pattern_pps"])
-    found = []
-    for item in items:
-        if item["pattern_pps"]:
-            factor, data = scaled / item["pattern_pps"], json.loads(item["program"])
-            mode = data["mode"]
-            mode["rate"]["value"] *= factor
-            if "ibg" in mode:
-                mode["ibg"] /= factor
-            data["isg"] /= factor
-            item = {**item, "program": json.dumps(data)}
-        found.append(dict(item))
-    return found
