@@ -279,21 +279,22 @@ class RouterConnection:
 
     @property
     def host_key(self) -> str:
-        """The fingerprint of its host key. "" of a router that ends with the run, whose key is a new one each time."""
+        """The fingerprint of its first host key. "" of a router that ends with the run, whose key is a new one."""
         ssh = self.connection if self.journal_name else None
-        return ssh.host_key if ssh is not None and ssh.is_open else ""
+        return ssh.host_keys()[1] if ssh is not None and ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
         """Return changes that earlier runs left on this router, recognised by its host key at any address.
 
         Before it is logged in to: with one that is known of it. Raises TestbedError.
         """
-        return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
+        # keys of one router lead to one journal
+        return tuple(dict.fromkeys(filter(None, map(look, sorted(self._host_keys()))))) if self.journal_name else ()
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
         if self.host_key:
-            return frozenset({self.host_key})
+            return frozenset(_required(self.connection).host_keys())
         return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
@@ -309,7 +310,7 @@ class RouterConnection:
         """Return its journal, after changes of earlier runs are undone."""
         self.driver.read()  # logs in again if the link has dropped
         occasion = Occasion.now(self.journal_name, self.plan.software.shell)
-        journal = ChangeJournal.claim(occasion, _required(self.connection).host_key)
+        journal = ChangeJournal.claim(occasion, *_required(self.connection).host_keys())
         try:
             self._undone = undo_leftover(journal, self.driver, asked) or self._undone
         except BaseException:
