@@ -31,7 +31,7 @@ class FreeBsd(Router):
         words = kernel.split()
         if len(words) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
-        facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
+        facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
         if version := pfsense_version(self._commands.show_all([PFSENSE])[PFSENSE] or ""):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
