@@ -41,7 +41,7 @@ def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
     shell = SshShell(with_router.testbed.facts.router)
     shell.open()
     name = with_router.router.journal_name
-    journal = ChangeJournal.claim(Occasion.now(name, "vpp"), shell.connection.host_key)
+    journal = ChangeJournal.claim(Occasion.now(name, "vpp"), *shell.connection.host_keys())
     journal.add(ADDRESS)
     rig.run(" ".join(ADDRESS.do))
     journal.close()

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import zlib
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.router_facts import RouterSetUp
 from lineproof.core.verdict import Try
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.run import RunFolder
-from lineproof.evidence.signoff.page import html_sheet
+from lineproof.evidence.signoff.page import WORDS, html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
 from support.evidence_builders import Elements, requirement_record
 from support.signoff_runs import (
@@ -179,6 +180,16 @@ def test_each_promise_has_the_picture_that_the_log_has(tmp_path: Path):
     shown = {THROUGHPUT: "set aside", FORWARDS: "between both ends", LOSES: "set aside"}
     for picture, (title, words) in zip(pictures, shown.items(), strict=True):
         assert escape(title) in picture and words in picture
+
+
+def test_each_line_about_the_router_says_where_it_comes_from(tmp_path: Path):
+    lines = {each.name: (f"line {number}",) for number, each in enumerate(fields(RouterSetUp))}
+    configuration = RouterSetUp(**{**lines, "prepare": "configure"})  # type: ignore[arg-type]
+    shown = told(page(left_run(tmp_path, router_configuration=configuration)))
+    _, _, settings = shown.partition("The router's settings, each with where it comes from")
+    for name, words in WORDS["settings"].items():
+        assert f"{words}: {lines[name][0]}" in settings
+    assert {*WORDS["settings"]} == {*lines} - {"prepare"}
 
 
 def test_every_try_of_a_promise_is_listed(tmp_path: Path):

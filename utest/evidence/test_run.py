@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from lineproof.core.deciding import OPEN
+from lineproof.core.router_facts import RouterSetUp
 from lineproof.core.trial import Fault, Problem
 from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError, TestbedError
@@ -265,7 +266,7 @@ KNOWN: dict[str, Any] = {
     "fingerprints": {"file platforms/a.yaml": "aa", "file testbeds/b.yaml": "bb", "file goals/c.yaml": "cc"},
     "goal": QUICK,
     "host_key": "SHA256:one",
-    "router_configuration": {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
+    "router_configuration": RouterSetUp("configure", ("a",), notes=("links were awaited 3 s",)),
     "versions": {"router.vpp": "24.10", "generator.server": "v3.08"},
 }
 COPIES = Problem(Fault.COPIES, "7 frames", 7.0, ((0, 1),))
@@ -323,7 +324,8 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
     ("changes", "says"),
     [
         ({}, []),
-        ({"router_configuration": {**KNOWN["router_configuration"], "notes": []}}, []),
+        ({"router_configuration": RouterSetUp("configure", ("a",), there=("a",), afterwards=("b",))}, []),
+        ({"router_configuration": RouterSetUp("configure", ("a",), ignored=("a",))}, ["router's ignored has"]),
         ({"goal": QUICK.model_copy(update={"about": "y"})}, []),
         ({"testbed": "lab", "clock_speed": 1.0}, ["testbed was 'simulated' and is 'lab'", "clock_speed was"]),
         ({"goal": QUICK.model_copy(update={"goal": "ours"})}, ["goal was 'quick' and is 'ours'"]),
@@ -333,7 +335,7 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
             {"fingerprints": {**KNOWN["fingerprints"], "file testbeds/b.yaml": "x"}},
             ["file testbeds/b.yaml was 'bb' and is 'x'"],
         ),
-        ({"router_configuration": {"prepare": "verify", "sides": ["a"]}}, ["router's prepare was 'configure' and"]),
+        ({"router_configuration": RouterSetUp("verify", ("a",))}, ["router's prepare was 'configure' and"]),
         ({"versions": {**KNOWN["versions"], "router.vpp": "25.02"}}, ["router.vpp was '24.10' and is '25.02'"]),
     ],
 )

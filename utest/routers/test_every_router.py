@@ -148,17 +148,42 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
     assert reported >= (2 if name in BUILT_IN else 1)
 
 
-class Somebody:
-    """*shell*, which shows another value in place of the one that *look* finds."""
+@pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking"])
+def test_a_setting_is_said_to_be_there_only_if_the_router_shows_it(name: str) -> None:
+    whole = Machine.new(name)
+    journal, router = whole.begun()
+    whole.configure(router, frames=False)
+    found, changes = router.settings(), router.changes
+    journal.close()
+    assert not found.ignored and (*found.seen, *found.unchecked) and not {*found.seen} & {*found.unchecked}
+    assert {*found.seen} == {change.do_text for change in changes if change.look}
+    for change in changes:
+        if change.look is None or change.look.ours == (NONE,):
+            continue
+        shown = Machine.new(name)
+        router = shown.router(Somebody(shown.shell, change.look, after=change.do[0]))
+        shown.configure(router, frames=False)
+        odd = router.settings()
+        assert change.do_text not in odd.seen and any(f"'{change.do_text}' (now: " in words for words in odd.ignored)
+        assert {*odd.notes} <= {*found.notes} and len(odd.notes) + len(odd.ignored) >= len(found.notes)
 
-    def __init__(self, shell: Shell, look: Look) -> None:
-        self._shell, self._look, self.ran = shell, look, list[str]()
+
+class Somebody:
+    """*shell*, which shows another value *after* a command in place of the one that *look* finds."""
+
+    def __init__(self, shell: Shell, look: Look, after: str = "") -> None:
+        self._shell, self._look, self._after, self.ran = shell, look, after, list[str]()
 
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
         result = self._shell(command, limit)
         output = result.stdout.replace("\r", "")
-        if command == self._look.command and (value := re.search(self._look.pattern, output, re.MULTILINE)):
+        is_after = not self._after or self._after in self.ran
+        if (
+            is_after
+            and command == self._look.command
+            and (value := re.search(self._look.pattern, output, re.MULTILINE))
+        ):
             last = value.end("value") - 1
             other = "3" if output[last] != "3" else "5"
             output = f"{output[:last]}{other}{output[last + 1 :]}"

@@ -31,6 +31,30 @@ def test_a_router_in_use_is_refused_at_any_address() -> None:
     assert look(KEY) is None
 
 
+@pytest.mark.parametrize("first", [KEY, "SHA256:ed/25519"])
+def test_a_router_of_several_host_keys_has_one_journal(first: str) -> None:
+    """Whoever knows only one of them has found the first by logging in, and finds the journal without, later."""
+    keys = "SHA256:rsa", first
+    with closing(ChangeJournal.claim(occasion(), *keys)) as held:
+        held.add(CHANGE)
+        for other in (keys, (first, first), ("SHA256:ecdsa", first)):
+            with pytest.raises(TestbedError, match="is in use"):
+                ChangeJournal.claim(occasion(), *other)
+    assert {look(key).changes for key in (*keys, "SHA256:ecdsa")} == {(CHANGE,)}
+    with closing(ChangeJournal.claim(occasion(), first, first)) as held:
+        held.drop(CHANGE)
+    assert not any(map(look, keys))
+
+
+def test_what_was_left_under_a_key_is_found_although_the_router_has_got_another_one_before_it() -> None:
+    left(CHANGE)
+    for _ in range(2):
+        with closing(ChangeJournal.claim(occasion(), KEY, "SHA256:ed25519")) as held:
+            assert look(KEY) is None or held.pending == (CHANGE,)
+            held.drop(CHANGE)
+    assert held.path.name == "SHA256:ed25519"
+
+
 @pytest.mark.slow
 def test_a_router_is_free_again_when_its_run_is_killed() -> None:
     text = (

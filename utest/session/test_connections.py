@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lineproof.core.router_facts import RouterSetUp
 from lineproof.errors import TestbedError
 from lineproof.generators.base import PortsTaken
+from lineproof.routers.base import Side
 from lineproof.session import generator
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
@@ -64,6 +67,57 @@ class LateShell:
 
     def close(self) -> None:
         self.logged_in = False
+
+
+class Shown(SimpleNamespace):
+    """A router that shows *settings*, and is restored as *end* says."""
+
+    def settings(self) -> RouterSetUp:
+        return self.configuration
+
+    def restore(self) -> str:
+        if isinstance(self.end, Exception):
+            raise self.end
+        return str(self.end)
+
+
+def connected(driver: Shown, **facts: Any) -> RouterConnection:
+    sides = (
+        Side("eth1", "10.0.0.1/24", "10.0.0.2", "", "16.0.0.0/8"),
+        Side("eth2", "10.0.0.10/24", "1.1.1.1", "", "48.0.0.0/8"),
+    )
+    plan: Any = SimpleNamespace(link_wait=1, testbed=SimpleNamespace(link_wait=1, prepare="configure"))
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(sides=sides, simulated=False), runs=True)
+    nothing: Any = None
+    watch: Any = SimpleNamespace(router=driver, restarted=facts.get("restarted", False))
+    driver.description = SimpleNamespace(is_posix=True)
+    return RouterConnection(plan, testbed, nothing, nothing, watch)
+
+
+@pytest.mark.parametrize("where", ["seen", "unchecked", "there", "ignored", "notes"])
+def test_a_side_is_the_routers_only_where_its_address_is_there(where: str) -> None:
+    shown = RouterSetUp(**{where: ("ip addr add 10.0.0.10/24 dev eth2",)})  # type: ignore[arg-type]
+    found = connected(Shown(configuration=shown)).configuration()
+    first, second = "eth1: 10.0.0.1/24, 16.0.0.0/8 via 10.0.0.2", "eth2: 10.0.0.10/24, 48.0.0.0/8 via 1.1.1.1"
+    is_there = where not in ("ignored", "notes")
+    assert (found.sides, found.stated) == (((second,), (first,)) if is_there else ((), (first, second)))
+
+
+@pytest.mark.parametrize(
+    ("end", "restarted", "said"),
+    [
+        ("", False, []),
+        ("not undone: 'x'", False, ["when the router was restored: not undone: 'x'"]),
+        (TestbedError("it is gone"), False, ["when the router was restored: it is gone"]),
+        (TestbedError("it is gone"), True, ["when the router was restored: it had restarted, and it is gone"]),
+    ],
+)
+def test_what_the_end_of_a_run_finds_on_the_router_is_kept_once(end: object, restarted: bool, said: list[str]) -> None:
+    router = connected(Shown(end=end), restarted=restarted)
+    with pytest.raises(TestbedError) if isinstance(end, Exception) and not restarted else nullcontext():
+        router.restore()
+    router.restore()
+    assert router.afterwards == said
 
 
 @pytest.mark.parametrize("end", ["restore", "log_in"])

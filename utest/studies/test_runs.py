@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from lineproof.core.router_facts import RouterSetUp
 from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
@@ -70,7 +71,7 @@ def closed(run: StudyRun) -> StudyResults:
 
 def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
     parts = {
-        "router": SimpleNamespace(configuration=dict, is_black_box=True, host_key=""),
+        "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key=""),
         "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
         "testbed": SimpleNamespace(host=None),
     }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +20,18 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system import local_command, ssh
+from lineproof.system.children import find_program
 from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.local_command import run_here
 from lineproof.system.login import Login, Secrets
 from lineproof.system.private_key import make_key
 from lineproof.system.ssh import Connection
+from lineproof.testbed import sshd
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
 from support.patience import wait_until
+from support.ports import reachable
 
 pytestmark = pytest.mark.slow
 
@@ -229,14 +235,67 @@ class TestHostKey:
         shell.close()
 
     @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
-    def test_of_several_the_known_one_is_asked_for(self, serve: Serve, kind: str) -> None:
+    def test_of_several_the_known_one_is_asked_for_and_the_first_is_the_same_for_all(
+        self, tmp_path: Path, kind: str
+    ) -> None:
         other = asyncssh.generate_private_key(kind)
-        server = serve(methods=("publickey",), admits=True)
-        server.stop()
-        server._options = {"server_host_keys": [server.host_key, other]}
-        server.start()
-        write_known_hosts(server.known, "127.0.0.1", server.port, other.export_public_key().decode())
-        Connection(server.login(), "the router").open().close()
+        with two_keys(tmp_path, other) as server:
+            first = server.host_key.get_fingerprint()
+            for known, key in ((first, server.host_key), (other.get_fingerprint(), other)):
+                write_known_hosts(server.known, "127.0.0.1", server.port, key.export_public_key().decode())
+                shell = SshShell(server.login())
+                assert shell("", 20).stdout == "done"
+                assert shell.connection.host_keys() == (known, first)
+                assert shell("", 20).stdout == "done"
+                shell.close()
+
+    @pytest.mark.skipif(find_program("sshd") is None or os.geteuid() != 0, reason="needs openssh-server, and root")
+    def test_openssh_shows_the_first_one_for_the_same_link(self, tmp_path: Path) -> None:
+        argv, login = sshd.prepare(tmp_path, "none")
+        other = asyncssh.generate_private_key("ssh-rsa")
+        other.write_private_key(tmp_path / "host_rsa")
+        (tmp_path / "host_rsa").chmod(0o600)
+        first = asyncssh.read_private_key(tmp_path / "host_ed25519").get_fingerprint()
+        write_known_hosts(login.known_hosts_path, login.host, login.port, other.export_public_key().decode())
+        with subprocess.Popen([*argv, "-o", f"HostKey={tmp_path / 'host_rsa'}"], stderr=subprocess.DEVNULL) as server:
+            try:
+                wait_until(lambda: reachable(login.port))
+                with closing(Connection(login, "the router").open()) as connection:
+                    assert connection.host_keys() == (other.get_fingerprint(), first)
+                    assert connection.run("", 20)[2] and connection.is_open
+            finally:
+                server.kill()
+
+    def test_a_machine_that_makes_no_new_keys_is_known_by_the_one_it_has_shown(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(paramiko.Transport, "renegotiate_keys", paramiko.Transport.stop_thread)
+        other = asyncssh.generate_private_key("ssh-rsa")
+        with two_keys(tmp_path, other) as server:
+            write_known_hosts(server.known, "127.0.0.1", server.port, other.export_public_key().decode())
+            shell = SshShell(server.login())
+            shell.open()
+            assert set(shell.connection.host_keys()) == {other.get_fingerprint()}
+            assert shell("", 20).stdout == "done"
+            shell.close()
+
+
+@contextmanager
+def two_keys(folder: Path, other: asyncssh.SSHKey) -> Iterator[HostileServer]:
+    """A server that has *other* beside its own host key, and whose commands say ``done``."""
+
+    async def answer(process: Any) -> None:
+        process.stdout.write(b"done")
+        process.exit(0)
+
+    server = HostileServer(folder, hostile_ssh.OpenHouse, process_factory=answer)
+    server.stop()
+    server._options["server_host_keys"] = [server.host_key, other]
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 class Forwards(Guard):

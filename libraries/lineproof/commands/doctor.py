@@ -392,7 +392,8 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             except TestbedError as error:
                 yield wrong(str(error), name=name)
                 return
-            yield ok(", ".join(versions[key] for key in ("software", "version") if key in versions), name=name)
+            software = versions.get("software", session.router.driver.description.title)
+            yield ok(", ".join(filter(None, [software, versions.get("version")])), name=name)
             yield from step("router terminal", _refused_first(session))
             yield from step("router facts", _facts(session))
             if not described:

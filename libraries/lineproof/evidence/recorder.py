@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..core.deciding import KEEPS
 from ..core.quantity import Requirement, TrafficWords
+from ..core.router_facts import RouterSetUp
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.traffic.catalogue import Catalogue
@@ -78,13 +79,13 @@ class Recorder:
         self.environment = replace(self.environment, extra={**self.environment.extra, **extra}, **changes)
         self.folder.write_environment(self.environment)
 
-    def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
+    def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: RouterSetUp) -> None:
         """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
         generator, router, host = session.generator, session.router, session.testbed.host
         limits, calibration = generator.known_limits, generator.headroom
         self.amend(
             {} if calibration is None else {"calibration": calibration.record()},
-            router_configuration=dict(configuration),
+            router_configuration=configuration,
             host_key=router.host_key,
             generator_card={} if limits is None else limits.record(),
             versions=dict(versions),
@@ -280,13 +281,22 @@ class Recorder:
         self.folder.add(replace(record, run=self.folder.run_id, requirement=self.number))
         self._trials.append(record.trial)
 
-    def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
+    def close(
+        self,
+        cpu_steal_percent: float | None = None,
+        interrupted: str = "",
+        unjudged: str = "",
+        afterwards: Sequence[str] = (),
+    ) -> str:
         """Note the end and write the manifest; returns the sum of the records.
 
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
-        set-up failed.
+        set-up failed. *afterwards*: what was found when the router was restored.
         """
         self._keep_telemetry()
+        if afterwards:
+            configuration = replace(self.environment.router_configuration, afterwards=tuple(afterwards))
+            self.environment = replace(self.environment, router_configuration=configuration)
         ended = replace(
             self.environment,
             ended=time.time(),

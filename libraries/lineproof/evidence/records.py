@@ -22,7 +22,7 @@ from ..core.goal import Goal
 from ..core.json_types import Count, Figure, NotNegative, Positive
 from ..core.ledger import Ledger
 from ..core.quantity import Promise, Requirement
-from ..core.router_facts import RouterFacts
+from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.step_down import StepDown
 from ..core.trial import Load, Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
@@ -234,8 +234,8 @@ class EnvironmentRecord(RunRecord):
     ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
     ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed. ``suite``: its name, ``sla``: where
     its SLA is (words, addresses). ``fingerprints``: the SHA-256 of each file that defines the test.
-    ``router_configuration``: what was set on the router; ``host_key``: its fingerprint ("": the router ends with the
-    run). ``generator_card``: which card the ports are on, and why. ``extra``: JSON data for people and other programs.
+    ``host_key``: the router's fingerprint ("": it ends with the run). ``generator_card``: which card the ports are on,
+    and why. ``extra``: JSON data for people and other programs.
     """
 
     testbed: str
@@ -263,7 +263,7 @@ class EnvironmentRecord(RunRecord):
     description: str = ""
     goal: Goal | None = None
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    router_configuration: Mapping[str, Any] = field(default_factory=dict)
+    router_configuration: RouterSetUp = field(default_factory=RouterSetUp)
     host_key: str | None = None
     generator_card: Mapping[str, Any] = field(default_factory=dict)
     schema: Literal["lineproof.environment/4"] = "lineproof.environment/4"

@@ -27,7 +27,7 @@ UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read aft
 
 _NAMES = ("platform", "software", "testbed", "clock_speed", "simulated", "host_key")
 _INCIDENTAL = (
-    *("about", "notes", "routes", "unread", "differences"),
+    *("about", "notes", "routes", "unread", "differences", "seen", "unchecked", "there", "afterwards"),
     *("generator.leftover", "generator.force", "generator.promiscuous"),
 )
 """Names of goal, configuration, facts and versions that say nothing of how a router forwards, or is judged."""

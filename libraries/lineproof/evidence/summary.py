@@ -130,8 +130,9 @@ def summary(found: ExecutionSummary) -> Document:
 
 
 def head(run: RunSummary) -> list[Part]:
-    """Return what *run* lacks, and what was tested when."""
-    return [*(Note(words, strong=True) for words in run.incomplete), Facts(run.facts)]
+    """Return what *run* lacks, what was found at its end, and what was tested when."""
+    findings = (*run.incomplete, *run.run.environment.router_configuration.afterwards)
+    return [*(Note(words, strong=True) for words in findings), Facts(run.facts)]
 
 
 def evidence(run: RunSummary) -> Part:

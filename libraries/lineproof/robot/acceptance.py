@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -35,9 +35,9 @@ from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.judging import decided, judge
+from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
-from ..testbed.opening import OpenTestbed
 from ..units import si
 from .execution import closing_words, execution_id
 from .sentences import without_prefix
@@ -56,7 +56,7 @@ class AcceptanceKeywords(Component):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._testbed: OpenTestbed | None = None
+        self._session: Session | None = None
         self._earlier: EarlierRun | None = None
         self._apart = self._begins_at_1 = ""
         self._tries: dict[str, list[Try]] = {}
@@ -113,7 +113,7 @@ class AcceptanceKeywords(Component):
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
         self.shared.recorder.keep_inputs(plan)
-        self._testbed = session.testbed
+        self._session = session
         words = {
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
             "Software": f"{plan.software_name} {plan.software.version}",
@@ -150,8 +150,8 @@ class AcceptanceKeywords(Component):
             self._apart = "; ".join(differences[:2]) + (f" (and {len(differences) - 2} more)" * (len(differences) > 2))
             begins = f"begins at 1: {self._apart}" if self._apart else "begins with its trials"
             say(f"goes on with run {earlier.environment.run}: evidence {begins}")
-        for name, value in {**versions, **configuration}.items():
-            for line in value if isinstance(value, list) else [value]:
+        for name, value in {**versions, **asdict(configuration)}.items():
+            for line in [value] if isinstance(value, str) else value:
                 logger.info(f"{name}: {line}")
 
     @keyword(tags=["sentences"])
@@ -301,13 +301,15 @@ class AcceptanceKeywords(Component):
         """
         self.shared.progress.end()
         recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
-        testbed, self._testbed = self._testbed, None
+        session, self._session = self._session, None
         if recorder is not None:
             folder = recorder.folder.path
             # a teardown that fails turns every PASS of the suite red, and the verdicts are on the disk
             try:
-                recorder.folder.add_telemetry(0, "logs", testbed.logs if testbed is not None else {})
-                records = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
+                recorder.folder.add_telemetry(0, "logs", session.testbed.logs if session is not None else {})
+                afterwards = session.router.afterwards if session is not None else ()
+                steal = steal_percent(self._cpu, cpu_times())
+                records = recorder.close(steal, self._judging, _failed_setup(), afterwards)
                 say(f"SHA-256 of the records of run {folder.name}:\n{records}")
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")

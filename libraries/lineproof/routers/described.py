@@ -15,7 +15,7 @@ from ..command_values import compiled
 from ..core.causes import Cause
 from ..core.counter_names import received_pauses
 from ..core.neighbours import NeighbourEntry
-from ..core.router_facts import RouterFacts
+from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..core.traffic.profiles import LABEL_STEP
@@ -78,7 +78,9 @@ class Router:
         self._commands = ShellCommands(shell, sudo, description, self.client)
         self._changes = Changes(self._commands)
         self._name = f"variables/shells/{description.shell}.yaml"
-        self._notes: list[str] = []
+        self._notes: dict[str, str] = {}
+        """Notes, each with the commands that it is about."""
+        self._there: list[str] = []
         self._understood = set[str]()
         self.not_forwarded: NotForwarded = {}
         """Frames that :meth:`configure_frames` could not configure, and why."""
@@ -89,12 +91,25 @@ class Router:
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
-        return tuple(dict.fromkeys(self._notes))
+        return tuple(self._notes)
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """Return what :meth:`restore` would undo, oldest first."""
         return self._changes.pending
+
+    def settings(self) -> RouterSetUp:
+        """Return what the run has asked for, by what the router shows of it now; no sides. Raises TestbedError."""
+        ignored = self.taken_back()
+        made = {change.do_text: change.look for change in self.changes}
+        gone = {text for text in made if any(words.startswith(f"'{text}' (") for words in ignored)}
+        return RouterSetUp(
+            seen=tuple(text for text, look in made.items() if look is not None and text not in gone),
+            unchecked=tuple(text for text, look in made.items() if look is None),
+            ignored=tuple(ignored),
+            there=tuple(dict.fromkeys(self._there)),
+            notes=tuple(note for note, text in self._notes.items() if text not in gone),
+        )
 
     def refusal_in(self, command: str, output: str) -> str:
         """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
@@ -155,10 +170,9 @@ class Router:
             if len(kinds) > 1 and kinds <= set(wanted) and not any(one <= kinds for one in lacking):
                 lacking[kinds] = reason
         self.not_forwarded = lacking
-        self._notes += [
-            f"not set up for {' with '.join(kind for kind in asked if kind in kinds)}: {reason}"
-            for kinds, reason in lacking.items()
-        ]
+        for kinds, reason in lacking.items():
+            named = " with ".join(kind for kind in asked if kind in kinds)
+            self._notes[f"not set up for {named}: {reason}"] = ""
 
     def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
         """Return why the router cannot forward *frames* of *kind*, whatever is set up; "": it can."""
@@ -176,7 +190,7 @@ class Router:
             self._commands.show_all([group.load])
             if not self._shows(group.needs):
                 return group.missing
-            self._notes.append(f"'{group.load}' was run, and is not undone")
+            self._notes[f"'{group.load}' was run, and is not undone"] = ""
         try:
             self._make(group.changes, sides, frames)
             if kind == "vlan":
@@ -217,7 +231,7 @@ class Router:
                         raise
                     continue
                 if entry.note:
-                    self._notes.append(filled(entry.note, words))
+                    self._notes[filled(entry.note, words)] = step.do_text
 
     def _steps(
         self, entry: DescribedChange, sides: Sequence[Side], frames: FrameKinds, given: Words
@@ -233,6 +247,7 @@ class Router:
             if look is not None and looked:
                 groups = self._before(entry, look, shown.get(look.command))
                 if groups is None:
+                    self._there.append(f"'{look.command}' showed {shortened(look.read(shown.get(look.command)))}")
                     continue
                 look = replace(look, former=groups["value"])
                 words = {**groups, **words, "former": look.former}
@@ -326,12 +341,12 @@ class Router:
     @contextmanager
     def rehearsal(self) -> Iterator[Changes]:
         """Meanwhile each change is only noted, among the pending ones, and not made."""
-        before = self._changes, [*self._notes], self.not_forwarded
+        before = self._changes, {**self._notes}, [*self._there], self.not_forwarded
         self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:
             yield rehearsed
         finally:
-            self._changes, self._notes, self.not_forwarded = before
+            self._changes, self._notes, self._there, self.not_forwarded = before
 
     def taken_back(self) -> list[str]:
         """Return what the run has set and the router does not show any more, in words. Raises TestbedError."""
@@ -345,6 +360,7 @@ class Router:
         """
         kept = self._changes.restore(over=over)
         self._notes.clear()
+        self._there.clear()
         self.not_forwarded = {}
         return kept
 
@@ -362,9 +378,8 @@ class Router:
     def identify(self) -> Mapping[str, str]:
         """The version and the facts, if the file describes how to read them."""
         command = self.description.commands.version
-        facts = {"software": self.description.title}
         if command is None:
-            return {**facts, "version": f"not asked: {self._name} has no 'version'"}
+            return {"version": f"not asked: {self._name} has no 'version'"}
         raw: dict[str, str] = {}
         try:
             values = self._results("version", command, raw)
@@ -375,7 +390,7 @@ class Router:
                 raise
             hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
             raise TestbedError(f"{error}; {hint}") from None
-        facts |= {name: str(value) for name, value in values.items()}
+        facts = {name: str(value) for name, value in values.items()}
         for name, fact in self.description.commands.facts.items():
             try:
                 facts[name] = str(self._results(name, fact, raw)["value"])
@@ -407,7 +422,8 @@ class Router:
         known = read_or_note("neighbours", self._known_neighbours, unread, none)
         if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
             other["neighbours"] = neighbours
-        return RouterFacts(os=self.description.title, version=versions.get("version"), other=other, unread=unread)
+        system, version = versions.get("software"), versions.get("version")
+        return RouterFacts(os=system, version=version, other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy it is meanwhile: the counters of lost frames around *wait*, load and temperature after it.

@@ -1,8 +1,9 @@
 """A router's journal: each change is on this machine's disk before it is made, and until it is undone.
 
-One file for each router, named after its SSH host key whatever its address, in :func:`.state_folder`: it is written
-whole at each change and each undo, and removed when all is undone. Whoever changes the router holds a lock, which ends
-with the process, however that ends. A journal that is there and not locked is what a killed run has left.
+One file for each router, named after an SSH host key of it whatever its address, in :func:`.state_folder`: it is
+written whole at each change and each undo, and removed when all is undone. Another key of the same router has a link
+to that name. Whoever changes the router holds a lock, which ends with the process, however that ends. A journal that is
+there and not locked is what a killed run has left.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ _CONTENT = TypeAdapter(Leftover)
 
 
 def _path(part: str, host_key: str) -> Path:
-    return state_folder(part) / host_key.replace("/", "_")
+    """Return the file of the router with *host_key*, whichever of its keys has the name."""
+    named = (state_folder("routers") / host_key.replace("/", "_")).resolve()
+    return state_folder(part) / named.name
 
 
 def look(host_key: str) -> Leftover | None:
@@ -194,13 +197,17 @@ class ChangeJournal(MadeChanges):
         super().__init__(self.leftover.changes if self.leftover else ())
 
     @classmethod
-    def claim(cls, occasion: Occasion, host_key: str) -> ChangeJournal:
-        """Hold the journal of the router with *host_key*.
+    def claim(cls, occasion: Occasion, host_key: str, first_key: str = "") -> ChangeJournal:
+        """Hold the journal of the router with *host_key*, which from now on is that of its *first_key* too.
 
         Raises TestbedError if another process holds it, or it is damaged.
         """
-        path = _path("locks", host_key)
+        path = _path("routers", host_key)
         try:
+            if first_key and not path.exists() and (first := _path("routers", first_key)) != path:
+                with contextlib.suppress(FileExistsError):  # a run that begins at the same moment
+                    path.symlink_to(first.name)
+            path = _path("locks", host_key)
             lock = FileIO(path, "a+")
         except OSError as error:
             raise not_written(path, error, STATE_ELSEWHERE) from error

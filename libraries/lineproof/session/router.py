@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..core.neighbours import NeighbourEntry
-from ..core.router_facts import RouterFacts
+from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
@@ -58,6 +59,8 @@ class RouterConnection:
     """The versions that it reports; none before :meth:`connect`."""
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
+    afterwards: list[str] = field(default_factory=list)
+    """Findings when it was restored, and what may be left on it: evidence, each a sentence."""
     _facts: RouterFacts | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     """Findings of :meth:`configure` that will make trouble later, in words."""
@@ -160,15 +163,23 @@ class RouterConnection:
         """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
         return self.driver.not_forwarded if self.connected else {}
 
-    def configuration(self) -> dict[str, object]:
-        """The router's configuration: its sides as configured or expected, and what else was changed on it."""
-        facts = self.testbed.facts
-        sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
-        notes = [self._undone] if self._undone else []
-        notes += self.driver.notes if self.connected else ()
-        notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
-        notes += [self.line_rate_note] if self.line_rate_note else []
-        return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
+    def configuration(self) -> RouterSetUp:
+        """Return the router's configuration, as the router shows it now. Raises TestbedError."""
+        found = self.driver.settings() if self.connected else RouterSetUp()
+        shown = " ".join((*found.seen, *found.unchecked, *found.there))
+        sides: dict[bool, list[str]] = {True: [], False: []}
+        for side in self.testbed.facts.sides:
+            address = re.escape(side.address.partition("/")[0])
+            is_there = re.search(rf"(?<![\d.]){address}(?![\d.])", shown) is not None
+            sides[is_there].append(f"{side.interface}: {side.address}, {side.network} via {side.peer}")
+        waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
+        return replace(
+            found,
+            prepare=self.plan.testbed.prepare,
+            sides=tuple(sides[True]),
+            stated=tuple(sides[False]),
+            notes=tuple(filter(None, [self._undone, *found.notes, waited, self.line_rate_note])),
+        )
 
     def configure(self, links_moved: bool = False) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
@@ -279,21 +290,22 @@ class RouterConnection:
 
     @property
     def host_key(self) -> str:
-        """The fingerprint of its host key. "" of a router that ends with the run, whose key is a new one each time."""
+        """The fingerprint of its first host key. "" of a router that ends with the run, whose key is a new one."""
         ssh = self.connection if self.journal_name else None
-        return ssh.host_key if ssh is not None and ssh.is_open else ""
+        return ssh.host_keys()[1] if ssh is not None and ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
         """Return changes that earlier runs left on this router, recognised by its host key at any address.
 
         Before it is logged in to: with one that is known of it. Raises TestbedError.
         """
-        return tuple(filter(None, map(look, sorted(self._host_keys())))) if self.journal_name else ()
+        # keys of one router lead to one journal
+        return tuple(dict.fromkeys(filter(None, map(look, sorted(self._host_keys()))))) if self.journal_name else ()
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
         if self.host_key:
-            return frozenset({self.host_key})
+            return frozenset(_required(self.connection).host_keys())
         return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
@@ -309,7 +321,7 @@ class RouterConnection:
         """Return its journal, after changes of earlier runs are undone."""
         self.driver.read()  # logs in again if the link has dropped
         occasion = Occasion.now(self.journal_name, self.plan.software.shell)
-        journal = ChangeJournal.claim(occasion, _required(self.connection).host_key)
+        journal = ChangeJournal.claim(occasion, *_required(self.connection).host_keys())
         try:
             self._undone = undo_leftover(journal, self.driver, asked) or self._undone
         except BaseException:
@@ -364,9 +376,12 @@ class RouterConnection:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
                 if kept := self.driver.restore():
                     log.warning("%s", kept)
+                    self.afterwards.append(f"when the router was restored: {kept}")
         except TestbedError as error:
             # a kernel's restart has undone it already; what is not looked at now is in the journal
             failure = None if self.restarted and self.driver.description.is_posix else error
+            restarted = "it had restarted, and " if failure is None else ""
+            self.afterwards.append(f"when the router was restored: {restarted}{error}")
         if self._journal is not None:
             self._journal.close()
         self._watch = self._journal = None

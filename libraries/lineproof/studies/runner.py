@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..core.router_facts import RouterSetUp
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
@@ -112,6 +113,7 @@ class StudyRun:
         self._noted: set[str] = set()
         self._away: dict[tuple[int, str, str], Gap] = {}
         self._failures = 0
+        self._afterwards: list[str] = []
 
     def run(self) -> Path:
         """Measure what is left; returns the run's folder. Raises TestbedError, after what was measured is kept."""
@@ -136,7 +138,8 @@ class StudyRun:
             self._current = ""
         finally:
             with contextlib.ExitStack() as stack:
-                stack.callback(self._recorder.close, steal_percent(self._cpu, cpu_times()), self._current)
+                steal = steal_percent(self._cpu, cpu_times())
+                stack.callback(self._recorder.close, steal, self._current, afterwards=self._afterwards)
                 for held in self._held.values():
                     stack.callback(held.close)
                 stack.callback(self._close_session)
@@ -255,6 +258,7 @@ class StudyRun:
         if self._applied and self.prepared.study.variants[self._applied].commands:
             if kept := session.router.driver.withdraw():
                 self.say(f"  {kept}")
+                self._afterwards.append(f"after '{self._applied}': {kept}")
             session.traffic.forget()
         self._applied = ""
 
@@ -274,7 +278,7 @@ class StudyRun:
                 session.traffic.check_reachability()
             self._note(session)
         except BaseException:
-            session.close()
+            self._close(session)
             raise
         return session
 
@@ -310,17 +314,23 @@ class StudyRun:
             )
         if name in self._noted:
             return
-        configuration = {} if bypass else session.router.configuration()
+        configuration = RouterSetUp() if bypass else session.router.configuration()
         if not self._noted:
             self._recorder.keep_parts(session, versions, configuration)
         self._noted.add(name)
-        self._known[name] = {"versions": versions, "configuration": configuration}
+        self._known[name] = {"versions": versions, "configuration": asdict(configuration)}
         self._recorder.amend({SESSIONS: self._known})
+
+    def _close(self, session: Session) -> None:
+        try:
+            session.close()
+        finally:
+            self._afterwards += session.router.afterwards
 
     def _close_session(self) -> None:
         session, self._session, self._applied, self._key = self._session, None, "", ()
         if session is not None:
-            session.close()
+            self._close(session)
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
 
 

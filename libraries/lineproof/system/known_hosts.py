@@ -97,8 +97,8 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
     def in_order(self, kinds: Sequence[str]) -> list[str]:
         """*kinds* of signatures, those of the known keys first: a host with several keys shows one that is known."""
         known = [line.key.get_name() for line in self._lines if not line.marker]
-        first = [name for kind in known for name in _SIGNATURES.get(kind, (kind,)) if name in kinds]
-        return list(dict.fromkeys([*first, *kinds]))
+        first = {name for kind in known for name in _SIGNATURES.get(kind, (kind,))}
+        return sorted(kinds, key=lambda kind: kind not in first)
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         """Raise TestbedError unless *key* is known."""

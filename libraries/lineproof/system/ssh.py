@@ -54,6 +54,7 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
     def __init__(self, login: Login, who: str) -> None:
         self._to, self._who = login, who
         self._jump = None if login.jump is None else Connection(login.jump, f"the jump host of {who}")
+        self._host_keys: tuple[str, str] | None = None
         super().__init__(login.host, port=login.port, timeout=CONNECT_LIMIT)
 
     def _get_client(self) -> _Client:
@@ -110,13 +111,28 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         # a login that was given up may go on in its thread
         return link is not None and (link.is_authenticated() or not link.is_active())
 
-    @property
-    def host_key(self) -> str:
-        """The fingerprint of the machine's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
+    def host_keys(self) -> tuple[str, str]:
+        """Return the fingerprints of the key that the machine has shown, and of its key of the first kind that it has.
+
+        First in paramiko's order: whichever of its keys who logs in knows, the second one is the same. A machine that
+        has shown another one is asked for it once, by new keys for the same link (RFC 4253 section 9); where that
+        breaks the link, both are the one that it has shown. Raises TestbedError if not logged in.
+        """
+        if self._host_keys is not None:
+            return self._host_keys
         transport = self.client.get_transport()
-        if transport is None:
+        if not isinstance(transport, _Transport):
             raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
-        return str(transport.get_remote_server_key().fingerprint)
+        shown = first = str(transport.get_remote_server_key().fingerprint)
+        if transport.host_key_type != transport.kinds[0]:
+            transport.get_security_options().key_types = transport.kinds[:1]
+            try:
+                run_in_worker_thread(transport.renegotiate_keys, CONNECT_LIMIT, "the exchange of keys")
+                first = str(transport.get_remote_server_key().fingerprint)
+            except (TestbedError, paramiko.SSHException, OSError, EOFError):
+                self.close()  # what follows logs in again
+        self._host_keys = shown, first
+        return self._host_keys
 
     def session(self, limit: float) -> paramiko.Channel:
         """A new channel, opened within *limit* s. Raises EOFError where it is not logged in, and paramiko's errors."""
@@ -163,6 +179,20 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
             raise EOFError("its output is not complete")
 
 
+class _Transport(paramiko.Transport):
+    """paramiko's link, which also knows the ``kinds`` of host keys that the server has, the first in its own order."""
+
+    kinds: Sequence[str] = ()
+
+    def _parse_kex_init(self, m: paramiko.Message) -> None:
+        offer = paramiko.Message(m.asbytes())
+        offer.get_bytes(16)  # its cookie
+        offer.get_list()
+        offered = offer.get_list()
+        self.kinds = [kind for kind in paramiko.Transport._preferred_keys if kind in offered]  # type: ignore[attr-defined]
+        super()._parse_kex_init(m)  # type: ignore[misc]
+
+
 class _OnlyInteractive(Exception):
     """The machine takes a password as the answer to a question only."""
 
@@ -207,7 +237,7 @@ class _Client(paramiko.SSHClient):
         if isinstance(sock, socket.socket):
             # a command is a few small packets; without this each waits for an acknowledgement
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = paramiko.Transport(sock, **options)
+        made = _Transport(sock, **options)
         known_first = made.get_security_options()
         known_first.key_types = self.check.in_order(known_first.key_types)
         return made

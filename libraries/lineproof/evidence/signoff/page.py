@@ -40,6 +40,11 @@ def sheet_document(sheet: Sheet) -> Document:
     glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
     router = known_facts(environment.router_facts) if environment.router_facts else {}
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
+    settings = [
+        f"{words}: {line}"
+        for name, words in WORDS["settings"].items()
+        for line in getattr(environment.router_configuration, name)
+    ]
     known = summary(ExecutionSummary((sheet.summary,)))
     tables = [part for section in known.sections for part in section.parts if isinstance(part, Table)]
     sections = (
@@ -47,7 +52,8 @@ def sheet_document(sheet: Sheet) -> Document:
         Section("This traffic, a good trial, and what is forgiven", [Facts(_terms(sheet))]),
         Section("What was promised, and what was measured", tables),
         Section("Each promise", list(_promises(sheet))),
-        Section("Router and testbed, as the run read them", [Facts({**sheet.summary.facts, **_ports(environment)})]),
+        Section(WORDS["testbed"], [Facts({**sheet.summary.facts, **_ports(environment)})]),
+        Section("The router's settings, each with where it comes from", [Items(settings)] if settings else []),
         Section("How it was measured", [Note(WORDS["method"])]),
         Section("Deviations from the method", [Items(deviations or ["none was declared"])]),
         Section("Words", [Facts(WORDS["words"] | glossary)]),

@@ -31,7 +31,7 @@ class FreeBsd(Router):
         words = kernel.split()
         if len(words) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
-        facts = {"software": "FreeBSD", "kernel": kernel.strip(), "version": words[2]}
+        facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
         command, pattern = described_facts("machine")["_pfsense"]
         if version := matched(pattern, self._commands.show_all([command])[command] or ""):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
