@@ -168,7 +168,7 @@ class Run:
     def check_nothing_left(self) -> None:
         """No process of the run, and nothing of it outside of its folder. A namespace lasts as its processes do."""
         began = time.monotonic()
-        assert leftovers.left(self.runtime, self.seen) == []
+        leftovers.await_end(self.runtime, self.seen)
         wait_until(lambda: robot_run.processes_of(self.folder) == [], limit=leftovers.LIMIT)
         print(f"nothing left after {time.monotonic() - began:.2f} s")
         assert list(self.temporary.iterdir()) == []
