@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.goal import Goal, read_goal
+from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
-from support.paths import VARIABLES
+from support.made_testbeds import goal_named
 
 LOAD = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
@@ -73,7 +73,7 @@ def made_run(
 
     *goal*: that which judged, or its name. *inputs*: by file name.
     """
-    terms = goal if isinstance(goal, Goal) else read_goal(VARIABLES / "goals", goal)
+    terms = goal if isinstance(goal, Goal) else goal_named(goal)
     fields: dict[str, Any] = {
         "testbed": "lab",
         "platform": "box",
