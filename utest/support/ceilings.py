@@ -55,8 +55,8 @@ def calibration(*ceilings: CeilingEntry, **other: object) -> Calibration:
     return whole.model_copy(update=other)
 
 
-def measured_limits(*ceilings: CeilingEntry, link_bps: float = LINK) -> MeasuredLimits:
-    return MeasuredLimits(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", False, NOW)
+def measured_limits(*ceilings: CeilingEntry) -> MeasuredLimits:
+    return MeasuredLimits(calibration(*ceilings), CATALOGUE, "hardware", LINK, "v3.08", False, NOW)
 
 
 def promise(sentence: str, measured: MeasuredLimits | None = None, published: PublishedLimits | None = None) -> Promise:

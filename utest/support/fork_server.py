@@ -98,15 +98,11 @@ class ForkedProcess:
             self.returncode = int(self._statuses.recv(100))
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+    def kill(self) -> None:
+        """SIGKILL, unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self.send_signal(signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def _forked(channel: socket.socket) -> list[str] | None:
