@@ -56,30 +56,18 @@ def trial(
     losses: Sequence[int] = (0,),
     unsent: int = 0,
     duration: float = 1.0,
-    elapsed: float | None = None,
     problems: Iterable[Problem] = (),
-    readings: Mapping[str, float] | None = None,
 ) -> Trial:
     """A trial with one direction for each of *losses* (frames lost)."""
     asked = int(pps * duration)
     sent = asked - unsent
-    directions = [(0, 1), (1, 0)]
-    return read_trial(
-        number,
-        Outcome(
-            Load(pps),
-            duration,
-            duration if elapsed is None else elapsed,
-            1_795_000_000.25 + 2 * number,
-            tuple(
-                DirectionCount(tx, rx, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
-                for (tx, rx), lost in zip(directions, losses, strict=False)
-            ),
-            tuple(problems),
-            readings or {},
-        ),
-        Tolerance(),
+    ways = (
+        DirectionCount(way, 1 - way, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
+        for way, lost in enumerate(losses)
     )
+    began = 1_795_000_000.25 + 2 * number
+    outcome = Outcome(Load(pps), duration, duration, began, tuple(ways), tuple(problems))
+    return read_trial(number, outcome, Tolerance())
 
 
 def trial_record(**fields: Any) -> TrialRecord:
