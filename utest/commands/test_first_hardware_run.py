@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,11 +51,8 @@ class Walker:
             words += LESS.get(" ".join(words[:2]), [])
         if words[0] == "robot":
             words.insert(1, "--exitonerror")
-        with tempfile.TemporaryFile() as output:
-            env = robot_run.environment(self.folder)
-            status = robot_run.programs().run(words, env, self.home, output, output, limit=120)
-            output.seek(0)
-            return status, output.read().decode()
+        done = robot_run.programs().run(words, robot_run.environment(self.folder), self.home, limit=120)
+        return done.returncode, done.stdout + done.stderr
 
     def change(self, file: str, *changes: tuple[str, str]) -> None:
         """Change a file that ``lineproof init`` wrote; each expression is in it once."""

@@ -19,18 +19,19 @@ from lineproof.commands.main import main
 from lineproof.core.router_facts import RouterSetUp
 from lineproof.core.verdict import Try
 from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.signoff.page import WORDS, html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
 from support.evidence_builders import Elements, requirement_record
 from support.signoff_runs import (
+    FIELDS,
     FORWARDS,
     LOSES,
     NOW,
     PASSWORD,
     THROUGHPUT,
     about,
-    environment,
     key_file,
     left_run,
     page,
@@ -66,7 +67,7 @@ def test_what_cannot_be_signed_off(tmp_path: Path, verdicts: list[str], changes:
 
 def test_a_run_without_a_sentence_is_refused(tmp_path: Path):
     empty = RunFolder.create(tmp_path, "empty")
-    empty.close(environment(run="empty"))
+    empty.close(EnvironmentRecord("empty", False, **FIELDS))
     assert "no sentence was judged in it" in make_sheet(empty.path, NOW, draft=True).reasons
 
 
@@ -197,7 +198,7 @@ def test_every_try_of_a_promise_is_listed(tmp_path: Path):
     before = Try("20261120T040000Z-abc123", "FAIL", 1_794_900_000.0, 0.025)
     tries = {"other_tries": (before,), "evidence": (30.0, 20.0)}
     run.add(requirement_record(run=run.run_id, simulated=False, verdict="PASS", **tries))
-    run.close(replace(environment(), run=run.run_id))
+    run.close(EnvironmentRecord(run.run_id, False, **FIELDS))
     shown = told(page(run.path, draft=True))
     assert "run 20261120T040000Z-abc123, ended 2026-11-17 07:20: FAIL, evidence 1 to 40" in shown
     assert re.search(r"run 20261121\S+, ended \S+ \S+ PASS, evidence 30 to 1", shown)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import shutil
-from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
@@ -15,13 +13,10 @@ DATA = Path(__file__).parent / "data"
 NAMES = ("decisions", "messages", "telemetry", "exchanges", "commands", "runs", "documents", "schemas", "studies")
 
 
-def _texts(part: str) -> Mapping[str, str]:
-    texts: Mapping[str, str] = importlib.import_module(f"golden.{part}").texts()
-    return texts
-
-
-PARTS: Mapping[str, Callable[[], Mapping[str, str]]] = {name: partial(_texts, name) for name in NAMES}
-"""Each part's ``texts()``: file name -> text, one row a line, without times, ids and paths."""
+def texts(part: str) -> Mapping[str, str]:
+    """Return what a part gives now, by file name: one row a line, without times, ids and paths."""
+    found: Mapping[str, str] = importlib.import_module(f"golden.{part}").texts()
+    return found
 
 
 def recorded(part: str) -> dict[str, str]:
@@ -57,8 +52,3 @@ def changes(part: str, now: Mapping[str, str]) -> list[str]:
                 if line[0] in "+-" and line[:3] not in ("+++", "---")
             ]
     return rows
-
-
-def tally(part: str, rows: list[str]) -> list[str]:
-    """Return the number of changed rows for each file of a part."""
-    return [f"{name}: {count} rows" for name, count in sorted(Counter(row.split(": ")[0] for row in rows).items())]

@@ -48,12 +48,10 @@ def run_of(name: str) -> Path:
     folder = scratch() / name
     folder.mkdir()
     options = ("--goal", "quick", "--repeats", "1", "--results", str(folder / "results"))
-    with (folder / "console.txt").open("wb") as console:
-        words = [PROGRAM[-1], "study", "run", name, *options]
-        programs().run(words, environment(folder), ROOT, console, console, limit=3600)
+    done = programs().run([PROGRAM[-1], "study", "run", name, *options], environment(folder), ROOT, limit=3600)
     made = [path.parent for path in (folder / "results").glob("*/study.html")]
     if len(made) != 1:
-        raise RuntimeError(f"{name}: expected one run, not {len(made)}:\n{(folder / 'console.txt').read_text()}")
+        raise RuntimeError(f"{name}: expected one run, not {len(made)}:\n{done.stdout}{done.stderr}")
     return made[0]
 
 

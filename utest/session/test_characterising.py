@@ -204,5 +204,5 @@ def test_results_become_json_data():
     ):
         data = json.loads(json.dumps(json_data(result), allow_nan=False))
         assert data
-    with pytest.raises(TypeError, match="no part of a result"):
+    with pytest.raises(ValueError, match="Unable to serialize"):
         json_data(object())

@@ -13,17 +13,19 @@ import pytest
 from lineproof import stacks
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
-from lineproof.core.quantity import Requirement
+from lineproof.core.quantity import Reason, Requirement
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import DURING_READING, Load
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
 from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.session.explaining import SampledLoad, explained, read_under_load, samples
 from lineproof.stacks import SampledStacks
 from support import simulated_session
-from support.ceilings import failed
+from support.catalogue import CATALOGUE
+from support.made_testbeds import promised, router
 
 OFFERED = 6_000_000
 FACTS = RouterFacts(
@@ -47,8 +49,15 @@ LOAD = UnderLoad(
 )
 
 
+def judged(sentence: str, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:
+    """Return a verdict on a trial that lost this share."""
+    words = f"64b 1-flow unidirectional {sentence}"
+    trial = read_trial(1, router(lost)(Load(OFFERED), 1.0), Tolerance())
+    return Verdict(parse(words, CATALOGUE), promised(words), ruling, Reason("lost 10 %"), (trial,))
+
+
 def verdict(ruling: Ruling = Ruling.FAIL, stage: Stage = Stage.ARRIVING) -> Verdict:
-    found = failed("64b 1-flow unidirectional ≥ 6 Mpps", OFFERED, ruling)
+    found = judged("≥ 6 Mpps", ruling)
     trial = found.trials[0]
     drop = Drop(stage, "rx-miss", "eth0" if stage is Stage.ARRIVING else "eth1", trial.lost)
     taken = trial.forwarded if stage is Stage.ARRIVING else trial.offered
@@ -85,7 +94,7 @@ def test_only_a_fail_is_explained_by_the_router(ruling: Ruling) -> None:
     ],
 )
 def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: float, rule: str) -> None:
-    found = failed(f"64b 1-flow unidirectional {sentence}", OFFERED, lost=lost)
+    found = judged(sentence, lost=lost)
     trial = found.trials[0]
     # the generator sends 2 % less than was asked
     rows = tuple(replace(row, intended=round(row.offered / 0.98)) for row in trial.outcome.directions)

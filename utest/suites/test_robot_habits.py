@@ -9,7 +9,6 @@ import html
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,9 @@ Cannot Be Decided
 
 def robot(folder: Path, *words: str) -> tuple[int, str]:
     """Exit status and output of ``robot WORDS`` in *folder*."""
-    with tempfile.TemporaryFile() as output:
-        options = ["robot", "--outputdir", "out", "-v", "MARGIN:off", *words]
-        status = robot_run.programs().run(options, robot_run.environment(folder), folder, output, output, limit=200)
-        output.seek(0)
-        return status, output.read().decode()
+    options = ["robot", "--outputdir", "out", "-v", "MARGIN:off", *words]
+    done = robot_run.programs().run(options, robot_run.environment(folder), folder, limit=200)
+    return done.returncode, done.stdout
 
 
 @pytest.fixture(scope="module")

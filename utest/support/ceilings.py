@@ -7,20 +7,16 @@ from datetime import UTC, datetime
 from lineproof.ceilings.calibration import Calibration, CeilingEntry
 from lineproof.ceilings.cards import PublishedLimits, read_cards
 from lineproof.ceilings.headroom import MeasuredLimits, own_part
-from lineproof.core.deciding import ask
-from lineproof.core.doubts import with_doubts
-from lineproof.core.goal import read_goal
-from lineproof.core.quantity import Promise, Reason
+from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
-from lineproof.core.verdict import Verdict
 from lineproof.generators.base import GeneratorPort
 from support.catalogue import CATALOGUE as CATALOGUE
+from support.made_testbeds import LINE_PPS, LINK_BPS, decided, goal_named, promised, router
 from support.paths import ROOT
 
-GOAL = read_goal(ROOT / "variables" / "goals", "standard")
-LINK, LINE = 10e9, 10e9 / (84 * 8)
+GOAL = goal_named("standard")
+LINK, LINE = LINK_BPS, LINE_PPS
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -59,33 +55,19 @@ def calibration(*ceilings: CeilingEntry, **other: object) -> Calibration:
     return whole.model_copy(update=other)
 
 
-def measured_limits(*ceilings: CeilingEntry, link_bps: float = LINK) -> MeasuredLimits:
-    return MeasuredLimits(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", False, NOW)
-
-
-def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:
-    requirement = parse(sentence, CATALOGUE)
-    frames = round(offered)
-    count = DirectionCount(0, 1, frames, frames, round(frames * (1 - lost)))
-    trial = read_trial(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
-    promise = requirement.promise(GOAL, trial.outcome.load, LINK)
-    return Verdict(requirement, promise, ruling, Reason("lost 10 %"), (trial,))
+def measured_limits(*ceilings: CeilingEntry) -> MeasuredLimits:
+    return MeasuredLimits(calibration(*ceilings), CATALOGUE, "hardware", LINK, "v3.08", False, NOW)
 
 
 def promise(sentence: str, measured: MeasuredLimits | None = None, published: PublishedLimits | None = None) -> Promise:
     """*sentence* with the generator's own part, as it was *measured* or *published*."""
-    requirement = parse(sentence, CATALOGUE)
-    load = requirement.quantity.load(requirement, LINK, Load(LINE))
-    return requirement.promise(GOAL, load, LINK, own_part(measured, published, requirement, load.pps))
+    own = own_part(measured, published, parse(sentence, CATALOGUE), promised(sentence).load_pps)
+    return promised(sentence, own=own)
 
 
 def ruled(promised: Promise, offered: float, lost: float = 0.1) -> Ruling | None:
-    """The ruling of *promised* on trials of a second in which a share of *offered* frames was lost each way."""
-    frames, asked = round(offered), round(promised.load_pps)
-    count = DirectionCount(0, 1, asked, frames, round(frames * (1 - lost)))
-    outcome = Outcome(Load(promised.load_pps), 1.0, 1.0, 0.0, (count,))
-    trial = with_doubts(read_trial(1, outcome, Tolerance()), promised.conditions, promised.quantity.doubts)
-    return ask(promised, [trial] * GOAL.budget).ruling
+    """The ruling of *promised* on trials in which a share of *offered* frames/s was lost each way."""
+    return decided(promised, router(lost, sent=offered / promised.load_pps)).ruling
 
 
 FAILING = "64b unidirectional ≥ 50% line rate"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,11 +22,5 @@ def lineproof(
     folder: Path, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """``lineproof WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        env = {**environment(folder), **(variables or {})}
-        status = robot_run.programs().run(["lineproof", *words], env, cwd or folder, output, errors, limit=100)
-        texts = []
-        for file in (output, errors):
-            file.seek(0)
-            texts.append(file.read().decode())
-    return subprocess.CompletedProcess(words, status, *texts)
+    env = {**environment(folder), **(variables or {})}
+    return robot_run.programs().run(["lineproof", *words], env, cwd or folder, limit=100)

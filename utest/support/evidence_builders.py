@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.evidence.chain import first_link, sealed
@@ -26,8 +25,9 @@ from lineproof.evidence.records import (
 from lineproof.evidence.run import RunFolder, single_line
 from lineproof.evidence.run_files import ENVIRONMENT_FILE, MANIFEST_FILE, sums_of
 from lineproof.session.bench import Reading
+from support import made_testbeds
 from support.catalogue import CATALOGUE
-from support.paths import ROOT
+from support.made_testbeds import goal_named
 
 LINK = 10e9
 SENTENCE = "64b unidirectional ≥ 5 Mpps"
@@ -56,30 +56,18 @@ def trial(
     losses: Sequence[int] = (0,),
     unsent: int = 0,
     duration: float = 1.0,
-    elapsed: float | None = None,
     problems: Iterable[Problem] = (),
-    readings: Mapping[str, float] | None = None,
 ) -> Trial:
     """A trial with one direction for each of *losses* (frames lost)."""
     asked = int(pps * duration)
     sent = asked - unsent
-    directions = [(0, 1), (1, 0)]
-    return read_trial(
-        number,
-        Outcome(
-            Load(pps),
-            duration,
-            duration if elapsed is None else elapsed,
-            1_795_000_000.25 + 2 * number,
-            tuple(
-                DirectionCount(tx, rx, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
-                for (tx, rx), lost in zip(directions, losses, strict=False)
-            ),
-            tuple(problems),
-            readings or {},
-        ),
-        Tolerance(),
+    ways = (
+        DirectionCount(way, 1 - way, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
+        for way, lost in enumerate(losses)
     )
+    began = 1_795_000_000.25 + 2 * number
+    outcome = Outcome(Load(pps), duration, duration, began, tuple(ways), tuple(problems))
+    return read_trial(number, outcome, Tolerance())
 
 
 def trial_record(**fields: Any) -> TrialRecord:
@@ -89,18 +77,15 @@ def trial_record(**fields: Any) -> TrialRecord:
 @cache
 def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
     """Return what the record of *sentence* says of it, on ports of LINK whose maximum load is line rate."""
-    variables = ROOT / "variables"
-    requirement, terms = parse(sentence, CATALOGUE), read_goal(variables / "goals", goal)
-    profile = requirement.profile
-    load = requirement.quantity.load(requirement, LINK, Load(profile.line_rate_pps(LINK)))
+    requirement = parse(sentence, CATALOGUE)
     return {
         "sentence": sentence,
         "quantity": requirement.quantity.name,
-        "goal": terms,
-        "profile": profile.name,
-        "mean_size": profile.mean_size,
+        "goal": goal_named(goal),
+        "profile": requirement.profile.name,
+        "mean_size": requirement.profile.mean_size,
         "link_bps": LINK,
-        "load_pps": requirement.promise(terms, load, LINK).load_pps,
+        "load_pps": made_testbeds.promised(sentence, goal).load_pps,
     }
 
 

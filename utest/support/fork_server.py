@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -54,16 +55,19 @@ class ForkServer:
         return ForkedProcess(self._ours, int(self._ours.recv(100)))
 
     def run(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, output: IO[bytes], errors: IO[bytes], limit: float
-    ) -> int:
-        """The exit status of such a process; raises subprocess.TimeoutExpired after *limit* s, when it is killed."""
-        process = self.start(argv, env, cwd, output, errors)
-        try:
-            return process.wait(limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, limit: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run such a process to its end; raises subprocess.TimeoutExpired after *limit* s, when it is killed."""
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            process = self.start(argv, env, cwd, output, errors)
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
+            texts = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (output, errors)]
+        return subprocess.CompletedProcess(argv, status, *texts)
 
     def close(self) -> None:
         """End the process from which they are forked."""
@@ -94,15 +98,11 @@ class ForkedProcess:
             self.returncode = int(self._statuses.recv(100))
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+    def kill(self) -> None:
+        """SIGKILL, unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self.send_signal(signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def _forked(channel: socket.socket) -> list[str] | None:

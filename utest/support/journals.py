@@ -45,9 +45,9 @@ def occasion(kind: str = "linux") -> Occasion:
     return Occasion.now(ROUTER, kind)
 
 
-def left(*changes: Change, now: Occasion | None = None) -> Path:
+def left(*changes: Change) -> Path:
     """The journal of a run that made *changes* and was killed."""
-    journal = ChangeJournal.claim(now or occasion(), KEY)
+    journal = ChangeJournal.claim(occasion(), KEY)
     for change in changes:
         journal.add(change)
     journal.close()

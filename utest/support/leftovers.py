@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+
+from support.patience import wait_until
 
 LIMIT = 10.0
 """Seconds in which everything has to be gone."""
@@ -20,12 +21,11 @@ def runs(process: psutil.Process) -> bool:
     return False
 
 
-def left(runtime: Path, processes: Sequence[psutil.Process] = ()) -> list[object]:
-    """Return what is left after LIMIT s of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
-    until = time.monotonic() + LIMIT
-    while True:
+def await_end(runtime: Path, processes: Sequence[psutil.Process] = ()) -> None:
+    """Wait until nothing is left of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
+
+    def left() -> list[object]:
         files = [path for path in runtime.glob("*") if path.name != "logs" and path.suffix != ".in-use"]
-        found = [*files, *filter(runs, processes)]
-        if not found or time.monotonic() > until:
-            return found
-        time.sleep(0.02)
+        return [*files, *filter(runs, processes)]
+
+    wait_until(lambda: not left(), lambda: f"{left()} are left", LIMIT)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.goal import Goal, read_goal
+from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
-from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
-from support.paths import VARIABLES
+from support.made_testbeds import goal_named
 
 LOAD = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
@@ -34,7 +34,10 @@ PROBES = 1_000_000
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a run: the figures of its trials in its unit, its verdict, the ends of its margin."""
+    """A sentence of a run: the figures of its trials in its unit, its verdict, the ends of its margin.
+
+    ``spoilt``: the numbers of trials in which a link was down.
+    """
 
     words: str
     figures: Sequence[float] = (5e6,) * 5
@@ -43,6 +46,7 @@ class Sentence:
     finished: bool = True
     test: str = "T"
     expected: str = "PASS"
+    spoilt: Sequence[int] = ()
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
@@ -62,13 +66,14 @@ def made_run(
     closed: bool = True,
     unjudged: str = "",
     goal: str | Goal = "quick",
+    inputs: Mapping[str, bytes] | None = None,
     **environment: Any,
 ) -> Path:
     """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record.
 
-    *goal*: that which judged, or its name.
+    *goal*: that which judged, or its name. *inputs*: by file name.
     """
-    terms = goal if isinstance(goal, Goal) else read_goal(VARIABLES / "goals", goal)
+    terms = goal if isinstance(goal, Goal) else goal_named(goal)
     fields: dict[str, Any] = {
         "testbed": "lab",
         "platform": "box",
@@ -82,6 +87,8 @@ def made_run(
     known = EnvironmentRecord(name, simulated, **(fields | environment))
     folder = RunFolder.create(results, name)
     folder.write_environment(known)
+    for named in (inputs or {}).items():
+        folder.add_input(*named)
     for number, sentence in enumerate(sentences, 1):
         common: dict[str, Any] = {
             "run": folder.run_id,
@@ -90,8 +97,10 @@ def made_run(
             "test": sentence.test,
         }
         for place, figure in enumerate(sentence.figures, 1):
-            record = replace(trial_record(), requirement=number, trial=_trial(place, sentence.words, figure), **common)
-            folder.add(record)
+            trial = _trial(place, sentence.words, figure)
+            if place in sentence.spoilt:
+                trial = replace(trial, problems=(Problem(Fault.LINK_DOWN, "port 1"),))
+            folder.add(replace(trial_record(), requirement=number, trial=trial, evidence="keeps", **common))
         times = {"started": known.started, "ended": known.started + 5.5}
         trials = tuple(range(1, len(sentence.figures) + 1))
         verdict = {"verdict": sentence.verdict, "expected": sentence.expected}

@@ -49,13 +49,6 @@ def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) 
     return low
 
 
-def at_saturation(model: RouterModel, profile: Profile) -> tuple[float, Forwarding]:
-    """Frames/s forwarded in one direction at the generator's ceiling, and the details."""
-    loads = loads_at(model, profile, False)(model.ceiling)
-    found = forward(model, loads)
-    return sum(load.pps * fate.forwarded for load, fate in zip(loads, found.fates, strict=True)), found
-
-
 def forwarding_at(model: RouterModel, profile: Profile, pps: float) -> Forwarding:
     """How the router forwards *pps* frames/s of *profile* in one direction."""
     return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.speeds[0])))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,19 +22,10 @@ from lineproof_bench.model.schema import RouterModel, Vectors, load_platform, ro
 from lineproof_bench.model.telemetry import ModelTelemetry
 from support.model_loads import forwarding_at, throughput
 
-STRICT = ("netgate6100",)
-"""Studies that have a rule of their own besides the one over all rows."""
-
-MOST_OUTSIDE = 2
-"""Rows of the Netgate 6100's rates that may be outside."""
-
-LEAST_INSIDE = 0.95
-"""The share of all rows that must be inside."""
-
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One published figure and the model's, in the unit of their table, and how large the error may be there.
+    """One published figure and the model's, in the unit of their study, and how large the error may be there.
 
     ``rate``: per cent of line rate. ``explained``: why it is outside, as the study's file says; "".
     """
@@ -59,17 +51,6 @@ class PublishedRow:
     def inside(self) -> bool:
         """Return whether the error is small enough."""
         return abs(self.error) <= self.allowed
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of one study. ``strict``: it has a rule of its own besides the one over all rows."""
-
-    study: str
-    title: str
-    unit: str
-    rows: tuple[PublishedRow, ...]
-    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,16 +99,12 @@ def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[
                 yield ModelledVariant(study, row, variant, box, software, model, words, catalogue)
 
 
-def tables(project: Project) -> tuple[Table, ...]:
-    """All of them. Raises ConfigError for files that are not as they should be."""
-    studies = published_studies(project)
-    rows: dict[str, list[PublishedRow]] = {study.study: [] for study in studies}
-    for variant in modelled_variants(project, studies):
+def published_rows(project: Project) -> Mapping[str, list[PublishedRow]]:
+    """All of them by study. Raises ConfigError for files that are not as they should be."""
+    rows = defaultdict[str, list[PublishedRow]](list)
+    for variant in modelled_variants(project, published_studies(project)):
         rows[variant.study.study].append(_row(variant))
-    return tuple(
-        Table(study.study, study.title, _unit(study), tuple(rows[study.study]), study.study in STRICT)
-        for study in studies
-    )
+    return rows
 
 
 def text_of(found: Sequence[PublishedRow]) -> str:
@@ -151,33 +128,13 @@ def _digits(row: PublishedRow) -> int:
     return 2 if row.published < 1000 else 0
 
 
-def enough_inside(found: Sequence[Table]) -> bool:
-    """Return whether the rule is kept: for each table that has one of its own, and over all."""
-    every = [row for table in found for row in table.rows]
-    inside = sum(row.inside for row in every)
-    strict = [row for table in found if table.strict for row in table.rows]
-    return sum(not row.inside for row in strict) <= MOST_OUTSIDE and inside >= LEAST_INSIDE * len(every)
-
-
-def _unit(study: Study) -> str:
-    units = list(dict.fromkeys(study.unit_of(row) for row in study.measures))
-    rates = [unit for unit, row in ((study.unit_of(row), row) for row in study.measures) if _is_rate(study, row)]
-    others = [unit for unit in units if unit not in rates]
-    line = ["Rates in per cent of one direction's line rate; both directions added."] if rates else []
-    return " ".join(line + ([f"Others in {', '.join(others)}."] if others else []))
-
-
-def _is_rate(study: Study, row: str) -> bool:
-    return study.measures[row].kind in RATES
-
-
 def _row(variant: ModelledVariant) -> PublishedRow:
     study, row = variant.study, variant.row
     figures, tolerance = study.published_figures(row, variant.variant), study.tolerance_of(row)
     if not figures:
         raise ConfigError(f"study '{study.study}' has no published figure of '{row}' on '{variant.variant}'")
     published = median(figures)
-    if rate := _is_rate(study, row):
+    if rate := study.measures[row].kind in RATES:
         published *= _percent_per_unit(variant)
     allowed = tolerance.allowed(published, 100.0 if rate else None, study.measures[row].kind in DIFFERENCES)
     explained = study.explanation(row, variant.variant)

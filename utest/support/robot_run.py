@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,17 +64,14 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
     words = ["robot", *_arguments(folder, suite, *options)]
-    with tempfile.TemporaryFile() as console:
-        status = programs().run(words, environment(folder), folder, console, console, limit)
-        console.seek(0)
-        text = unwrapped(console.read().decode())
+    done = programs().run(words, environment(folder), folder, limit)
     check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():
         result = ExecutionResult(folder / "out" / "output.xml")
         for test in result.suite.all_tests:
             tests[test.name] = (test.status, unwrapped(test.message))
-    return RobotRun(status, text, tests, folder)
+    return RobotRun(done.returncode, unwrapped(done.stdout + done.stderr), tests, folder)
 
 
 def unwrapped(message: str) -> str:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from minisign import KeyPair
 
-from lineproof.core.goal import read_goal
 from lineproof.core.router_facts import RouterFacts
-from lineproof.core.trial import Fault, Problem
-from lineproof.evidence.records import EnvironmentRecord, TrialRecord
-from lineproof.evidence.run import RunFolder
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
 from lineproof.generators.base import GeneratorPort
-from support.evidence_builders import LINK, promised, requirement_record, trial
-from support.paths import ROOT
+from support.evidence_builders import LINK, RUN
+from support.made_runs import Sentence, made_run
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PASSWORD = "correct horse"
@@ -31,74 +26,34 @@ LOSES = "imix unidirectional loses ≤ 1 % at 5 Mpps"
 SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 
 
-def environment(simulated: bool = False, **changes: Any) -> EnvironmentRecord:
-    """Return that of a testbed with two cables."""
-    facts = RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02")
-    ports = tuple(GeneratorPort(at, f"02:00:00:00:00:0{at}", LINK, True, "net_ixgbe") for at in (0, 1))
-    found = EnvironmentRecord(
-        "unknown",
-        simulated,
-        "lab",
-        "netgate6100",
-        "vpp",
-        1.0,
-        1_795_000_000.0,
-        1_795_000_060.0,
-        versions={"generator.server": "v3.08", "router.version": "22.02"},
-        suite="Acceptance",
-        goal=read_goal(ROOT / "variables" / "goals", "standard"),
-        description="Netgate 6100",
-        ports=ports,
-        router_facts=facts,
-        interfaces={"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},
-    )
-    return replace(found, **changes)
+FIELDS: Mapping[str, Any] = {
+    "testbed": "lab",
+    "platform": "netgate6100",
+    "software": "vpp",
+    "clock_speed": 1.0,
+    "started": 1_795_000_000.0,
+    "versions": {"generator.server": "v3.08", "router.version": "22.02"},
+    "suite": "Acceptance",
+    "description": "Netgate 6100",
+    "ports": tuple(GeneratorPort(at, f"02:00:00:00:00:0{at}", LINK, True, "net_ixgbe") for at in (0, 1)),
+    "router_facts": RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02"),
+    "interfaces": {"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},
+}
+"""Fields of the record of a testbed with two cables."""
 
 
-def left_run(
-    results: Path,
-    *verdicts: str,
-    simulated: bool = False,
-    closed: bool = True,
-    spoilt: Sequence[int] = (),
-    kind: str = "hardware",
-    goal: str = "standard",
-    **changes: Any,
-) -> Path:
+def left_run(results: Path, *verdicts: str, spoilt: Sequence[int] = (), kind: str = "hardware", **changes: Any) -> Path:
     """A run whose sentences, the three again and again, have these *verdicts*; three times PASS without.
 
-    *spoilt*: trials of each that are set aside; *kind*: of testbed; *goal*: that judged.
+    *spoilt*: trials of each that are set aside; *kind*: of testbed; *changes*: of FIELDS, or as of made_run.
     """
-    run = RunFolder.create(results, "20261121T040000Z-abc123")
-    with_end = replace(environment(simulated, **changes), run=run.run_id)
-    run.write_environment(replace(with_end, ended=None))
-    run.add_input("variables/testbeds/lab.yaml", f"kind: {kind}\n".encode())
-    given = verdicts or ("PASS",) * len(SENTENCES)
-    for number, (verdict, sentence) in enumerate(zip(given, itertools.cycle(SENTENCES), strict=False), 1):
-        lost = {"PASS": 0, "FAIL": 400_000, "INCONCLUSIVE": 0}[verdict]
-        for each in (1, 2, 3):
-            problems = (Problem(Fault.LINK_DOWN, "port 1"),) if each in spoilt else ()
-            measured = trial(number=each, pps=6.5e6, losses=(lost * each,), problems=problems)
-            record = TrialRecord(
-                run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="keeps"
-            )
-            run.add(record)
-        run.add(
-            requirement_record(
-                run=run.run_id,
-                simulated=simulated,
-                number=number,
-                test=f"Test {number}",
-                **promised(sentence, goal),
-                verdict=verdict,
-                message=f"{verdict}: as measured",
-                trials=(1, 2, 3),
-                deviations=("RFC 9971 asks for all directions together; here: the worst direction",),
-            )
-        )
-    if closed:
-        run.close(with_end)
-    return run.path
+    given = enumerate(zip(verdicts or ("PASS",) * len(SENTENCES), itertools.cycle(SENTENCES), strict=False), 1)
+    sentences = [
+        Sentence(words, (5.7e6 if verdict == "FAIL" else 9.99e6,) * 3, verdict, test=f"Test {number}", spoilt=spoilt)
+        for number, (verdict, words) in given
+    ]
+    inputs = {"variables/testbeds/lab.yaml": f"kind: {kind}\n".encode()}
+    return made_run(results, RUN, *sentences, inputs=inputs, **{"goal": "standard", **FIELDS, **changes})
 
 
 def key_file(folder: Path, password: str | None = None, name: str = "key") -> tuple[Path, str]:

@@ -22,7 +22,7 @@ from lineproof.testbed.namespaces import CONTROL, MTU, build_topology
 from lineproof.testbed.netns import config_text, home_of_trex
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
-from support.leftovers import left
+from support.leftovers import await_end
 from support.paths import SUPPORT, VARIABLES
 
 PLATFORMS = VARIABLES / "platforms"
@@ -72,7 +72,7 @@ class TestNetnsTestbed:
             assert testbed.problems() == ()
         assert testbed.failures == ()
         assert sleeper.wait(30) != 0
-        assert left(runtime, processes) == []
+        await_end(runtime, processes)
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
     def test_a_killed_owner_leaves_nothing(self, runtime: Path, number: int) -> None:
@@ -100,7 +100,7 @@ class TestNetnsTestbed:
                 processes = psutil.Process(owner.pid).children(recursive=True)
             owner.send_signal(number)
         owner.wait(30)
-        assert left(runtime, processes) == []
+        await_end(runtime, processes)
 
 
 def ssh(testbed, command: str) -> list[str]:

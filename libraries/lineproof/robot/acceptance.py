@@ -90,7 +90,7 @@ class AcceptanceKeywords(Component):
         | Describe Run    resume=20261121T120000Z-1a2b3c
         """
         session = self.shared.session
-        suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
+        suite = self.shared.suite_name
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
         extra = {

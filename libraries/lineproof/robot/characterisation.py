@@ -8,18 +8,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from enum import Enum
 from functools import partial, wraps
 from itertools import product
-from pathlib import PurePath
 from typing import Any, Literal, TypeVar, cast
 
+from pydantic_core import to_jsonable_python
 from robot.api import logger
 from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.goal import Goal
 from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
@@ -322,7 +320,7 @@ def json_data(result: Any) -> Any:
     """Return *result*, of a characterisation, as JSON data.
 
     Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
-    Raises TypeError for anything but dataclasses, mappings, sequences and plain values.
+    Raises ValueError for what has no form in JSON.
     """
     return json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
 
@@ -333,12 +331,8 @@ def _plain(value: Any) -> Any:
             return value.pps
         case Trial():
             return value.number
-        case Goal():
-            return value.model_dump()
-        case Deviation() | PurePath():
+        case Deviation():
             return str(value)
-        case Enum():
-            return value.value
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    raise TypeError(f"{type(value).__name__} is no part of a result")
+    return to_jsonable_python(value)

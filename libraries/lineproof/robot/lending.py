@@ -35,6 +35,7 @@ def lent_testbed(shared: Shared, testbed: str) -> str:
     settings = read_testbed_or_pool(project.testbeds, testbed)
     if not isinstance(settings, PoolSettings):
         return testbed
+    shared.give_back()
     lent: ValueSet | LabPlace
     if settings.lab is None:
         lent = ValueSet.acquire(testbed, settings.tags, settings.wait, say)
@@ -42,7 +43,7 @@ def lent_testbed(shared: Shared, testbed: str) -> str:
     else:
         lent = LabPlace.acquire(settings.lab, testbed, say)
         name, lender = lent.name, f"labgrid's place '{lent.name}'"
-    shared.borrow(lent)
+    shared.lent[shared.suite_name] = lent
     named_file(project.testbeds, name, f"testbed for {lender}")
     logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
     return name

@@ -109,7 +109,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         with ExitStack() as stack:
             stack.callback(self._acceptance.close_evidence)
             while self._shared.lent:
-                stack.callback(self._shared.lent.pop(0)[1].close)
+                stack.callback(self._shared.lent.popitem()[1].close)
             while self._shared.opened:
                 stack.callback(self._shared.opened.pop(0)[1].close)
 

@@ -68,13 +68,13 @@ class Shared:
     """*project* and *results* as the library was told, "" where it finds them itself.
 
     ``opened``: the open sessions, each with the name of the suite that opened it; the innermost suite's is the last.
-    ``lent``: what was lent to suites, each with the name of the suite.
+    ``lent``: what was lent to suites, by the suite's name.
     """
 
     project_folder: str = ""
     results_folder: str = ""
     opened: list[tuple[str, Session]] = field(default_factory=list)
-    lent: list[tuple[str, Lent]] = field(default_factory=list)
+    lent: dict[str, Lent] = field(default_factory=dict)
     plan: Plan | None = None
     """The plan of the testbed that is being opened."""
 
@@ -134,26 +134,19 @@ class Shared:
         return verdict
 
     @property
+    def suite_name(self) -> str:
+        """The name of the running suite."""
+        return str(BuiltIn().get_variable_value("${SUITE NAME}"))
+
+    @property
     def own_session(self) -> Session | None:
         """The session that the running suite itself opened; None if it has none, or has closed it."""
-        if self.opened and self.opened[-1][0] == BuiltIn().get_variable_value("${SUITE NAME}"):
-            return self.opened[-1][1]
-        return None
-
-    def borrow(self, lent: Lent) -> None:
-        """The running suite has *lent* until :meth:`give_back`."""
-        self.lent.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), lent))
-
-    def lent_to_suite(self) -> Lent | None:
-        """Return what was lent to the running suite; None: nothing."""
-        name = BuiltIn().get_variable_value("${SUITE NAME}")
-        return next((lent for suite, lent in reversed(self.lent) if suite == name), None)
+        return self.opened[-1][1] if self.opened and self.opened[-1][0] == self.suite_name else None
 
     def give_back(self) -> None:
         """Give back what was lent to the running suite. Harmless when repeated."""
-        while (lent := self.lent_to_suite()) is not None:
+        if (lent := self.lent.pop(self.suite_name, None)) is not None:
             lent.close()
-            self.lent = [item for item in self.lent if item[1] is not lent]
 
     @property
     def records(self) -> Recorder:

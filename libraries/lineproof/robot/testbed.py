@@ -119,11 +119,11 @@ class TestbedKeywords(Component):
         Fails if one does not start, with everything ended again. Example:
         | Start Testbed
         """
-        lent = self.shared.lent_to_suite()
+        lent = self.shared.lent.get(self.shared.suite_name)
         self.shared.progress.work("starting the testbed")
         session = Session.start(self._plan, lab=lent if isinstance(lent, LabPlace) else None, say=self._say)
         self.shared.progress.end()
-        self.shared.opened.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), session))
+        self.shared.opened.append((self.shared.suite_name, session))
         if session.simulated:
             show_simulated(session)
 

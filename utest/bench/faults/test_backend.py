@@ -20,10 +20,10 @@ from lineproof_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
 
-def send(backend: FaultyModel, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
+def send(backend: FaultyModel, clock: HandClock) -> tuple[int, int]:
     """One second of traffic from port 0 to 1: what was offered, what came back."""
     before = backend.counters(0).opackets, backend.counters(1).ipackets
-    backend.start({0: traffic("64b", pps)}, 1.0)
+    backend.start({0: traffic("64b", 1e6)}, 1.0)
     clock.time += 2.0
     return backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
 
@@ -211,9 +211,9 @@ def lying(what: str, **limits: Any) -> tuple[FaultyModel, HandClock]:
     return faulty_model(parse_fault("changed frames", start=0, what=what, **limits))
 
 
-def probed(words: str, pps: float = FRAMES, swapped: bool = False) -> tuple[StreamTraffic, ...]:
+def probed(words: str, pps: float = FRAMES) -> tuple[StreamTraffic, ...]:
     """Frames, and probe frames of the last size among them, whose group is 7."""
-    rows = traffic(words, pps, swapped)
+    rows = traffic(words, pps)
     probe = {"stream_id": 7, "rule_type": "latency"}
     return (*rows, replace(rows[-1], stream_id=99, pps=float(PROBES), flow_stats=probe))
 

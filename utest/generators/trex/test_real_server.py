@@ -147,7 +147,7 @@ def test_a_killed_run_leaves_nothing_of_it(runtime: Path) -> None:
     processes = psutil.Process(owner.pid).children(recursive=True)
     owner.kill()
     owner.wait(30)
-    assert leftovers.left(runtime, processes) == []
+    leftovers.await_end(runtime, processes)
     assert list(Path("/var/run/dpdk").glob("lineproof-*")) == []
 
 

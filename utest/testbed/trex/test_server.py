@@ -105,7 +105,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     yield
-    assert leftovers.left(runtime_folder(), []) == []
+    leftovers.await_end(runtime_folder())
     wait_until(lambda: left(tmp_path) == [], lambda: left(tmp_path))
 
 
@@ -258,7 +258,7 @@ def test_the_server_ends_when_a_process_above_it_is_killed(lab: Lab, tmp_path: P
         owner.wait(30)
         if owner.stdout is not None:
             owner.stdout.close()
-    assert leftovers.left(runtime_folder(), [holder]) == []
+    leftovers.await_end(runtime_folder(), [holder])
 
 
 def test_a_signal_ends_it_in_order(lab: Lab, tmp_path: Path) -> None:
