@@ -153,6 +153,17 @@ def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> Non
     assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
 
 
+def test_a_file_that_ends_in_yml_is_named(tmp_path: Path) -> None:
+    files = [tmp_path / "variables" / kind / "lab.yml" for kind in ("testbeds", "goals")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("nonsense")
+    found = check(tmp_path, "--json")
+    assert found.returncode == 0, found.stdout + found.stderr
+    words = "is not read; a file's name must end in .yaml"
+    assert sorted(json.loads(found.stdout)["warnings"]) == sorted(f"{file}: {words}" for file in files)
+
+
 def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     (home / "variables" / "platforms" / "mine.yaml").write_text("platform: yours\n", encoding="utf-8")

@@ -38,6 +38,8 @@ _HEADINGS = (_SUITE_SETUP, "Setup failed:", "Several failures occurred:")
 _MEANT = "\n    "  # in Robot's messages before each name that is like a wrong one
 _NO_KEYWORD = re.compile(r"(?:\d+\) )?No keyword with name '.*' found\.")
 
+_IGNORED = "is not read; a file's name must end in .yaml"
+
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
 
@@ -105,10 +107,10 @@ def _has_suite(path: Path) -> bool:
     return not is_folder(path) or any(path.rglob("*.robot*"))
 
 
-def _own(project: Project, kind: str) -> list[Path]:
+def _own(project: Project, kind: str, pattern: str = "*.yaml") -> list[Path]:
     """Return the project's own files of *kind*; none of a folder that cannot be read, which is a problem already."""
     with contextlib.suppress(ConfigError):
-        return listed(getattr(project, kind).own, "*.yaml")
+        return listed(getattr(project, kind).own, pattern)
     return []
 
 
@@ -149,10 +151,11 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
 
 
 def _warnings(project: Project) -> list[str]:
-    """Which of the project's files take the place of packaged ones."""
+    """Which of the project's files take the place of packaged ones, and which nothing reads."""
+    found: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
-        return [*replaced_files(project)]
-    return []
+        found.extend(replaced_files(project))
+    return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 
 def _problem(read: Callable[[], object]) -> Iterator[str]:
