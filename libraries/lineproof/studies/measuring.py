@@ -302,8 +302,13 @@ def _counted(session: Session, kind: str, read: Mapping[str, Telemetry]) -> floa
         raise TestbedError("the router was not read before and after the trial")
     before, after, names = read["before"], read["after"], session.interfaces.values()
     if kind == "takes_in":
-        return sum(after.interfaces[name].rx_packets - before.interfaces[name].rx_packets for name in names)
-    return sum(unsent_by_interface(after.causes, name) - unsent_by_interface(before.causes, name) for name in names)
+        rises = [after.interfaces[name].rx_packets - before.interfaces[name].rx_packets for name in names]
+    else:
+        pairs = [(unsent_by_interface(before.causes, name), unsent_by_interface(after.causes, name)) for name in names]
+        rises = [now - then for then, now in pairs]
+    if min(rises, default=0) < 0:
+        raise TestbedError("a counter of the router began anew in the trial")
+    return sum(rises)
 
 
 FIRST_PPS = 50e3
