@@ -261,8 +261,8 @@ def test_answers_come_in_the_order_of_the_requests(replies: zmq.Socket[bytes], p
     for number in range(3):
         answer(replies, result={"ts": number})
     come = [pipe.answer(5) for _ in range(3)]
-    assert [found and found[1] for found in come] == [[{"ts": 0}], [{"ts": 1}], [{"ts": 2}]]
-    assert pipe.under_way == 0 and come == sorted(come, key=lambda found: found[0] if found else 0)
+    assert [found and found.results for found in come] == [[{"ts": 0}], [{"ts": 1}], [{"ts": 2}]]
+    assert pipe.under_way == 0 and come == sorted(come, key=lambda found: found.asked if found else 0)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
@@ -110,6 +110,14 @@ OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 500
 """Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
 
 
+class Reply(NamedTuple):
+    """The answers to the *calls* of one message, which was sent at *asked* (s, steady clock)."""
+
+    asked: float
+    calls: Sequence[Mapping[str, Any]]
+    results: list[Any]
+
+
 class Pipe:
     """A connection to *address* (``tcp://host:port``). Methods raise Refusal for what is no answer of a TRex server.
 
@@ -122,7 +130,7 @@ class Pipe:
         for option, value in OPTIONS.items():
             self._socket.setsockopt(option, value)
         self._socket.connect(address)
-        self._asked = deque[tuple[float, list[Any]]]()
+        self._asked = deque[tuple[float, Sequence[Mapping[str, Any]]]]()
 
     @property
     def under_way(self) -> int:
@@ -131,27 +139,27 @@ class Pipe:
 
     def ask(self, calls: Sequence[Mapping[str, Any]]) -> None:
         """Send *calls* of JSON-RPC in one message."""
-        self._asked.append((time.monotonic(), [call["id"] for call in calls]))
+        self._asked.append((time.monotonic(), calls))
         self._socket.send_multipart([b"", json.dumps(calls).encode()], zmq.NOBLOCK)
 
-    def answer(self, wait: float) -> tuple[float, list[Any]] | None:
-        """Return when the oldest request was asked (s, steady clock), and its results; None: not within *wait* s."""
+    def answer(self, wait: float) -> Reply | None:
+        """Return the answers to the oldest message; None: they did not come within *wait* s."""
         if not self._socket.poll(math.ceil(1000 * wait)):
             if self._asked and time.monotonic() - self._asked[0][0] > REPLY_LIMIT:
                 raise Refusal("lost", f"the server gave no answer within {REPLY_LIMIT:g} s")
             return None
         parts = self._socket.recv_multipart()
         try:
-            asked, numbers = self._asked.popleft()
+            asked, calls = self._asked.popleft()
             _, answers = read_answer(parts[1:])
-            check_calls(answers, numbers)
+            check_calls(answers, [call["id"] for call in calls])
         except (IndexError, ValueError) as error:
             raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
         answers = answers if isinstance(answers, list) else [answers]
         refused = [answer["error"] for answer in answers if "error" in answer]
         if refused:
             raise Refusal("refused", plain_message(refused[0].get("specific_err") or refused[0].get("message")))
-        return asked, [answer["result"] for answer in answers]
+        return Reply(asked, calls, [answer["result"] for answer in answers])
 
     def close(self) -> None:
         """Close the connection, whatever is under way."""
