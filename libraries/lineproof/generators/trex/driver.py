@@ -5,8 +5,9 @@ Byte counts of sent frames include the 4-byte FCS on every card; those of receiv
 
 from __future__ import annotations
 
+import contextlib
 import getpass
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -102,12 +103,12 @@ class TrexGenerator(Generator):
         self._fetch = fetch
         self._directions: tuple[Direction, ...] = ()
         self._profile: Profile | None = None
-        self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._groups: dict[str, list[int]] = {}
+        self._streams: dict[int, list[dict[str, Any]]] = {}
+        self._groups: dict[int, list[int]] = {}
         self._times = True
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
-        self._handlers: dict[str, str] = {}
+        self._handlers: dict[int, str] = {}
         self._claim: PortClaim | None = None
         self._process: ClientProcess | None = None
         self._connect()
@@ -146,7 +147,7 @@ class TrexGenerator(Generator):
         self._versions = versions
         setting, numbers = self.settings, list(self.settings.ports)
         ended, _ = read_claims(setting.address)
-        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
+        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if port in numbers}
         owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
         # handlers of this generator's own earlier connection replace older ones
         self._handlers = self._call(
@@ -155,14 +156,14 @@ class TrexGenerator(Generator):
             force=setting.force,
             former={**former, **self._handlers},
             promiscuous=setting.promiscuous,
-            next_hops={str(port): asdict(hop) for port, hop in setting.next_hops.items()},
+            next_hops={port: asdict(hop) for port, hop in setting.next_hops.items()},
         )
         self._remove_claim()
         self._claim = write_claim(setting.address, self._handlers) if setting.outlives_run else None
         held = {port: owner for port, owner in owners.items() if owner}
         for claim in ended:
             claim.remove()
-        if returned := {port: owner for port, owner in held.items() if str(port) in former}:
+        if returned := {port: owner for port, owner in held.items() if port in former}:
             runs = "; ".join(map(str, ended))
             self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
         modes = [item["promiscuous"] for item in self._call("ports", ports=numbers)]
@@ -203,7 +204,7 @@ class TrexGenerator(Generator):
         self._streams = data
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
-        self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
+        self._groups = {item.tx_port: probe_groups(profile, item) for item in directions} if probe else {}
         self._times = probe is None or probe.times
 
     def has_fine_latency(self, profile: Profile) -> bool:
@@ -219,7 +220,7 @@ class TrexGenerator(Generator):
     @property
     def streams(self) -> Mapping[str, object]:
         """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
-        return self._streams
+        return {str(port): streams for port, streams in self._streams.items()}
 
     def measure(
         self,
@@ -238,24 +239,18 @@ class TrexGenerator(Generator):
         if not rates:
             check_pattern(self._profile, self._directions, load, duration, self._speeds)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
-        directions, ask = self._directions, self._ask
-        pattern = None if not rates or is_continuous(self._profile) else self._profile
-        if pattern is not None:
-            self._put(_streams_by_port(directions, partial(concurrent_streams, pattern)))
-            self._directions = ()  # until the profile's streams are back
-        if during is not None:
-            answer = trial_during(ask, trial, during, limit)
-        else:
-            answer = ask("capture", limit, keep=keep, **trial) if keep else ask("trial", limit, **trial)
-        if pattern is not None:
-            self._put(self._streams)
-            self._directions = directions
+        directions, pattern = self._directions, None if not rates or is_continuous(self._profile) else self._profile
+        with self._instead(partial(concurrent_streams, pattern)) if pattern else contextlib.nullcontext():
+            if during is not None:
+                answer = trial_during(self._ask, trial, during, limit)
+            else:
+                answer = self._ask("trial", limit, keep=keep, **trial)
         intended, clock_speed = trial["intended"], self.settings.clock_speed
         found = make_outcome(answer, load, duration, directions, clock_speed, intended, self._speeds)
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        frames = {int(port): tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
+        frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
         return replace(found, readings=readings, frames=frames)
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
@@ -263,7 +258,7 @@ class TrexGenerator(Generator):
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
         kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
-        return {int(port): Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
+        return {port: Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
@@ -271,12 +266,12 @@ class TrexGenerator(Generator):
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         trial = self._trial(load, seconds)
-        for name in ("duration", "groups", "times", "intended"):
-            del trial[name]
+        trial |= {"groups": {}, "intended": {}, "frames": frames}
         check_continuous(self._profile)
-        data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
-        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
-        return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
+        directions = self._directions
+        with self._instead(partial(burst_streams, self._profile, frames=frames)):
+            answer = self._ask("trial", self._trial_limit(seconds), **trial)
+        return make_outcome(answer, load, seconds, directions, self.settings.clock_speed)
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
@@ -324,7 +319,7 @@ class TrexGenerator(Generator):
         """Take over what a killed process held, with another one, and end that; return whether it did."""
 
         def take(_: Mapping[str, str]) -> None:
-            self._call("acquire", ports=[int(port) for port in self._handlers], former=self._handlers)
+            self._call("acquire", ports=list(self._handlers), former=self._handlers)
 
         try:
             self._open(take)
@@ -343,8 +338,17 @@ class TrexGenerator(Generator):
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
-    def _put(self, streams: Mapping[str, Any]) -> None:
+    def _put(self, streams: Mapping[int, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
+
+    @contextlib.contextmanager
+    def _instead(self, streams_of: Callable[[Direction], Sequence[Stream]]) -> Iterator[None]:
+        """Put the streams that *streams_of* returns on the ports inside the block, in place of the profile's."""
+        directions, self._directions = self._directions, ()  # until the profile's streams are back
+        self._put(_streams_by_port(directions, streams_of))
+        yield
+        self._put(self._streams)
+        self._directions = directions
 
     def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> dict[str, Any]:
         if not self._directions:
@@ -353,10 +357,10 @@ class TrexGenerator(Generator):
         profile = None if rates else self._profile
         return {
             "intended": {
-                str(direction.tx_port): intended_frames(profile, direction, pps, duration)
+                direction.tx_port: intended_frames(profile, direction, pps, duration)
                 for direction, pps in of_each.items()
             },
-            "rates": {str(direction.tx_port): pps for direction, pps in of_each.items()},
+            "rates": {direction.tx_port: pps for direction, pps in of_each.items()},
             "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
             "duration": duration,
             "clock_speed": self.settings.clock_speed,
@@ -407,9 +411,9 @@ class TrexGenerator(Generator):
 
 def _streams_by_port(
     directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[int, list[dict[str, Any]]]:
     """The streams of each direction as data, by sending port."""
-    return {str(direction.tx_port): [item.to_json() for item in streams_of(direction)] for direction in directions}
+    return {direction.tx_port: [item.to_json() for item in streams_of(direction)] for direction in directions}
 
 
 def _owners_text(owners: Mapping[int, str]) -> str:
@@ -432,7 +436,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             f" {async_port}; fix 'async_port' in the testbed file ({error})"
         )
     if error.kind == "taken":
-        own_claims = "; ".join(f"port {', '.join(claim.handlers)}: {claim}" for claim in read_claims(address)[1])
+        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
         return PortsTaken(
             f"a port of the TRex server at {address} is taken: {error}"
             + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")

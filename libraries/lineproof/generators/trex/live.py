@@ -117,9 +117,9 @@ def step_down(
     return StepDown(outcome, second, before, after, tuple(samples), second_rate)
 
 
-def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
+def _snapshot(now: Mapping[Any, Any], start: Mapping[Any, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
     def since(port: int, name: str) -> int:
-        return max(0, int(now[str(port)][name]) - int(start[str(port)][name]))
+        return max(0, int(now[port][name] - start[port][name]))
 
     return CountSnapshot(
         tuple(since(direction.tx_port, "opackets") for direction in directions),
@@ -133,7 +133,7 @@ class TrexLive:
     def __init__(self, ask: AskClient, trial: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
         self._ask, self._trial, self._directions = ask, trial, directions
         self._speed = float(trial["clock_speed"])
-        self._start: Mapping[str, Any] = {}
+        self._start: Mapping[Any, Any] = {}
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""

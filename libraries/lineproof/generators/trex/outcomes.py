@@ -36,7 +36,7 @@ def make_outcome(
     duration: float,
     directions: tuple[Direction, ...],
     clock_speed: float = 1.0,
-    intended: Mapping[str, int] | None = None,
+    intended: Mapping[int, int] | None = None,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
@@ -57,8 +57,7 @@ def make_outcome(
     """
     before, after = answer["before"], answer["after"]
     snapshots = snapshots_of(answer)
-    sent = {item.tx_port: int(after[str(item.tx_port)]["opackets"]) for item in directions}
-    sent = {port: count - int(before[str(port)]["opackets"]) for port, count in sent.items()}
+    sent = {port: after[port]["opackets"] - before[port]["opackets"] for port in (item.tx_port for item in directions)}
     ended = float(answer["at_end"]["global"]["latest"])
     least, most = (clock_speed * s for s in sending_bounds(float(answer["first"]), ended, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
@@ -69,11 +68,11 @@ def make_outcome(
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
     for number, up in answer["links"].items():
         if not up:
-            concerned = tuple(pair for pair in ports if int(number) in pair)
+            concerned = tuple(pair for pair in ports if number in pair)
             problems.append(Problem(Fault.LINK_DOWN, f"generator port {number}", directions=concerned))
 
     def difference(port: int, name: str) -> int:
-        found = int(after[str(port)][name]) - int(before[str(port)][name])
+        found: int = after[port][name] - before[port][name]
         if found < 0:
             words = f"{name} of generator port {port} fell by {-found}"
             place = 0 if name.startswith("o") else 1
@@ -85,7 +84,7 @@ def make_outcome(
         DirectionCount(
             tx_port=direction.tx_port,
             rx_port=direction.rx_port,
-            intended=(intended or {}).get(str(direction.tx_port), round(load.pps * duration)),
+            intended=(intended or {}).get(direction.tx_port, round(load.pps * duration)),
             offered=difference(direction.tx_port, "opackets"),
             forwarded=difference(direction.rx_port, "ipackets"),
             offered_bytes=difference(direction.tx_port, "obytes"),
@@ -104,7 +103,7 @@ def make_outcome(
             )
             problems.append(Problem(Fault.UNSENT, words, failed, ((direction.tx_port, direction.rx_port),)))
     # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
-    held = {int(name) for name in after if name.isdecimal()}
+    held = {port for port in after if port != "global"}
     for port in sorted(held - {direction.tx_port for direction in directions}):
         if stray := difference(port, "opackets"):
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
@@ -171,10 +170,10 @@ def make_outcome(
     )
 
 
-def _raw_counters(counters: Mapping[str, Any]) -> dict[str, int]:
+def _raw_counters(counters: Mapping[Any, Any]) -> dict[str, int]:
     """Totals of all ports with flat keys, as ``0.opackets``."""
     ports = (port for port in counters if port != "global")
-    return {f"{port}.{name}": int(count) for port in ports for name, count in counters[port].items()}
+    return {f"{port}.{name}": count for port in ports for name, count in counters[port].items()}
 
 
 def _full_queues(counters: Mapping[str, Any]) -> float | None:
@@ -185,7 +184,7 @@ def _full_queues(counters: Mapping[str, Any]) -> float | None:
 
 def _extended_text(answer: Mapping[str, Any], port: int) -> str:
     """The card's own counters of errors at *port*, in words; "": none."""
-    rows = _rows(answer.get("extended", {}).get(str(port), {}))
+    rows = _rows(answer.get("extended", {}).get(port, {}))
     return f" (the card's own counters in this trial: {rows})" if rows else ""
 
 
@@ -209,7 +208,7 @@ def _pauses(
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
-        counters = answer.get("pauses", {}).get(str(port), {})
+        counters = answer.get("pauses", {}).get(port, {})
         found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
         if rows := _rows(found):
             frames = None
@@ -259,8 +258,8 @@ def snapshots_of(answer: Mapping[str, Any]) -> list[Snapshot]:
     """The readings in the *answer* of the client's process, in order."""
     before = answer["before"]
 
-    def counted(counts: Mapping[str, Sequence[int]], place: int, name: str) -> dict[int, int]:
-        return {int(port): int(row[place]) - int(before[port][name]) for port, row in counts.items()}
+    def counted(counts: Mapping[int, Sequence[int]], place: int, name: str) -> dict[int, int]:
+        return {port: row[place] - before[port][name] for port, row in counts.items()}
 
     return [
         Snapshot(

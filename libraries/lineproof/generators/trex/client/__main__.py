@@ -87,10 +87,10 @@ class ClientCommands(RunningTraffic):
         self,
         ports: list[int],
         force: bool = False,
-        former: Mapping[str, str] | None = None,
+        former: Mapping[int, str] | None = None,
         promiscuous: bool = False,
-        next_hops: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> dict[str, str]:
+        next_hops: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> dict[int, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
 
         *former*: handlers of an earlier connection, whose ports are released first. A port that another user has
@@ -137,51 +137,66 @@ class ClientCommands(RunningTraffic):
 
     def trial(
         self,
-        rates: Mapping[str, float],
+        rates: Mapping[int, float],
         directions: list[tuple[int, int]],
         duration: float,
         clock_speed: float = 1.0,
         drain: float = 2.0,
-        groups: Mapping[str, Sequence[int]] | None = None,
-        intended: Mapping[str, int] | None = None,
+        groups: Mapping[int, Sequence[int]] | None = None,
+        intended: Mapping[int, int] | None = None,
         times: bool = True,
+        frames: int | None = None,
+        keep: int = 0,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
         *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
-        *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
-        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported; without
-        *times* only how many frames were sent, came back, and came twice or out of order.
+        *intended*, *frames*: see :meth:`begin`. The answer is that of ``finish``, ``frames`` and ``latency``: the last
+        *keep* frames of each receiving port, in hexadecimal digits, and the counts of *groups*, by sending port the
+        packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported; without *times*
+        only how many frames were sent, came back, and came twice or out of order.
         """
-        if groups and times:
-            self.prepare(self._streams)  # removing the streams resets the counts of their groups
-        self.begin(rates, directions, duration, intended=intended)
-        answer = self.finish(drain, clock_speed, [number for numbers in (groups or {}).values() for number in numbers])
-        if not groups:
-            return {**answer, "latency": []}
-        latency = _latency(answer.pop("group_stats"), groups, directions)
-        if not times:
-            if not all(map(all_back, counted_since(self._counted, latency))):
-                latency = self._latency_later(COUNT_PERIOD / clock_speed, groups, directions)
-            earlier, self._counted = self._counted, latency
-            return {**answer, "latency": counted_since(earlier, latency)}
-        if not all(map(all_placed, latency)):
-            latency = self._latency_later(UPDATE_PERIOD / clock_speed, groups, directions)
-        return {**answer, "latency": latency}
+        receivers, groups = sorted({port for _, port in directions}), groups or {}
+        # one capture has them all, and its last frames may be a few more of one port
+        most = math.ceil(keep * len(receivers) * CAPTURED)
+        with self._connected().capturing(receivers, most) as capture:
+            if groups and times:
+                self.prepare(self._streams)  # removing the streams resets the counts of their groups
+            self.begin(rates, directions, duration, frames, intended)
+            answer = self.finish(drain, clock_speed, [number for numbers in groups.values() for number in numbers])
+            latency = self._latency(answer.pop("group_stats"), groups, directions, times, clock_speed)
+            kept = self._library.captured(capture, most)
+        held = {port: [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers if keep}
+        return {**answer, "latency": latency, "frames": held}
 
-    def _latency_later(
-        self, seconds: float, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
+    def _latency(
+        self,
+        stats: Mapping[str, Any],
+        groups: Mapping[int, Sequence[int]],
+        directions: list[tuple[int, int]],
+        times: bool,
+        clock_speed: float,
     ) -> list[dict[str, Any]]:
-        time.sleep(seconds)
-        numbers = [number for some in groups.values() for number in some]
-        return _latency(self._library.read_counters(self._held, numbers)["groups"], groups, directions)
+        """Return the counts of the packet *groups* in *stats*, or in later ones where some frames are not there yet."""
+        if not groups:
+            return []
+        counts, earlier = _group_counts(stats, groups, directions), self._counted
+        period = UPDATE_PERIOD if times else COUNT_PERIOD
+        if not all(map(all_placed, counts) if times else map(all_back, counted_since(earlier, counts))):
+            time.sleep(period / clock_speed)
+            numbers = [number for some in groups.values() for number in some]
+            counts = _group_counts(self._library.read_counters(self._held, numbers)["groups"], groups, directions)
+        if times:
+            return counts
+        self._counted = counts
+        return counted_since(earlier, counts)
 
     def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
         """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
 
         *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
         """
-        self.prepare({str(port): [stream]})
+        self.prepare({port: [stream]})
         self._library.start({port: 1.0}, -1, [port], REPLY_LIMIT, at_own_rates=[port])
         try:
             found = group_counts(
@@ -194,31 +209,14 @@ class ClientCommands(RunningTraffic):
             raise Refusal("refused", "it reports nothing of a packet group")
         return bool(found["hdrh"])
 
-    def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
-        """A trial with the last *keep* frames of each receiving port, in hexadecimal digits."""
-        library = self._connected()
-        receivers = sorted({port for _, port in directions})
-        # one capture has them all, and its last frames may be a few more of one port
-        most = math.ceil(keep * len(receivers) * CAPTURED)
-        try:
-            number = library.capture(receivers, most)
-            answer = self.trial(directions=directions, **trial)
-            kept = library.captured(number, most)
-        finally:
-            library.end_captures(receivers)
-        return {
-            **answer,
-            "frames": {str(port): [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers},
-        }
 
-
-def _latency(
-    stats: Mapping[str, Any], groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
+def _group_counts(
+    stats: Mapping[str, Any], groups: Mapping[int, Sequence[int]], directions: list[tuple[int, int]]
 ) -> list[dict[str, Any]]:
     """Return the counts of the packet *groups* of those directions all of whose groups are in *stats*."""
     reported: list[dict[str, Any]] = []
     for tx_port, rx_port in directions:
-        counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
+        counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[tx_port]]
         reported += () if None in counts else [count for count in counts if count]
     return reported
 

@@ -74,7 +74,7 @@ class ClientLibrary(ABC):
         self.events = ServerEvents(0)
         self.check_cancelled: Callable[[], None] = lambda: None
         """Raises Refusal once a long search shall end."""
-        self.next_hops: Mapping[str, Mapping[str, Any]] = {}
+        self.next_hops: Mapping[int, Mapping[str, Any]] = {}
         """By port number, :class:`..next_hops.NextHop` as data."""
         self._asked: set[int] = set()
         self._handlers: dict[int, str] = {}
@@ -119,15 +119,15 @@ class ClientLibrary(ABC):
         }
 
     def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
+        self, ports: Sequence[int], force: bool, former: Mapping[int, str], promiscuous: bool
+    ) -> dict[int, str]:
         """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
 
         *promiscuous*: the ports receive frames for any MAC address until their release.
         """
         for number, handler in former.items():
             with self._ignoring_refusals():  # that connection may not hold it any more
-                self._ask("release", handler=handler, port_id=int(number))
+                self._ask("release", handler=handler, port_id=number)
         try:
             self._client.acquire(list(ports), force=force, sync_streams=False)
         except Refusal:
@@ -140,7 +140,7 @@ class ClientLibrary(ABC):
             self._ask_port("remove_all_streams", port, **self.on_port)
         self._leave_service_mode(ports)
         self._set_promiscuous(ports, promiscuous)
-        return {str(port): handler for port, handler in self._handlers.items()}
+        return self._handlers
 
     def release(self, ports: Sequence[int]) -> None:
         """Release *ports*, but those that are not held any more."""
@@ -288,30 +288,33 @@ class ClientLibrary(ABC):
             return None
         return come.asked, self._counters_read(ports, come)
 
-    def capture(self, ports: Sequence[int], limit: int, packets: str = "") -> int:
-        """Keep the last *limit* frames that *ports* receive together; return the capture's number.
-
-        The ports are in service mode until :meth:`end_captures`. *packets*: a Berkeley packet filter.
+    @contextlib.contextmanager
+    def capturing(self, ports: Sequence[int], limit: int, packets: str = "") -> Iterator[int]:
+        """Keep the last *limit* frames (0: none) that *ports* receive together inside the block; yield the number of
+        the capture. The ports are in service mode meanwhile. *packets*: a Berkeley packet filter.
         """
-        for port in ports:
-            self._ask_port("service", port, enabled=True)
-        keep = {"mode": "cyclic", "limit": limit, "filter": packets}
-        number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
-        self._captures.add(number)
-        return number
+        if not limit:
+            yield 0
+            return
+        try:
+            for port in ports:
+                self._ask_port("service", port, enabled=True)
+            keep = {"mode": "cyclic", "limit": limit, "filter": packets}
+            number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
+            self._captures.add(number)
+            yield number
+        finally:
+            with contextlib.suppress(Exception):
+                self._leave_service_mode(ports)
 
     def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
-        """Return the frames of a capture by port, in their order."""
-        kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+        """Return the last *limit* frames of a capture by port, in their order."""
         found = defaultdict[int, list[bytes]](list)
-        for row in kept["pkts"]:
-            found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
+        if limit:
+            kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+            for row in kept["pkts"]:
+                found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
         return found
-
-    def end_captures(self, ports: Sequence[int]) -> None:
-        """End captures and service mode."""
-        with contextlib.suppress(Exception):
-            self._leave_service_mode(ports)
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
@@ -319,7 +322,7 @@ class ClientLibrary(ABC):
         """Ask for the MAC addresses that ports need for the streams *items*, and do not know. Raises Refusal."""
         questions = []
         for port in sorted(port for port, rows in items.items() if not all(row["destination"] for row in rows)):
-            named = self.next_hops.get(str(port))
+            named = self.next_hops.get(port)
             explicit = named is not None and bool(named.get("explicit")) and port not in self._asked
             if question := question_of(
                 port, self._status(port), str(self._static(port).get("hw_mac", "")), named, explicit
@@ -328,11 +331,8 @@ class ClientLibrary(ABC):
         if not questions:
             return
         ports = [question.port for question in questions]
-        try:
-            capture = self.capture(ports, MOST_KEPT, CAPTURE_FILTER)
+        with self.capturing(ports, MOST_KEPT, CAPTURE_FILTER) as capture:
             found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
-        finally:
-            self.end_captures(ports)
         for question in questions:
             if (mac := found.get(question.port)) is None:
                 continue

@@ -70,13 +70,13 @@ POLL_TIME = 5
 class _Traffic:
     """Running traffic. ``duration``: s of the testbed's clock until it ends by itself; None: it must be stopped."""
 
-    sending: dict[int, float]
+    sending: Mapping[int, float]
     directions: list[tuple[int, int]]
     involved: list[int]
     duration: float | None
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
-    before: dict[str, Any]
+    before: dict[Any, Any]
     started: float
     asked: float
     first: float = 0.0
@@ -91,9 +91,9 @@ class _Traffic:
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
-    extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    extended: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The cards' own counters before :attr:`before`, as :func:`_extended`."""
-    around: Mapping[str, Any] = field(default_factory=dict)
+    around: Mapping[Any, Any] = field(default_factory=dict)
     """The counters before these."""
 
 
@@ -102,19 +102,19 @@ def _is_kept(name: str) -> bool:
     return is_error(name) or is_pause(name) or is_group_count(name)
 
 
-def _extended(counters: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+def _extended(counters: Mapping[Any, Any]) -> dict[int, dict[str, int]]:
     """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
-    found, cards = dict[str, dict[str, int]](), counters["global"].pop("cards")
+    found, cards = dict[int, dict[str, int]](), counters["global"].pop("cards")
     with contextlib.suppress(Exception):
         for port, (names, values) in cards.items():
             rows = zip(names["xstats_names"], values["xstats_values"], strict=False)
-            found[str(port)] = {name: int(count) for name, count in rows if _is_kept(name)}
+            found[port] = {name: int(count) for name, count in rows if _is_kept(name)}
     return found
 
 
 def _grown(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, int]]:
+    before: Mapping[int, Mapping[str, int]], after: Mapping[int, Mapping[str, int]]
+) -> dict[int, dict[str, int]]:
     """By how much :func:`_extended` grew: those that did, by port."""
     grown = {}
     for port, rows in after.items():
@@ -137,7 +137,7 @@ class RunningTraffic:
         self._cancelled = cancelled
         self._connected_once = self._gone = False
         self._held: list[int] = []
-        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._streams: dict[int, list[dict[str, Any]]] = {}
         self._counted: list[dict[str, Any]] | None = None
         self._running: _Traffic | None = None
         self._start_delay = 0.0
@@ -147,20 +147,20 @@ class RunningTraffic:
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
-    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    def prepare(self, streams: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         library = self._connected()
         self._streams, self._counted = dict(streams), None
-        library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
+        library.replace_streams(self._held, streams)
         return {}
 
     def begin(
         self,
-        rates: Mapping[str, float],
+        rates: Mapping[int, float],
         directions: list[tuple[int, int]],
         duration: float | None = None,
         frames: int | None = None,
-        intended: Mapping[str, int] | None = None,
+        intended: Mapping[int, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s by port number) for *duration* s of the testbed's clock, or until stopped.
 
@@ -168,15 +168,14 @@ class RunningTraffic:
         they are not rate x duration.
         """
         self._connected()
-        sending = {int(port): float(rate) for port, rate in rates.items()}
-        involved = sorted({*sending, *(port for direction in directions for port in direction)})
-        count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
-        count |= {int(port): number for port, number in (intended or {}).items()}
-        least = {port: number - len(self._streams.get(str(port), (port,))) for port, number in count.items()}
+        involved = sorted({*rates, *(port for direction in directions for port in direction)})
+        count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in rates.items()}
+        count |= intended or {}
+        least = {port: number - len(self._streams.get(port, (port,))) for port, number in count.items()}
         patterns = {
-            port: scaled_pattern(self._streams[str(port)], rate)
-            for port, rate in sending.items()
-            if any(item.get("pattern_pps") for item in self._streams.get(str(port), ()))
+            port: scaled_pattern(self._streams[port], rate)
+            for port, rate in rates.items()
+            if any(item.get("pattern_pps") for item in self._streams.get(port, ()))
         }
         if patterns:
             self._library.replace_streams(list(patterns), patterns)
@@ -184,21 +183,21 @@ class RunningTraffic:
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
         self._running = running = _Traffic(
-            sending, directions, involved, duration, least, before, time.time(), time.monotonic()
+            rates, directions, involved, duration, least, before, time.time(), time.monotonic()
         )
         running.around, running.extended = around, _extended(before)
         limit = -1 if duration is None or frames is not None else duration
-        running.first, fresh = self._library.start(sending, limit, self._held, self._gap, at_own_rates=patterns)
+        running.first, fresh = self._library.start(rates, limit, self._held, self._gap, at_own_rates=patterns)
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         self._keep_snapshot(running, fresh, running.asked)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
-    def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
+    def change(self, rates: Mapping[int, float], clock_speed: float = 1.0) -> dict[str, Any]:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
         running = self._require_running()
         before, asked = self._counters(), time.monotonic()
-        running.sending = {int(port): float(rate) for port, rate in rates.items()}
+        running.sending = rates
         running.frames = dict.fromkeys(running.sending, 0)  # the caller knows the intended frames now
         self._library.update(running.sending)
         # a fast clock is a simulated one, whose server changes at once
@@ -276,7 +275,7 @@ class RunningTraffic:
             "before": running.before,
             "at_end": first,
             "after": after,
-            "links": {str(port): port not in events.links_down for port in running.involved},
+            "links": {port: port not in events.links_down for port in running.involved},
             "complaints": list(events.complaints),
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
@@ -285,60 +284,34 @@ class RunningTraffic:
             "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
             "groups": {port: _named(rows, is_group_count) for port, rows in grown.items()},
             "received_around": {
-                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in map(str, running.involved)
+                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in running.involved
             },
         }
 
-    def idle(self, seconds: float, keep: int = 0) -> dict[str, dict[str, Any]]:
+    def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
         """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
         library = self._connected()
-        held = [int(port) for port in self._counters() if port != "global"]
+        held = [port for port in self._counters() if port != "global"]
         before = self._counters(cards=held)
-        kept: dict[int, list[bytes]] = {}
-        try:
-            capture = library.capture(held, keep * len(held)) if keep else 0
+        with library.capturing(held, keep * len(held)) as capture:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
             after = self._counters()
             first, last = _extended(before), _extended(self._counters(cards=held))
-            if keep:
-                kept = library.captured(capture, keep * len(held))
-        finally:
-            if keep:
-                library.end_captures(held)
+            kept = library.captured(capture, keep * len(held))
         return {
-            str(port): {
-                "frames": after[str(port)]["ipackets"] - before[str(port)]["ipackets"],
+            port: {
+                "frames": after[port]["ipackets"] - before[port]["ipackets"],
                 "kept": [data.hex() for data in kept.get(port, ())[-keep:]],
-                "group_frames": group_frames(last.get(str(port), {})) - group_frames(first.get(str(port), {})),
+                "group_frames": group_frames(last.get(port, {})) - group_frames(first.get(port, {})),
             }
             for port in held
         }
-
-    def burst(
-        self,
-        streams: Mapping[str, list[dict[str, Any]]],
-        frames: int,
-        rates: Mapping[str, float],
-        directions: list[tuple[int, int]],
-        clock_speed: float = 1.0,
-        drain: float = 2.0,
-    ) -> dict[str, Any]:
-        """Send *frames* frames of each port's *streams*, which end by themselves; then restore the prepared streams."""
-        prepared = self._streams
-        try:
-            self.prepare(streams)
-            self.begin(rates, directions, frames / min(rates.values()), frames)
-            return self.finish(drain, clock_speed)
-        finally:
-            self._streams = prepared
-            if self._reachable():
-                self.prepare(prepared)
 
     def forget_running(self) -> None:
         """The traffic was stopped by another command."""
@@ -435,7 +408,7 @@ class RunningTraffic:
         counters = self._totals(fresh, asked)
         moments = {name: float(counters["global"][name]) for name in MOMENTS}
         running.ahead = min(running.ahead, moments["earliest"] - asked)
-        ports = {str(port): [counters[str(port)][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
+        ports = {port: [counters[port][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
         running.snapshots.append({**moments, "ports": ports})
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
@@ -446,7 +419,7 @@ class RunningTraffic:
         """
 
         def unsent(reading: Mapping[str, Any], port: int) -> int:
-            sent = reading["ports"][str(port)][0] - running.before[str(port)]["opackets"]
+            sent = reading["ports"][port][0] - running.before[port]["opackets"]
             return int(running.frames[port] - sent)
 
         def due(reading: Mapping[str, Any]) -> float:
@@ -488,20 +461,20 @@ class RunningTraffic:
 
     # -- counters and the connection -----------------------------------------------------------------------------------
 
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[Any, Any]:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
         return self._totals(library.read_counters(self._held, groups, cards), asked)
 
-    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
+    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[Any, Any]:
         self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
         missing = [
             f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
         ]
         if missing:
             raise Refusal("refused", f"the server reports no {', '.join(missing)}")
-        found: dict[str, Any] = {
-            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
+        found: dict[Any, Any] = {
+            port: {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
         }
         found["global"] = {
             key: value
@@ -550,20 +523,20 @@ missing: the sender's counters may lag."""
 
 
 def wait_for_drain(
-    first: Mapping[str, Any],
-    count: Callable[[], Mapping[str, Any]],
-    before: Mapping[str, Any],
+    first: Mapping[Any, Any],
+    count: Callable[[], Mapping[Any, Any]],
+    before: Mapping[Any, Any],
     directions: Sequence[tuple[int, int]],
     least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Mapping[str, Any], float]:
+) -> tuple[Mapping[Any, Any], float]:
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
-    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
-    text). *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
+    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number).
+    *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
 
     If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
     *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
@@ -593,8 +566,8 @@ def wait_for_drain(
         now = count()
 
 
-def _increase(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:
-    return int(now[str(port)][name]) - int(before[str(port)][name])
+def _increase(before: Mapping[Any, Any], now: Mapping[Any, Any], port: int, name: str) -> int:
+    return int(now[port][name] - before[port][name])
 
 
 UPDATE_PERIOD = 0.6

@@ -28,6 +28,16 @@ class Refusal(Exception):
         self.kind = kind
 
 
+def read_message(line: str | bytes) -> dict[str, Any]:
+    """Return the message in *line*. Keys that are numbers are numbers again: those of ports and packet groups."""
+    found: dict[str, Any] = json.loads(line, object_hook=_with_numbers)
+    return found
+
+
+def _with_numbers(data: dict[str, Any]) -> dict[Any, Any]:
+    return {int(key) if key.isdecimal() else key: value for key, value in data.items()}
+
+
 class ClientService:
     """Reads commands, runs them one by one and answers, until the end."""
 
@@ -48,7 +58,7 @@ class ClientService:
         """Read commands until standard input ends."""
         with contextlib.suppress(OSError, ValueError):
             for line in sys.stdin:
-                message = json.loads(line)
+                message = read_message(line)
                 if message.get("command") == "stop":
                     self.cancelled.set()
                 self._commands.put(message)
