@@ -13,9 +13,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from ..next_hops import CAPTURE_FILTER
 from . import answers
-from .addresses import MOST_KEPT, find_next_hops, question_of, silence
+from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
 from .sockets import REPLY_LIMIT, Pipe, Reply, bound_libraries
