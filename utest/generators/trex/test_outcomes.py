@@ -150,8 +150,8 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
 
 def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
     """A reading during the sending, *took* s long, as the client's process reports it."""
-    ports = {port: [sent[port] + 5, received[port] + 7] for port in (0, 1)}
-    return {"earliest": FIRST + moment, "latest": FIRST + moment + took, "ports": ports}
+    moments = {"earliest": FIRST + moment, "latest": FIRST + moment + took}
+    return {**moments, "offered": dict(enumerate(sent)), "received": dict(enumerate(received))}
 
 
 def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[dict[str, Any]]:
@@ -295,7 +295,7 @@ def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is(
 
 def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -> None:
     less = {0: {"opackets": 605}, 1: {"ipackets": 607}}
-    paused = answer(less, pauses={0: {"rx_xoff_packets": 40, "tx_xoff_packets": 3}})
+    paused = answer(less, cards={0: {"rx_xoff_packets": 40, "tx_xoff_packets": 3}})
     found = make_outcome(paused, Load(1000), 1.0, BOTH[:1])
     assert [problem.detail for problem in found.problems] == ["port 0: rx_xoff_packets 40"]
     trial = read_trial(1, found, Tolerance())
@@ -305,7 +305,7 @@ def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -
 
 
 def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() -> None:
-    lost = answer({0: {"opackets": 1005}, 1: {"ipackets": 507}}, pauses={1: {"tx_xoff_packets": 5}})
+    lost = answer({0: {"opackets": 1005}, 1: {"ipackets": 507}}, cards={1: {"tx_xoff_packets": 5}})
     found = make_outcome(lost, Load(1000), 1.0, BOTH[:1], speeds={1: 10e9})
     (problem,) = found.problems
     assert problem.fault is Fault.PAUSING and problem.directions == ((0, 1),) and problem.fault.may_cost
@@ -318,10 +318,10 @@ def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() 
 
 
 def test_errors_without_loss_are_readings_with_the_cards_own_counters() -> None:
-    noisy = answer({0: {"opackets": 1005}, 1: {"ipackets": 1007, "ierrors": 4}}, extended={1: {"rx_crc_errors": 4}})
+    noisy = answer({0: {"opackets": 1005}, 1: {"ipackets": 1007, "ierrors": 4}}, cards={1: {"rx_crc_errors": 4}})
     found = make_outcome(noisy, Load(1000), 1.0, BOTH[:1])
     assert found.problems == () and found.readings["ierrors"] == 4 and found.readings["card.1.rx_crc_errors"] == 4
-    lossy = answer(FULL | {0: {**FULL[0], "ierrors": 15}}, extended={0: {"rx_missed_errors": 15}})
+    lossy = answer(FULL | {0: {**FULL[0], "ierrors": 15}}, cards={0: {"rx_missed_errors": 15}})
     (problem,) = make_outcome(lossy, Load(1000), 1.0, BOTH).problems
     assert problem.frames == 15 and "rx_missed_errors 15)" in problem.detail
 

@@ -28,6 +28,7 @@ from ..streams import (
     probe_groups,
     profile_streams,
 )
+from .client.service import TrialRequest
 from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
@@ -244,9 +245,8 @@ class TrexGenerator(Generator):
             if during is not None:
                 answer = trial_during(self._ask, trial, during, limit)
             else:
-                answer = self._ask("trial", limit, keep=keep, **trial)
-        intended, clock_speed = trial["intended"], self.settings.clock_speed
-        found = make_outcome(answer, load, duration, directions, clock_speed, intended, self._speeds)
+                answer = self._ask("trial", limit, **asdict(replace(trial, keep=keep)))
+        found = make_outcome(answer, load, duration, directions, trial.clock_speed, trial.intended, self._speeds)
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
@@ -266,11 +266,11 @@ class TrexGenerator(Generator):
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         trial = self._trial(load, seconds)
-        trial |= {"groups": {}, "intended": {}, "frames": frames}
+        trial = replace(trial, groups={}, intended={}, frames=frames)
         check_continuous(self._profile)
         directions = self._directions
         with self._instead(partial(burst_streams, self._profile, frames=frames)):
-            answer = self._ask("trial", self._trial_limit(seconds), **trial)
+            answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
         return make_outcome(answer, load, seconds, directions, self.settings.clock_speed)
 
     def step_down(
@@ -286,7 +286,7 @@ class TrexGenerator(Generator):
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
         check_continuous(self._profile)
-        return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
+        return TrexLive(self._ask, self._trial(Load(1.0), None), self._directions)
 
     def round_trips(self) -> list[float]:
         """Seconds of some requests for counters and their answers. Raises TestbedError."""
@@ -350,24 +350,24 @@ class TrexGenerator(Generator):
         self._put(self._streams)
         self._directions = directions
 
-    def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> dict[str, Any]:
+    def _trial(self, load: Load, duration: float | None, rates: Sequence[float] = ()) -> TrialRequest:
         if not self._directions:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
         of_each = dict(zip(self._directions, rates or [load.pps] * len(self._directions), strict=True))
-        profile = None if rates else self._profile
-        return {
-            "intended": {
-                direction.tx_port: intended_frames(profile, direction, pps, duration)
+        profile, setting = None if rates else self._profile, self.settings
+        return TrialRequest(
+            rates={direction.tx_port: pps for direction, pps in of_each.items()},
+            directions=[(direction.tx_port, direction.rx_port) for direction in self._directions],
+            duration=duration,
+            intended={
+                direction.tx_port: intended_frames(profile, direction, pps, duration or 0.0)
                 for direction, pps in of_each.items()
             },
-            "rates": {direction.tx_port: pps for direction, pps in of_each.items()},
-            "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
-            "duration": duration,
-            "clock_speed": self.settings.clock_speed,
-            "drain": self.settings.drain,
-            "groups": self._groups,
-            "times": self._times,
-        }
+            clock_speed=setting.clock_speed,
+            drain=setting.drain,
+            groups=self._groups,
+            times=self._times,
+        )
 
     def _check_load_above_fixed(self, *loads: Load) -> None:
         """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
-from ...core.counter_names import is_received_pause, pause_seconds
+from ...core.counter_names import is_group_count, is_pause, is_received_pause, pause_seconds
 from ...core.foreign import RECEIVED_AROUND
 from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
+from .client.messages import is_error
 from .probe_counts import probe_counts
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02
@@ -56,7 +57,7 @@ def make_outcome(
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
     before, after = answer["before"], answer["after"]
-    snapshots = snapshots_of(answer)
+    snapshots = [Snapshot(**reading) for reading in answer.get("snapshots", ())]
     sent = {port: after[port]["opackets"] - before[port]["opackets"] for port in (item.tx_port for item in directions)}
     ended = float(answer["at_end"]["global"]["latest"])
     least, most = (clock_speed * s for s in sending_bounds(float(answer["first"]), ended, snapshots, sent))
@@ -151,7 +152,11 @@ def make_outcome(
                 "oerrors": sum(unsent.values()),
                 "queue_full": queue_full,
                 "drain": float(answer["drained"]) * clock_speed,
-                **_card_readings(answer),
+                **{
+                    f"card.{port}.{name}": count
+                    for port, counts in answer.get("cards", {}).items()
+                    for name, count in counts.items()
+                },
                 **{
                     f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
                     for row in counted
@@ -160,7 +165,7 @@ def make_outcome(
                 **{
                     f"{RECEIVED_AROUND}{port}": count
                     for port, count in answer.get("received_around", {}).items()
-                    if answer.get("groups", {}).get(port)
+                    if _of_card(answer, port, is_group_count)
                 },
             }.items()
             if value is not None
@@ -184,16 +189,13 @@ def _full_queues(counters: Mapping[str, Any]) -> float | None:
 
 def _extended_text(answer: Mapping[str, Any], port: int) -> str:
     """The card's own counters of errors at *port*, in words; "": none."""
-    rows = _rows(answer.get("extended", {}).get(port, {}))
+    rows = _rows(_of_card(answer, port, is_error))
     return f" (the card's own counters in this trial: {rows})" if rows else ""
 
 
-def _card_readings(answer: Mapping[str, Any]) -> dict[str, int]:
-    found = dict[str, int]()
-    for kind in ("extended", "pauses", "groups"):
-        for port, counters in answer.get(kind, {}).items():
-            found |= {f"card.{port}.{name}": count for name, count in counters.items()}
-    return found
+def _of_card(answer: Mapping[str, Any], port: int, fits: Callable[[str], bool]) -> dict[str, int]:
+    """By how much the card's own counters at *port* grew whose names fit."""
+    return {name: count for name, count in answer.get("cards", {}).get(port, {}).items() if fits(name)}
 
 
 def _rows(counters: Mapping[str, int]) -> str:
@@ -208,7 +210,7 @@ def _pauses(
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
-        counters = answer.get("pauses", {}).get(port, {})
+        counters = _of_card(answer, port, is_pause)
         found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
         if rows := _rows(found):
             frames = None
@@ -252,24 +254,6 @@ class Snapshot:
     latest: float
     offered: Mapping[int, int]
     received: Mapping[int, int]
-
-
-def snapshots_of(answer: Mapping[str, Any]) -> list[Snapshot]:
-    """The readings in the *answer* of the client's process, in order."""
-    before = answer["before"]
-
-    def counted(counts: Mapping[int, Sequence[int]], place: int, name: str) -> dict[int, int]:
-        return {port: row[place] - before[port][name] for port, row in counts.items()}
-
-    return [
-        Snapshot(
-            earliest=float(item["earliest"]),
-            latest=float(item["latest"]),
-            offered=counted(item["ports"], 0, "opackets"),
-            received=counted(item["ports"], 1, "ipackets"),
-        )
-        for item in answer.get("snapshots", ())
-    ]
 
 
 def sending_bounds(

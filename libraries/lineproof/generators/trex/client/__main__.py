@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from .running_traffic import (
     counted_since,
     group_counts,
 )
-from .service import ClientService, Refusal
+from .service import ClientService, Refusal, TrialRequest
 from .sockets import REPLY_LIMIT
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
@@ -135,58 +135,36 @@ class ClientCommands(RunningTraffic):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def trial(
-        self,
-        rates: Mapping[int, float],
-        directions: list[tuple[int, int]],
-        duration: float,
-        clock_speed: float = 1.0,
-        drain: float = 2.0,
-        groups: Mapping[int, Sequence[int]] | None = None,
-        intended: Mapping[int, int] | None = None,
-        times: bool = True,
-        frames: int | None = None,
-        keep: int = 0,
-    ) -> dict[str, Any]:
-        """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
+    def trial(self, **request: Any) -> dict[str, Any]:
+        """Run a :class:`.service.TrialRequest`; return the answer of ``finish``, with ``frames`` and ``latency``.
 
-        *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
-        *intended*, *frames*: see :meth:`begin`. The answer is that of ``finish``, ``frames`` and ``latency``: the last
-        *keep* frames of each receiving port, in hexadecimal digits, and the counts of *groups*, by sending port the
-        packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported; without *times*
-        only how many frames were sent, came back, and came twice or out of order.
+        They are the last frames of each receiving port, in hexadecimal digits, and the counts of the packet groups
+        (:func:`.running_traffic.group_counts`) of those directions all of whose groups are reported.
         """
-        receivers, groups = sorted({port for _, port in directions}), groups or {}
+        trial = TrialRequest(**request)
+        receivers = sorted({port for _, port in trial.directions})
         # one capture has them all, and its last frames may be a few more of one port
-        most = math.ceil(keep * len(receivers) * CAPTURED)
+        most = math.ceil(trial.keep * len(receivers) * CAPTURED)
         with self._connected().capturing(receivers, most) as capture:
-            if groups and times:
+            if trial.groups and trial.times:
                 self.prepare(self._streams)  # removing the streams resets the counts of their groups
-            self.begin(rates, directions, duration, frames, intended)
-            answer = self.finish(drain, clock_speed, [number for numbers in groups.values() for number in numbers])
-            latency = self._latency(answer.pop("group_stats"), groups, directions, times, clock_speed)
+            self._begin(trial)
+            answer = self.finish()
+            latency = self._latency(trial, answer.pop("group_stats"))
             kept = self._library.captured(capture, most)
-        held = {port: [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers if keep}
+        held = {port: [one.hex() for one in kept.get(port, ())[-trial.keep :]] for port in receivers if trial.keep}
         return {**answer, "latency": latency, "frames": held}
 
-    def _latency(
-        self,
-        stats: Mapping[str, Any],
-        groups: Mapping[int, Sequence[int]],
-        directions: list[tuple[int, int]],
-        times: bool,
-        clock_speed: float,
-    ) -> list[dict[str, Any]]:
-        """Return the counts of the packet *groups* in *stats*, or in later ones where some frames are not there yet."""
-        if not groups:
+    def _latency(self, trial: TrialRequest, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the counts of the packet groups in *stats*, or in later ones where some frames are not there yet."""
+        if not trial.groups:
             return []
-        counts, earlier = _group_counts(stats, groups, directions), self._counted
-        period = UPDATE_PERIOD if times else COUNT_PERIOD
-        if not all(map(all_placed, counts) if times else map(all_back, counted_since(earlier, counts))):
-            time.sleep(period / clock_speed)
-            numbers = [number for some in groups.values() for number in some]
-            counts = _group_counts(self._library.read_counters(self._held, numbers)["groups"], groups, directions)
-        if times:
+        counts, earlier = _group_counts(stats, trial), self._counted
+        period = UPDATE_PERIOD if trial.times else COUNT_PERIOD
+        if not all(map(all_placed, counts) if trial.times else map(all_back, counted_since(earlier, counts))):
+            time.sleep(period / trial.clock_speed)
+            counts = _group_counts(self._library.read_counters(self._held, trial.group_numbers)["groups"], trial)
+        if trial.times:
             return counts
         self._counted = counts
         return counted_since(earlier, counts)
@@ -210,13 +188,11 @@ class ClientCommands(RunningTraffic):
         return bool(found["hdrh"])
 
 
-def _group_counts(
-    stats: Mapping[str, Any], groups: Mapping[int, Sequence[int]], directions: list[tuple[int, int]]
-) -> list[dict[str, Any]]:
-    """Return the counts of the packet *groups* of those directions all of whose groups are in *stats*."""
+def _group_counts(stats: Mapping[str, Any], trial: TrialRequest) -> list[dict[str, Any]]:
+    """Return the counts of the packet groups of those directions of *trial* all of whose groups are in *stats*."""
     reported: list[dict[str, Any]] = []
-    for tx_port, rx_port in directions:
-        counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[tx_port]]
+    for tx_port, rx_port in trial.directions:
+        counts = [group_counts(stats, group, tx_port, rx_port) for group in trial.groups[tx_port]]
         reported += () if None in counts else [count for count in counts if count]
     return reported
 

@@ -18,7 +18,7 @@ from typing import Any
 from ....core.counter_names import group_frames, is_group_count, is_pause
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
-from .service import Refusal
+from .service import Refusal, TrialRequest
 from .stream_objects import scaled_pattern
 
 CHANGE_DELAY = 0.03
@@ -44,8 +44,6 @@ READING_GAP = 0.0025
 COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 LARGEST_COUNT = 2**64 - 1
 
-SNAPSHOT_COUNTERS = COUNTERS[:2]
-
 MOMENTS = ("earliest", "latest")
 """The times of a reading by the server's clock, s: its counters were read between them."""
 
@@ -68,12 +66,11 @@ POLL_TIME = 5
 
 @dataclass(slots=True)
 class _Traffic:
-    """Running traffic. ``duration``: s of the testbed's clock until it ends by itself; None: it must be stopped."""
+    """Running traffic. ``sending``: frames/s by port, as they are now; ``involved``: ports that send or receive."""
 
+    trial: TrialRequest
     sending: Mapping[int, float]
-    directions: list[tuple[int, int]]
     involved: list[int]
-    duration: float | None
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
     before: dict[Any, Any]
@@ -124,10 +121,6 @@ def _grown(
     return grown
 
 
-def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
-    return {name: count for name, count in rows.items() if fits(name)}
-
-
 class RunningTraffic:
     """The part of the client's commands that sends. Times are s of the wall clock, unless stated otherwise."""
 
@@ -154,23 +147,18 @@ class RunningTraffic:
         library.replace_streams(self._held, streams)
         return {}
 
-    def begin(
-        self,
-        rates: Mapping[int, float],
-        directions: list[tuple[int, int]],
-        duration: float | None = None,
-        frames: int | None = None,
-        intended: Mapping[int, int] | None = None,
-    ) -> dict[str, Any]:
-        """Send *rates* (frames/s by port number) for *duration* s of the testbed's clock, or until stopped.
+    def begin(self, **request: Any) -> dict[str, Any]:
+        """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped.
 
-        *frames*: number per port, for streams that end by themselves within *duration*. *intended*: frames by port, if
-        they are not rate x duration.
+        Returns the counters before it, and when it was asked for and answered.
         """
+        return self._begin(TrialRequest(**request))
+
+    def _begin(self, trial: TrialRequest) -> dict[str, Any]:
         self._connected()
-        involved = sorted({*rates, *(port for direction in directions for port in direction)})
-        count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in rates.items()}
-        count |= intended or {}
+        involved, rates = sorted({*trial.rates, *(port for pair in trial.directions for port in pair)}), trial.rates
+        count = {port: round(rate * (trial.duration or 0.0)) for port, rate in rates.items()}
+        count |= dict.fromkeys(rates, trial.frames) if trial.frames is not None else trial.intended
         least = {port: number - len(self._streams.get(port, (port,))) for port, number in count.items()}
         patterns = {
             port: scaled_pattern(self._streams[port], rate)
@@ -182,18 +170,16 @@ class RunningTraffic:
         # outside of what is counted: some cards clear counters by it that the server reads too
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
-        self._running = running = _Traffic(
-            rates, directions, involved, duration, least, before, time.time(), time.monotonic()
-        )
+        self._running = running = _Traffic(trial, rates, involved, least, before, time.time(), time.monotonic())
         running.around, running.extended = around, _extended(before)
-        limit = -1 if duration is None or frames is not None else duration
+        limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
         running.first, fresh = self._library.start(rates, limit, self._held, self._gap, at_own_rates=patterns)
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         self._keep_snapshot(running, fresh, running.asked)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
-    def change(self, rates: Mapping[int, float], clock_speed: float = 1.0) -> dict[str, Any]:
+    def change(self, rates: Mapping[int, float]) -> dict[str, Any]:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
         running = self._require_running()
         before, asked = self._counters(), time.monotonic()
@@ -201,7 +187,7 @@ class RunningTraffic:
         running.frames = dict.fromkeys(running.sending, 0)  # the caller knows the intended frames now
         self._library.update(running.sending)
         # a fast clock is a simulated one, whose server changes at once
-        time.sleep(CHANGE_DELAY / clock_speed)
+        time.sleep(CHANGE_DELAY / running.trial.clock_speed)
         running.load_since = answered = time.monotonic()
         running.peak_load = None
         return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
@@ -222,48 +208,41 @@ class RunningTraffic:
                 return found
             time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
 
-    def finish(self, drain: float = 2.0, clock_speed: float = 1.0, groups: Sequence[int] = ()) -> dict[str, Any]:
-        """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end of a trial, which has a duration, then for its drain; return the counts.
 
         The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
         ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``: the highest
         load of a core in a second of sending, in per cent (None: none was reported); after a change of load, since that
         change. ``first``: a time before the first frame. ``snapshots``: readings during the sending, with MOMENTS and
-        ``ports`` (frames sent, received). These times are s of the server's clock; ``clocks``: how far that went since
-        the connection, and this machine's at least and at most.
-        ``group_stats``: what the server counted of packet *groups*.
-        ``extended``, ``pauses``, ``groups``: by port, by how much the card's own counters of errors, of pause frames
-        and of frames to a group grew; ``received_around``: frames received from before they were read until after it.
+        the frames ``offered`` and ``received`` by port since the trial began. These times are s of the server's clock;
+        ``clocks``: how far that went since the connection, and this machine's at least and at most. ``group_stats``:
+        what the server counted of the packet groups. ``cards``: by port, by how much the card's own counters of errors,
+        of pause frames and of frames to a group grew; ``received_around``: frames received from before they were read
+        until after it.
         """
         running, events = self._require_running(), self._library.events
-        self._running = None
-        if running.duration is None:
-            self._check_progress(running)
+        trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
+        self._await_end(running, duration / trial.clock_speed)
+        finished = self._has_ended(running)
+        if not finished:
             self._library.stop_traffic(list(running.sending))
-            finished, ended = True, time.monotonic()
-        else:
-            self._await_end(running, running.duration / clock_speed)
-            finished = self._has_ended(running)
-            if not finished:
-                self._library.stop_traffic(list(running.sending))
-            ended = max(events.ended.values()) if finished else time.monotonic()
+        ended = max(events.ended.values()) if finished else time.monotonic()
         while self._library.under_way:
             self._keep_reading(running, POLL_INTERVAL)
         first = self._counters()
-        took = (ended - running.load_since) * clock_speed
+        took = (ended - running.load_since) * trial.clock_speed
         self._record_core_load(running, took)
         after, waited = wait_for_drain(
-            first, self._counters, running.before, running.directions, running.frames, drain, clock_speed
+            first, self._counters, running.before, trial.directions, running.frames, trial.drain, trial.clock_speed
         )
-        duration, longest = running.duration or 0.0, 2 * LOAD_PERIOD / LATE_RATIO
-        if clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < longest:
+        if trial.clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < 2 * LOAD_PERIOD / LATE_RATIO:
             self._record_late_core_load(running, ended, took)
         if waited >= LOAD_PERIOD:
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
-        around = self._counters(groups, running.involved)
-        grown = _grown(running.extended, _extended(around))
+        around = self._counters(trial.group_numbers, running.involved)
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -280,9 +259,7 @@ class RunningTraffic:
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
             "snapshots": running.snapshots,
-            "extended": {port: _named(rows, is_error) for port, rows in grown.items()},
-            "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
-            "groups": {port: _named(rows, is_group_count) for port, rows in grown.items()},
+            "cards": _grown(running.extended, _extended(around)),
             "received_around": {
                 port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in running.involved
             },
@@ -408,8 +385,11 @@ class RunningTraffic:
         counters = self._totals(fresh, asked)
         moments = {name: float(counters["global"][name]) for name in MOMENTS}
         running.ahead = min(running.ahead, moments["earliest"] - asked)
-        ports = {port: [counters[port][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
-        running.snapshots.append({**moments, "ports": ports})
+        offered, received = (
+            {port: _increase(running.before, counters, port, name) for port in running.involved}
+            for name in ("opackets", "ipackets")
+        )
+        running.snapshots.append({**moments, "offered": offered, "received": received})
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
         """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
@@ -419,8 +399,7 @@ class RunningTraffic:
         """
 
         def unsent(reading: Mapping[str, Any], port: int) -> int:
-            sent = reading["ports"][port][0] - running.before[port]["opackets"]
-            return int(running.frames[port] - sent)
+            return int(running.frames[port] - reading["offered"][port])
 
         def due(reading: Mapping[str, Any]) -> float:
             share = max(unsent(reading, port) / max(1, running.frames[port]) for port in running.sending)

@@ -13,7 +13,8 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 END_LIMIT = 3.0
@@ -36,6 +37,37 @@ def read_message(line: str | bytes) -> dict[str, Any]:
 
 def _with_numbers(data: dict[str, Any]) -> dict[Any, Any]:
     return {int(key) if key.isdecimal() else key: value for key, value in data.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRequest:
+    """A trial that the driver asks for. Times are s of the testbed's clock."""
+
+    rates: Mapping[int, float]
+    """Frames/s of each sending port."""
+    directions: Sequence[tuple[int, int]]
+    """The sending and the receiving port of each."""
+    duration: float | None = None
+    """None: until it is stopped."""
+    frames: int | None = None
+    """Frames of each port, whose streams end by themselves within the duration; None: they do not."""
+    intended: Mapping[int, int] = field(default_factory=dict)
+    """Frames by sending port, where they are not rate x duration."""
+    clock_speed: float = 1.0
+    """Seconds of the testbed's clock per second of the wall clock."""
+    drain: float = 2.0
+    """The longest wait for missing frames."""
+    groups: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """The packet groups of each sending port."""
+    times: bool = True
+    """False: of their frames only how many were sent, came back, and came twice or out of order."""
+    keep: int = 0
+    """The last frames of each receiving port that are wanted."""
+
+    @property
+    def group_numbers(self) -> list[int]:
+        """All packet groups."""
+        return [number for numbers in self.groups.values() for number in numbers]
 
 
 class ClientService:
