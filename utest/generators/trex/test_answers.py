@@ -1,10 +1,7 @@
 """Reading answers of a TRex server, recorded ones of v3.08 too: ports, counts, the last frames."""
 
 import json
-import sys
-import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -192,21 +189,6 @@ def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
     # a direction without a report; counts that fall
     assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
     assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=4)) == []
-
-
-@pytest.mark.parametrize("jump", [-1e6, 1e6])
-def test_a_client_does_not_notice_that_the_clock_is_set(jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    clients = {name: ModuleType(name) for name in ("someclient", "someclient.connection", "someclients")}
-    for name, module in clients.items():
-        vars(module)["time"] = time
-        monkeypatch.setitem(sys.modules, name, module)
-    answers.use_steady_clock("someclient")
-    real, began = time.time, time.time()
-    monkeypatch.setattr(time, "time", lambda: real() + jump)
-    for name in ("someclient", "someclient.connection"):
-        assert abs(vars(clients[name])["time"].time() - began) < 100
-        assert vars(clients[name])["time"].sleep is time.sleep
-    assert vars(clients["someclients"])["time"] is time
 
 
 @pytest.mark.parametrize(

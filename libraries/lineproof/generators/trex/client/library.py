@@ -23,9 +23,6 @@ from .stream_objects import OWN_RATES
 MOST_UNDER_WAY = 16
 """Requests for counters that a server may have before it: a slow one gets no more."""
 
-SILENCE_LIMIT = 5.0
-"""Seconds without a message after which the server counts as lost."""
-
 ALL_CORES = (1 << 64) - 1
 """The mask of all cores of a port."""
 
@@ -68,6 +65,10 @@ class ClientLibrary(ABC):
     def __init__(self) -> None:
         self._library: SimpleNamespace | None = None
         self._client: Any = None
+        self._link: Any = None
+        """The library's client of JSON-RPC."""
+        self._api: Any = "core"
+        """Its name for the server's handle, or that handle."""
         self._pipe: Pipe | None = None
         """For the requests of which several are under way."""
         self.events = ServerEvents(0)
@@ -105,6 +106,7 @@ class ClientLibrary(ABC):
             raise Refusal("connect", str(refusal)) from refusal
         except Exception as error:
             raise Refusal("connect", plain_message(error)) from error
+        self._pipe = Pipe(self._link.transport)
 
     def _versions(self, client: str, api: str) -> dict[str, str]:
         library, server = self._loaded, self._client.get_server_version()
@@ -396,6 +398,19 @@ class ClientLibrary(ABC):
         """Return whether the library reports a connection."""
         return self._client is not None and bool(self._client.is_connected())
 
+    @property
+    def lost(self) -> bool:
+        """Return whether the server no longer answers. False before the first connection."""
+        return self._client is not None and not (self._client.is_connected() and self._link.connected)
+
+    @property
+    def disconnect_cause(self) -> str:
+        """Why there is no connection."""
+        if self._client is None:
+            return "never connected"
+        cause = self._client.conn.get_disconnection_cause()
+        return plain_message(cause or f"it gave no answer within {REPLY_LIMIT:g} s")
+
     def _ask(self, method: str, **parameters: Any) -> Any:
         """The server's answer. Raises Refusal."""
         return self._require_success(self._client.conn.rpc.transmit(method, parameters)).data()
@@ -419,7 +434,8 @@ class ClientLibrary(ABC):
 
     def _send(self, calls: Sequence[Call]) -> None:
         if self._pipe is not None:
-            self._pipe.ask([self._request(name, dict(values)) for name, values in calls])
+            make = self._link.create_jsonrpc_v2
+            self._pipe.ask([make(name, dict(values), self._api, encode=False)[1] for name, values in calls])
 
     def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
         self._ask(method, handler=self._handlers[port], port_id=port, **parameters)
@@ -453,22 +469,8 @@ class ClientLibrary(ABC):
     def poll_events(self) -> None:
         """Fetch the server's events, if the library has to ask for them."""
 
-    @property
-    @abstractmethod
-    def lost(self) -> bool:
-        """Return whether the server no longer answers. False before the first connection."""
-
-    @property
-    @abstractmethod
-    def disconnect_cause(self) -> str:
-        """Why there is no connection."""
-
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
-
-    @abstractmethod
-    def _request(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """A request of the library as data, with the server's handle."""
 
     @abstractmethod
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:

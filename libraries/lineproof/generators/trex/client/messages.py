@@ -77,7 +77,6 @@ class ServerEvents:
     def __init__(self, session_id: int) -> None:
         self._session_id = session_id
         self.changed = threading.Condition()
-        self.last_heard = time.monotonic()
         self.clear()
 
     def clear(self) -> None:
@@ -93,7 +92,7 @@ class ServerEvents:
         """A handler of events for the library, which records them and calls *original*."""
 
         def handle(kind: int, data: Any) -> None:
-            self.last_heard = now = time.monotonic()
+            now = time.monotonic()
             try:
                 original(kind, data)
             except Exception as error:  # an error of the library must not end its thread
@@ -103,10 +102,6 @@ class ServerEvents:
                 self.changed.notify_all()
 
         return handle
-
-    def heard_counters(self, *_: Any) -> None:
-        """Record the time of published counters."""
-        self.last_heard = time.monotonic()
 
     def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")

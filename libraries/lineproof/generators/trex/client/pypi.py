@@ -10,17 +10,15 @@ import os
 import random
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import answers
-from .answers import use_steady_clock
-from .library import SILENCE_LIMIT, Call, ClientLibrary
-from .messages import ServerEvents, plain_message
+from .library import Call, ClientLibrary
+from .messages import ServerEvents
 from .service import Refusal
-from .sockets import REPLY_LIMIT, Pipe, Reply
+from .sockets import REPLY_LIMIT, Reply
 from .stream_objects import stream_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
@@ -47,7 +45,6 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     # After an unknown message, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to end its shell.
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010  (to mypy '=' is an error)
-    use_steady_clock("trex_stl_lib")
     return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RpcCmdData=RpcCmdData)
 
 
@@ -72,7 +69,7 @@ class PypiLibrary(ClientLibrary):
         client = library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
         self._client, self.events = client, ServerEvents(client.session_id)
         # The library's own handler of silence fails (it adds strings) and ends its thread; a busy machine may be silent
-        # for 3 s. The property lost checks silence instead.
+        # for 3 s.
         client.event_handler.on_async_timeout = lambda _: None
         # Its thread crashes on a barrier (for example another client's) before its own first request.
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
@@ -80,15 +77,14 @@ class PypiLibrary(ClientLibrary):
         events = client.event_handler
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
         # the library's own statistics of the counters are not used
-        events.on_async_stats_update = self.events.heard_counters
-        link = client.conn.rpc.rpc_link
+        events.on_async_stats_update = lambda *_: None
+        self._link = link = client.conn.rpc.rpc_link
         # instead of eight random letters
         link.id_gen = itertools.count(1)
         # the server zips the answers to zipped requests: that takes longer than what it saves
         link.zipper.MSG_COMPRESS_THRESHOLD = 1 << 16
         self._connect_client()
         link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
-        self._pipe = Pipe(link.transport)
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
         return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
 
@@ -127,24 +123,6 @@ class PypiLibrary(ClientLibrary):
                 self._has_published.notify_all()
         if connection.async_barrier["key"] == key:
             connection.async_barrier["ack"] = True
-
-    def _request(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        return dict(self._client.conn.rpc.rpc_link.create_jsonrpc_v2(method, parameters, encode=False)[1])
-
-    # -- state of the connection ---------------------------------------------------------------------------------------
-
-    @property
-    def lost(self) -> bool:
-        if self._client is None:
-            return False
-        connection = self._client.conn
-        if not connection.is_connected() or not connection.rpc.is_connected:
-            return True
-        return time.monotonic() - self.events.last_heard > SILENCE_LIMIT
-
-    @property
-    def disconnect_cause(self) -> str:
-        return plain_message(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
 
 
 def _install_imp() -> None:

@@ -23,11 +23,10 @@ from ....errors import TestbedError
 from ....system.folders import cache_folder
 from ..client_choice import client_folder
 from . import answers
-from .answers import use_steady_clock
-from .library import SILENCE_LIMIT, Call, ClientLibrary
-from .messages import ServerEvents, plain_message
+from .library import Call, ClientLibrary
+from .messages import ServerEvents
 from .service import Refusal
-from .sockets import REPLY_LIMIT, Pipe, Reply
+from .sockets import REPLY_LIMIT, Reply
 from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
@@ -59,7 +58,6 @@ def load_library(folder: Path) -> SimpleNamespace:
         raise Refusal(
             "install", f"the TRex client in '{folder}' cannot be imported ({type(error).__name__}: {error})"
         ) from error
-    use_steady_clock("trex")
     return SimpleNamespace(
         scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
     )
@@ -102,12 +100,12 @@ class ShippedLibrary(ClientLibrary):
         self._client, self.events = client, ServerEvents(client.ctx.session_id)
         self._handle_event = self.events.wrap_event_handler(lambda kind, data: None)
         client.conn.async_ = _idle_subscriber(library)
-        rpc = client.conn.rpc
+        self._link = rpc = client.conn.rpc
         rpc.set_retry_base = lambda enable: None  # otherwise it waits four times as long for an answer
         rpc.handle_async_transmit = self._final_answer
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         self._connect_client()
-        self._pipe = Pipe(rpc.transport)
+        self._api = rpc.api_h
         # the server keeps events from now on, for as long as it is asked every 10 s
         self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
         self._ask("get_async_events", **self._event_session)
@@ -139,19 +137,6 @@ class ShippedLibrary(ClientLibrary):
         self._handle_events(events)
         return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
 
-    # -- state of the connection ---------------------------------------------------------------------------------------
-
-    @property
-    def lost(self) -> bool:
-        return self._client is not None and not self._client.conn.rpc.is_connected()
-
-    @property
-    def disconnect_cause(self) -> str:
-        if self._client is None:
-            return "never connected"
-        cause = self._client.conn.get_disconnection_cause()
-        return plain_message(cause or f"it gave no answer within {SILENCE_LIMIT:g} s")
-
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _final_answer(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
@@ -164,7 +149,3 @@ class ShippedLibrary(ClientLibrary):
             time.sleep(0.05)
             answer = rpc.invoke_rpc_method(method, dict(request))
         return answer
-
-    def _request(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        rpc = self._client.conn.rpc
-        return dict(rpc.create_jsonrpc_v2(method, parameters, rpc.api_h, encode=False)[1])
