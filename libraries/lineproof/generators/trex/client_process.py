@@ -60,11 +60,6 @@ class ClientProcess:
         """The process ID."""
         return self._process.pid
 
-    @property
-    def alive(self) -> bool:
-        """Return whether the process runs."""
-        return self._process.poll() is None
-
     def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
         """The answer to *command* within *limit* s. Raises ClientError for an error in the answer.
 

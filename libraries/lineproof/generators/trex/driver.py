@@ -116,13 +116,13 @@ class TrexGenerator(Generator):
 
     def _connect(self) -> None:
         try:
-            self._open(self._acquire_ports)
+            self._open()
         except BaseException:
             self.close()
             raise
 
-    def _open(self, acquire: Callable[[dict[str, str]], None]) -> None:
-        """Start the client's process, connect and *acquire* the ports, with the versions. Raises TestbedError."""
+    def _open(self) -> None:
+        """Start the client's process, connect and acquire the ports. Raises TestbedError."""
         setting = self.settings
         if setting.client == PYPI:
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
@@ -130,7 +130,7 @@ class TrexGenerator(Generator):
         folder = choose_client(server, setting.client, self._fetch)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
-            versions = self._call(
+            self._versions = self._call(
                 "connect",
                 IMPORT_LIMIT + CALL_LIMIT,
                 server=setting.server,
@@ -139,13 +139,12 @@ class TrexGenerator(Generator):
                 username=setting.username,
                 pins_cores=setting.pins_cores,
             )
-            acquire(versions)
+            self._acquire_ports()
         except ClientError as error:
             raise connection_error(error, setting.async_port, server, folder) from error
 
-    def _acquire_ports(self, versions: dict[str, str]) -> None:
+    def _acquire_ports(self) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
-        self._versions = versions
         setting, numbers = self.settings, list(self.settings.ports)
         ended, _ = read_claims(setting.address)
         former = {port: handler for claim in ended for port, handler in claim.handlers.items() if port in numbers}
@@ -307,26 +306,22 @@ class TrexGenerator(Generator):
 
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
-        if self._end_process() or not self._handlers or self._took_over():
+        released = self._end_process()
+        if not released and self._handlers:
+            # it was killed: another one takes its ports over, and ends
+            try:
+                self._open()
+            except TestbedError:
+                self._end_process()
+            else:
+                released = self._end_process()
+        if released:
             self._remove_claim()  # otherwise a later run releases the ports
 
     def _end_process(self) -> bool:
         """End the client's process; return whether it has released its ports."""
         process, self._process = self._process, None
         return process is None or process.close()
-
-    def _took_over(self) -> bool:
-        """Take over what a killed process held, with another one, and end that; return whether it did."""
-
-        def take(_: Mapping[str, str]) -> None:
-            self._call("acquire", ports=list(self._handlers), former=self._handlers)
-
-        try:
-            self._open(take)
-        except TestbedError:
-            self._end_process()
-            return False
-        return self._end_process()
 
     def __enter__(self) -> TrexGenerator:
         """Itself."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.trial import DURING_READING, During, Load
@@ -22,12 +22,8 @@ STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
 
-class AskClient(Protocol):
-    """Sends a command to the client's process. Raises TestbedError."""
-
-    def __call__(self, command: str, **arguments: Any) -> Any:
-        """The answer to *command*."""
-        ...
+AskClient = Callable[..., Any]
+"""Sends a command with its arguments to the client's process, and returns the answer. Raises TestbedError."""
 
 
 def trial_during(ask: AskClient, trial: TrialRequest, during: During, limit: float) -> dict[str, Any]:

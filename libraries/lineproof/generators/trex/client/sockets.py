@@ -29,9 +29,6 @@ MEMORY_LIMIT = 2 << 30
 """Bytes that this process may hold (0.3 GB with both directions' streams): ZeroMQ collects the frames of one message
 for as long as more come, and only this ends it."""
 
-MOST_REPORTED = 20
-"""Bad published messages that the log describes."""
-
 PUBLISHED = ("trex-global", "trex-event", "trex-barrier")
 """Names of the published messages that are used."""
 
@@ -41,7 +38,6 @@ class BoundedSocket(zmq.Socket[bytes]):
 
     # ZeroMQ's class takes attributes of an object for options, unless the class has them
     ids: list[Any] | None = None
-    reported = 0
 
     def send(self, data: Any, flags: int = 0, **options: Any) -> Any:  # type: ignore[override]  # ZeroMQ's is overloaded
         """Send a request. Its calls' numbers are kept for the check of the answer."""
@@ -65,12 +61,6 @@ class BoundedSocket(zmq.Socket[bytes]):
             except ValueError as error:
                 if self.type != zmq.SUB:
                     raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
-                self._report(error)
-
-    def _report(self, error: ValueError) -> None:
-        self.reported += 1
-        if self.reported <= MOST_REPORTED:
-            print(f"a published message is not a TRex server's: {error}", file=sys.stderr)
 
 
 class BoundedContext(zmq.Context[BoundedSocket]):
