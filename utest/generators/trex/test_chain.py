@@ -334,11 +334,3 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
             TrexGenerator(testbed.settings(username="alice"))
         with testbed.user("bob", force=True) as other:
             assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
-
-
-def test_ports_of_a_killed_client_are_released_at_once(testbed: Testbed) -> None:
-    with testbed.user("alice") as generator:
-        assert generator._process
-        os.kill(generator._process.pid, signal.SIGKILL)
-    with testbed.user("bob") as other:
-        assert "force" not in other.versions

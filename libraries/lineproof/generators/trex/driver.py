@@ -28,11 +28,11 @@ from ..streams import (
     probe_groups,
     profile_streams,
 )
+from .client.addresses import NextHop, search_limit
 from .client.service import TrialRequest
 from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
-from .next_hops import NextHop, search_limit
 from .outcomes import make_outcome, make_port
 from .pattern_checks import (
     check_continuous,

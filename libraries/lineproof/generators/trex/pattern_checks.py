@@ -11,7 +11,7 @@ from ...core.trial import Load
 from ...errors import TestbedError
 from ...units import Layer
 from ..base import Direction, GeneratorPort
-from .next_hops import MAC_FROM_PACKET
+from .client.stream_objects import MAC_FROM_PACKET
 
 MIN_REPEATS = 200
 """How often a trial must repeat a pattern: an incomplete last one then changes the load by at most 0.5 %, the default

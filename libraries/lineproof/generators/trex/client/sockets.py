@@ -53,11 +53,11 @@ class BoundedSocket(zmq.Socket[bytes]):
                 parts.append(super().recv(flags))
             try:
                 data, found = read_answer(parts)
-                if self.type == zmq.SUB:
-                    _check_published(found)
-                else:
+                if self.type != zmq.SUB:
                     check_calls(found, self.ids or [])
-                return data
+                    return data
+                if _is_published(found):
+                    return data
             except ValueError as error:
                 if self.type != zmq.SUB:
                     raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
@@ -75,13 +75,14 @@ class BoundedContext(zmq.Context[BoundedSocket]):
         return found
 
 
-def _check_published(found: Any) -> None:
-    if not isinstance(found, dict) or not isinstance(found.get("data"), dict) or "type" not in found:
-        raise ValueError("it has no name, type and data")
-    if found.get("name") not in PUBLISHED:
-        raise ValueError(f"its name is {str(found.get('name'))[:40]}; expected {', '.join(PUBLISHED)}")
-    if isinstance(found["type"], dict | list):
-        raise ValueError("its type is no number")
+def _is_published(found: Any) -> bool:
+    """Return whether *found* is a published message that is used."""
+    return (
+        isinstance(found, dict)
+        and found.get("name") in PUBLISHED
+        and isinstance(found.get("data"), dict)
+        and not isinstance(found.get("type", {}), dict | list)
+    )
 
 
 def bound_libraries() -> None:
