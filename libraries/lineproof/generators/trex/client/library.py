@@ -75,7 +75,7 @@ class ClientLibrary(ABC):
         self.check_cancelled: Callable[[], None] = lambda: None
         """Raises Refusal once a long search shall end."""
         self.next_hops: Mapping[int, Mapping[str, Any]] = {}
-        """By port number, :class:`..next_hops.NextHop` as data."""
+        """By port number, :class:`.addresses.NextHop` as data."""
         self._asked: set[int] = set()
         self._handlers: dict[int, str] = {}
         self._promiscuous: list[int] = []
@@ -135,7 +135,9 @@ class ClientLibrary(ABC):
             raise
         except Exception as error:
             raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
-        self._handlers = {port: str(self._client.ports[port].handler) for port in ports}
+        finally:
+            handlers = {port: self._client.ports[port].handler for port in ports}
+            self._handlers = {port: str(handler) for port, handler in handlers.items() if handler}
         for port in ports:
             self._ask_port("stop_traffic", port, **self.on_all)
             self._ask_port("remove_all_streams", port, **self.on_port)
@@ -145,7 +147,7 @@ class ClientLibrary(ABC):
 
     def release(self, ports: Sequence[int]) -> None:
         """Release *ports*, but those that are not held any more."""
-        for port in ports:
+        for port in sorted(self._handlers.keys() & ports):
             with self._ignoring_refusals():
                 if port in self._promiscuous:
                     self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
@@ -245,8 +247,8 @@ class ClientLibrary(ABC):
         self._ask_all([("update_traffic", {**self._about(port), **change}) for port, change in changes.items()])
 
     def stop_traffic(self, ports: Sequence[int]) -> None:
-        """Stop traffic on those of *ports* that are held, whatever state the library assumes."""
-        for port in ports:
+        """Stop traffic on those of *ports* that are held."""
+        for port in sorted(self._handlers.keys() & ports):
             with self._ignoring_refusals():
                 self._ask_port("stop_traffic", port, **self.on_all)
 

@@ -109,6 +109,12 @@ class Reply(NamedTuple):
     results: list[Any]
 
 
+def _is_answered(answers: Any, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether *answers* are those to *calls*."""
+    first = answers[0] if isinstance(answers, list) and answers else answers
+    return isinstance(first, dict) and first.get("id") == calls[0]["id"]
+
+
 class Pipe:
     """A connection to *address* (``tcp://host:port``). Methods raise Refusal for what is no answer of a TRex server.
 
@@ -143,6 +149,8 @@ class Pipe:
         try:
             asked, calls = self._asked.popleft()
             _, answers = read_answer(parts[1:])
+            if any(_is_answered(answers, later) for _, later in self._asked):
+                raise Refusal("lost", "the server left out an answer")
             check_calls(answers, [call["id"] for call in calls])
         except (IndexError, ValueError) as error:
             raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
