@@ -80,6 +80,8 @@ class ClientLibrary(ABC):
         self._handlers: dict[int, str] = {}
         self._promiscuous: list[int] = []
         self._captures: set[int] = set()
+        self._card_names: dict[int, tuple[str, ...]] = {}
+        """The names of each card's own counters; empty: it has none."""
         self.pins_cores = False
         """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
 
@@ -261,19 +263,28 @@ class ClientLibrary(ABC):
     ) -> Mapping[str, Any]:
         """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked.
 
-        ``cards``: by port of *cards*, where there are any, the answers about the names and the values of its card's own
-        counters, which were read before the others.
+        ``cards``: by port of *cards*, where there are any, the values of its card's own counters by name, which were
+        read before the others.
         """
-        of_cards = {}
-        for port in cards:
-            with contextlib.suppress(Exception):
-                methods = "get_port_xstats_names", "get_port_xstats_values"
-                of_cards[port] = self._ask(methods[0], port_id=port), self._ask(methods[1], port_id=port)
+        of_cards = self._of_cards(cards)
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
         calls = self._reading(ports)
         asked, sent, results = self._ask_meanwhile([*calls, *more], ports, REPLY_LIMIT)
         counters = self._counters_read(ports, Reply(asked, sent, results[: len(calls)]))
         return {**counters, "groups": dict(*results[len(calls) :]), "cards": of_cards}
+
+    def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, Any]]:
+        for port in ports:
+            if port not in self._card_names:
+                self._card_names[port] = ()
+                with contextlib.suppress(Exception):
+                    self._card_names[port] = tuple(self._ask("get_port_xstats_names", port_id=port)["xstats_names"])
+        named = [port for port in ports if self._card_names[port]]
+        values: list[Any] = []
+        with contextlib.suppress(Exception):
+            values = self._ask_all([("get_port_xstats_values", {"port_id": port}) for port in named]) if named else []
+        rows = zip(named, values, strict=False)
+        return {port: dict(zip(self._card_names[port], row["xstats_values"], strict=False)) for port, row in rows}
 
     def ask_counters(self, ports: Sequence[int]) -> None:
         """Ask for the counters of *ports* without waiting for the answer."""

@@ -57,6 +57,9 @@ MARGIN, MARGIN_SHARE = 0.001, 0.05
 GAP_SHARE = 0.125
 """Share of the round trip between two requests for the counters near the first and the last frame; at least MARGIN."""
 
+START_GAP = 0.005
+"""The shortest time between two of these requests until the start is answered: a server nearby has answered by then."""
+
 POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
 """Seconds between two polls for events during a trial, and near its end."""
 
@@ -103,9 +106,8 @@ def _extended(counters: Mapping[Any, Any]) -> dict[int, dict[str, int]]:
     """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
     found, cards = dict[int, dict[str, int]](), counters["global"].pop("cards")
     with contextlib.suppress(Exception):
-        for port, (names, values) in cards.items():
-            rows = zip(names["xstats_names"], values["xstats_values"], strict=False)
-            found[port] = {name: int(count) for name, count in rows if _is_kept(name)}
+        for port, counts in cards.items():
+            found[port] = {name: int(count) for name, count in counts.items() if _is_kept(name)}
     return found
 
 
@@ -173,7 +175,9 @@ class RunningTraffic:
         self._running = running = _Traffic(trial, rates, involved, least, before, time.time(), time.monotonic())
         running.around, running.extended = around, _extended(before)
         limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
-        running.first, fresh = self._library.start(rates, limit, self._held, self._gap, at_own_rates=patterns)
+        running.first, fresh = self._library.start(
+            rates, limit, self._held, max(START_GAP, self._gap), at_own_rates=patterns
+        )
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         self._keep_snapshot(running, fresh, running.asked)
