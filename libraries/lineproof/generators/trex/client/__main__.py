@@ -71,7 +71,6 @@ class ClientCommands(RunningTraffic):
     ) -> dict[str, str]:
         """Connect; return the versions of server, client and libraries."""
         self._library.pins_cores = pins_cores
-        self._connected_once = True
         return self._library.connect(server, sync_port, async_port, username)
 
     def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
@@ -117,7 +116,7 @@ class ClientCommands(RunningTraffic):
     def stop(self) -> dict[str, Any]:
         """Stop all traffic."""
         self._cancelled.clear()
-        self.forget_running()
+        self._running = None
         if self._reachable():
             self._library.stop_traffic(self._held)
         return {}

@@ -130,7 +130,7 @@ class RunningTraffic:
         self._library = library
         library.check_cancelled = self._check_cancelled
         self._cancelled = cancelled
-        self._connected_once = self._gone = False
+        self._gone = False
         self._held: list[int] = []
         self._streams: dict[int, list[dict[str, Any]]] = {}
         self._counted: list[dict[str, Any]] | None = None
@@ -293,10 +293,6 @@ class RunningTraffic:
             }
             for port in held
         }
-
-    def forget_running(self) -> None:
-        """The traffic was stopped by another command."""
-        self._running = None
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 
@@ -468,7 +464,7 @@ class RunningTraffic:
         return found
 
     def _reachable(self) -> bool:
-        return self._connected_once and not self._gone and self._library.reachable
+        return not self._gone and self._library.reachable
 
     def _connected(self) -> ClientLibrary:
         if self._gone:
