@@ -20,15 +20,8 @@ from hypothesis import strategies as st
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.addresses import (
-    TRIES,
-    TRY_SECONDS,
-    NextHop,
-    Question,
-    find_next_hops,
-    search_limit,
-)
-from lineproof.generators.trex.client.service import Refusal
+from lineproof.generators.trex.client.addresses import Question, find_next_hops
+from lineproof.generators.trex.client.service import TRIES, TRY_SECONDS, NextHop, Refusal, search_limit
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
 from lineproof.simulation.habits import Habit
 from lineproof_bench.server.loop import TrexServer

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
+from lineproof.core.counter_names import is_error
 from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.messages import is_error
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
 from lineproof.generators.trex.outcomes import Snapshot, make_outcome, sending_bounds
 from support.made_testbeds import probe_group

@@ -28,8 +28,7 @@ from ..streams import (
     probe_groups,
     profile_streams,
 )
-from .client.addresses import NextHop, search_limit
-from .client.service import TrialRequest
+from .client.service import NextHop, TrialRequest, search_limit
 from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during

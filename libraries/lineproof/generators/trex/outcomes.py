@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
-from ...core.counter_names import is_group_count, is_pause, is_received_pause, pause_seconds
+from ...core.counter_names import is_error, is_group_count, is_pause, is_received_pause, pause_seconds
 from ...core.foreign import RECEIVED_AROUND
 from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
-from .client.messages import is_error
 from .probe_counts import probe_counts
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .answers import destination_state
-from .service import Refusal
-
-TRIES, TRY_SECONDS = 5, 1.0
-"""How often all ports without an answer ask, at once, and seconds that each try waits for answers."""
-
-REQUEST_SECONDS = 0.2
-"""Seconds that a busy server may take for the requests of one port in one try."""
+from .service import TRIES, TRY_SECONDS, Refusal
 
 POLL_INTERVAL = 0.05
 """Seconds between two looks at what has come."""
@@ -34,24 +28,6 @@ NEXT_HOP, ADDRESS = "'next_hop' of the testbed file", "'address' of the testbed 
 
 _SHORTEST = 60
 """Bytes of a frame without FCS (IEEE 802.3)."""
-
-
-def search_limit(ports: int) -> float:
-    """Seconds that a search for the next hops of so many *ports* takes at most: they ask together."""
-    return TRIES * (TRY_SECONDS + REQUEST_SECONDS * ports)
-
-
-@dataclass(frozen=True, slots=True)
-class NextHop:
-    """Who answers with the MAC address that a port sends to: *address*, IPv4 or IPv6; *source*: the port's own IPv4.
-
-    *explicit*: the testbed file's ``next_hop``, which is asked in any case; else its ``address``, which is asked only
-    where the server knows no destination.
-    """
-
-    source: str
-    address: str
-    explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class ClientLibrary(ABC):
         self.check_cancelled: Callable[[], None] = lambda: None
         """Raises Refusal once a long search shall end."""
         self.next_hops: Mapping[int, Mapping[str, Any]] = {}
-        """By port number, :class:`.addresses.NextHop` as data."""
+        """By port number, :class:`.service.NextHop` as data."""
         self._asked: set[int] = set()
         self._handlers: dict[int, str] = {}
         self._promiscuous: list[int] = []

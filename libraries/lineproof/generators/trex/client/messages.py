@@ -63,14 +63,6 @@ def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, 
     return None if found is None else round(found, 1)
 
 
-_ERROR = re.compile(r"err|miss|drop|discard|no_?buf|crc|fragment|jabber|undersize|oversize|runt|bad", re.IGNORECASE)
-
-
-def is_error(name: str) -> bool:
-    """Return whether a card's own counter of this *name* counts frames that were not sent or received whole."""
-    return _ERROR.search(name) is not None
-
-
 class ServerEvents:
     """Events of the server since the trial began. A thread of the library may fill it."""
 

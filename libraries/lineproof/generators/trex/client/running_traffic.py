@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ....core.counter_names import group_frames, is_group_count, is_pause
+from ....core.counter_names import group_frames, is_error, is_group_count, is_pause
 from .library import ClientLibrary
-from .messages import is_error, peak_load, peak_load_during
+from .messages import peak_load, peak_load_during
 from .service import Refusal, TrialRequest
 from .stream_objects import scaled_pattern
 

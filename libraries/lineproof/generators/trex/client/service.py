@@ -21,6 +21,13 @@ END_LIMIT = 3.0
 """Seconds for an orderly end, before the process ends itself in any case."""
 
 
+TRIES, TRY_SECONDS = 5, 1.0
+"""How often all ports without an answer ask, at once, and seconds that each try waits for answers."""
+
+REQUEST_SECONDS = 0.2
+"""Seconds that a busy server may take for the requests of one port in one try."""
+
+
 class Refusal(Exception):
     """An answer that is an error. ``kind``: request, install, connect, taken, refused, lost, cancelled or internal."""
 
@@ -37,6 +44,24 @@ def read_message(line: str | bytes) -> dict[str, Any]:
 
 def _with_numbers(data: dict[str, Any]) -> dict[Any, Any]:
     return {int(key) if key.isdecimal() else key: value for key, value in data.items()}
+
+
+def search_limit(ports: int) -> float:
+    """Seconds that a search for the next hops of so many *ports* takes at most: they ask together."""
+    return TRIES * (TRY_SECONDS + REQUEST_SECONDS * ports)
+
+
+@dataclass(frozen=True, slots=True)
+class NextHop:
+    """Who answers with the MAC address that a port sends to: *address*, IPv4 or IPv6; *source*: the port's own IPv4.
+
+    *explicit*: the testbed file's ``next_hop``, which is asked in any case; else its ``address``, which is asked only
+    where the server knows no destination.
+    """
+
+    source: str
+    address: str
+    explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
