@@ -15,8 +15,8 @@ import pytest
 from lineproof.core.rule import Ruling
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
+from lineproof.generators.trex.client.service import NextHop
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.generators.trex.next_hops import NextHop
 from support import robot_run, vpp_rig
 from support.simulated_session import judged, made_ready
 

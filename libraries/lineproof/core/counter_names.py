@@ -1,4 +1,4 @@
-"""Pause frames and frames to a group, by the names that drivers give their counters.
+"""Pause frames, errors and frames to a group, by the names that drivers give their counters.
 
 Pause frames (IEEE 802.3, annex 31B; 802.1Qbb). DPDK: ``rx_xoff_packets``, ``rx_flow_control_xoff_packets``; Linux:
 ``port.tx_link_xoff``, ``rx_pause_ctrl_phy``, ``rx_prio0_pause``; FreeBSD: ``mac_stats.xoff_recvd``, ``stats.tx_pause``.
@@ -41,6 +41,14 @@ def is_received_pause(name: str) -> bool:
 def received_pauses(counters: Mapping[str, int]) -> int:
     """Return those in all the *counters* of a port. Drivers repeat a count by another name, so the largest counts."""
     return max((count for name, count in counters.items() if is_received_pause(name)), default=0)
+
+
+_ERROR = re.compile(r"err|miss|drop|discard|no_?buf|crc|fragment|jabber|undersize|oversize|runt|bad", re.IGNORECASE)
+
+
+def is_error(name: str) -> bool:
+    """Return whether a card's own counter of this *name* counts frames that were not sent or received whole."""
+    return _ERROR.search(name) is not None
 
 
 _GROUP = re.compile(r"rx_(?:q(?P<queue>[0-9]+)_)?(?P<kind>multicast|broadcast)_packets")

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
+from .trex.client.service import NextHop
 from .trex.client_fetch import fetcher
 from .trex.driver import TrexGenerator, TrexSettings
-from .trex.next_hops import NextHop
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
-from lineproof.generators.trex.next_hops import link_local
 
 from ..backend import Backend, StreamTraffic
 from .captures import Captures
@@ -95,6 +94,11 @@ def _arp(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]) -> b
     if not owns(str(ipaddress.IPv4Address(wanted))):
         return None
     return link + bytes.fromhex("0001080006040002") + own + wanted + body[8:18]
+
+
+def link_local(mac: bytes) -> bytes:
+    """The link-local IPv6 address of an interface with *mac* (RFC 4291, appendix A)."""
+    return bytes.fromhex("fe80000000000000") + bytes([mac[0] ^ 2]) + mac[1:3] + b"\xff\xfe" + mac[3:]
 
 
 def _neighbour(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]) -> bytes | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Any, get_args
 
 import pytest
 
 from lineproof.generators.trex.client import answers
-from lineproof.generators.trex.next_hops import Question, link_local
+from lineproof.generators.trex.client.addresses import Question
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters
 from lineproof_bench.server.flow_stats import FlowStats
@@ -180,10 +179,11 @@ def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_qua
 # -- a router behind the embedded server answers for its own addresses; habits: generators/trex/test_addresses.py
 
 
-LINK_LOCAL = str(ipaddress.IPv6Address(link_local(bytes.fromhex(PEERS[0].replace(":", "")))))
+LINK_LOCAL = "fe80::ff:fe00:101"
 OWN = ("100.65.1.1", "2001:db8::1")
 
 
+@pytest.mark.slow  # Scapy, which reads the question, opens a socket once
 @pytest.mark.parametrize("tags", [(), (7,), (7, 8)])
 @pytest.mark.parametrize("address", [*OWN, LINK_LOCAL, "100.65.1.9", "2001:db8::9", "fe80::9"])
 def test_a_router_answers_whoever_asks_for_its_addresses_and_for_no_others(address: str, tags: tuple[int, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import os
 import signal
 import threading
@@ -15,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
+from lineproof.generators.trex.client.addresses import Question, find_next_hops
+from lineproof.generators.trex.client.service import TRIES, TRY_SECONDS, NextHop, Refusal, search_limit
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
-from lineproof.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
 from lineproof.simulation.habits import Habit
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.params import refused
@@ -175,10 +177,8 @@ def test_what_a_killed_client_left_does_not_keep_the_next_one_out(client: str, r
             assert not status(observer, 0)["service"]
 
 
-@pytest.mark.parametrize("address", [ROUTER6, "link-local"])
+@pytest.mark.parametrize("address", [ROUTER6, "fe80::ff:fe00:101"])
 def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: str) -> None:
-    if address == "link-local":
-        address = str(ipaddress.IPv6Address(link_local(bytes.fromhex(PEERS[0].replace(":", "")))))
     with served() as (server, observer):
         hops = {0: NextHop(OWN[0], address, explicit=True)}
         configured(observer, "set_l2", dst_mac="02:00:00:00:99:99")
@@ -246,3 +246,66 @@ def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: py
 
 def _refuse() -> None:
     raise refused("Error applying promiscuous: operation is not supported for this NIC.")
+
+
+# -- questions for a next hop's MAC address: what is asked, and which frames answer it
+
+
+PORT, ROUTER, OTHER = "02:00:00:00:00:01", "02:00:00:00:01:01", "02:00:00:00:01:02"
+ARP = Question(0, PORT, "100.65.1.2", "100.65.1.1")
+NEIGHBOUR = Question(0, PORT, "100.65.1.2", "2001:db8:1::1")
+
+
+def raw(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def arp_reply(mac: str = ROUTER, tags: bytes = b"") -> bytes:
+    body = (
+        bytes.fromhex("0806 0001 0800 06 04 0002")
+        + raw(mac)
+        + bytes([100, 65, 1, 1])
+        + raw(PORT)
+        + bytes([100, 65, 1, 2])
+    )
+    return raw(PORT) + raw(mac) + tags + body
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        (arp_reply(), ROUTER),
+        (arp_reply("ff:ff:ff:ff:ff:ff"), ""),
+        (arp_reply("00:00:00:00:00:00"), ""),
+        (raw(OTHER) + arp_reply()[6:], ""),
+        (arp_reply()[:21] + b"\1" + arp_reply()[22:], ""),  # a request
+        (arp_reply()[:-1] + b"\x09", ""),  # an answer to somebody else
+        (arp_reply()[:40], ""),
+    ],
+)
+def test_only_an_answer_to_this_question_counts(frame: bytes, found: str) -> None:
+    assert ARP.answer(frame) == found
+
+
+def test_an_answer_counts_with_the_ports_own_tags_only() -> None:
+    tagged = bytes.fromhex("8100 0007")
+    assert ARP.answer(arp_reply(tags=tagged)) == "" and replace(ARP, tags=(7,)).answer(arp_reply(tags=tagged)) == ROUTER
+    assert replace(ARP, tags=(7,)).answer(arp_reply()) == ""
+    # priority alone (VLAN 0) is no VLAN, and stays out of the comparison
+    assert ARP.answer(arp_reply(tags=bytes.fromhex("8100 e000"))) == ROUTER
+
+
+@given(st.binary(max_size=120), st.sampled_from([ARP, NEIGHBOUR, replace(ARP, tags=(7,))]))
+def test_no_frame_breaks_the_reading(data: bytes, question: Question) -> None:
+    assert question.answer(data) == "" or len(question.answer(data)) == 17
+    assert len(question.answer(raw(PORT) + data)) in (0, 17)
+
+
+def test_two_machines_with_one_address_are_refused() -> None:
+    rows = [{"port": 0, "binary": base64.b64encode(arp_reply(mac)).decode()} for mac in (ROUTER, OTHER)]
+
+    def ask(method: str, **_: Any) -> Any:
+        return {"pkts": rows} if method == "capture" else {}
+
+    with pytest.raises(Refusal, match=f"{ROUTER} and {OTHER} both answer for 100.65.1.1"):
+        find_next_hops(ask, 1, [ARP], lambda: None)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import threading
@@ -260,7 +259,7 @@ def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(client: str) -> N
     with serving(FakeBackend()) as server, far(server.rpc_port, server.pub_port) as (sync, events):
         there = TrexGenerator(TrexSettings("127.0.0.1", sync, events, client=client))
         with contextlib.closing(there) as generator:
-            assert 0.04 <= statistics.median(generator.round_trips()) < 0.2
+            assert 0.04 <= min(generator.round_trips()) < 0.2
             generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
             trials = [read_trial(1, generator.measure(Load(5000), 0.5), Tolerance()) for _ in range(5)]
     assert all(row.lost == 0 and row.unsent <= 1 for trial in trials for row in trial.outcome.directions)
@@ -334,11 +333,3 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
             TrexGenerator(testbed.settings(username="alice"))
         with testbed.user("bob", force=True) as other:
             assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
-
-
-def test_ports_of_a_killed_client_are_released_at_once(testbed: Testbed) -> None:
-    with testbed.user("alice") as generator:
-        assert generator._process
-        os.kill(generator._process.pid, signal.SIGKILL)
-    with testbed.user("bob") as other:
-        assert "force" not in other.versions

@@ -1,10 +1,8 @@
 """Copying the client that a server ships over SSH: once, checked, from a known host only, and the errors."""
 
 import contextlib
-import errno
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,19 +121,8 @@ def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
         assert host.logins == 1
 
 
-@pytest.mark.parametrize("trouble", ["a file in its place", "no space"])
-def test_a_cache_that_cannot_be_written_is_one_sentence_and_keeps_nothing(
-    trouble: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    cache, says = tmp_path / "cache", r"cannot be written: .*XDG_CACHE_HOME"
-    if trouble == "no space":
-        monkeypatch.setattr(tarfile, "open", full)
-        says = r"No space left on device \(.*free there\); free space .* XDG_CACHE_HOME"
-    else:
-        cache.write_text("")
-    with pytest.raises(TestbedError, match=says):
+def test_a_cache_that_cannot_be_written_is_named_and_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(TestbedError, match=r"cannot be written: .*XDG_CACHE_HOME"):
         copies.store_copy(copies.copies_folder() / "trex-v3.08", bytes(1024))
-    assert not [path for path in tmp_path.rglob("*") if path.name not in ("cache", "lineproof", "trex-client")]
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]

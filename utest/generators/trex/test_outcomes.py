@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
+from lineproof.core.counter_names import is_error
 from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.messages import is_error
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
 from lineproof.generators.trex.outcomes import Snapshot, make_outcome, sending_bounds
 from support.made_testbeds import probe_group
@@ -28,12 +28,12 @@ def certain_loss_ratio(outcome: Outcome) -> float:
     return max(trial.lost_frames(row).low / row.offered for row in outcome.directions)
 
 
-def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
+def answer(after: dict[int, dict[str, int]], **other: Any) -> dict[str, Any]:
     """A trial as the client's process reports it; ports not named stood still."""
-    before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in ("0", "1")}
+    before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in (0, 1)}
     counts = {port: {**before[port], **after.get(port, {})} for port in before}
     quiet = {
-        "links": {"0": True, "1": True},
+        "links": {0: True, 1: True},
         "complaints": [],
         "finished": True,
         "first": FIRST,
@@ -54,12 +54,12 @@ def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
     }
 
 
-FULL = {"0": {"opackets": 1005, "ipackets": 987}, "1": {"opackets": 1005, "ipackets": 1007}}
+FULL = {0: {"opackets": 1005, "ipackets": 987}, 1: {"opackets": 1005, "ipackets": 1007}}
 
 
 def test_counts_are_differences_of_totals_and_those_of_three_moments_are_kept() -> None:
     asked = answer(FULL)
-    asked["at_end"] = {**asked["at_end"], "0": {**asked["at_end"]["0"], "ipackets": 900}}
+    asked["at_end"] = {**asked["at_end"], 0: {**asked["at_end"][0], "ipackets": 900}}
     outcome = make_outcome(asked, Load(1000), 1.0, BOTH)
     counted = [(row.intended, row.offered, row.forwarded) for row in outcome.directions]
     assert counted == [(1000, 1000, 1000), (1000, 1000, 980)]
@@ -69,7 +69,7 @@ def test_counts_are_differences_of_totals_and_those_of_three_moments_are_kept() 
         "ended": 900,
         "after": 987,
     }
-    assert set(outcome.counters["after"]) == {f"{port}.{name}" for port in "01" for name in NOTHING}
+    assert set(outcome.counters["after"]) == {f"{port}.{name}" for port in (0, 1) for name in NOTHING}
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_elapsed_is_on_the_testbeds_clock() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"after": {**FULL, "0": {**FULL["0"], "ierrors": 19}}}, Fault.GENERATOR),
-        ({"after": {**FULL, "0": {**FULL["0"], "oerrors": 4}}}, Fault.UNSENT),
-        ({"after": {**FULL, "1": {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
-        ({"links": {"0": True, "1": False}}, Fault.LINK_DOWN),
+        ({"after": {**FULL, 0: {**FULL[0], "ierrors": 19}}}, Fault.GENERATOR),
+        ({"after": {**FULL, 0: {**FULL[0], "oerrors": 4}}}, Fault.UNSENT),
+        ({"after": {**FULL, 1: {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
+        ({"links": {0: True, 1: False}}, Fault.LINK_DOWN),
         ({"complaints": ["port 0 reports an error"]}, Fault.GENERATOR),
         ({"finished": False}, Fault.STRETCHED),
     ],
@@ -122,7 +122,7 @@ def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault:
 
 @pytest.mark.parametrize("sent", [1005, 800])
 def test_a_full_queue_is_a_reading_and_no_problem(sent: int) -> None:
-    after = {**FULL, "0": {**FULL["0"], "opackets": sent}}
+    after = {**FULL, 0: {**FULL[0], "opackets": sent}}
     found = make_outcome(answer(after, glob={"m_total_queue_full": 50.0}), Load(1000), 1.0, BOTH)
     assert found.problems == () and found.readings["queue_full"] == 47
 
@@ -130,14 +130,14 @@ def test_a_full_queue_is_a_reading_and_no_problem(sent: int) -> None:
 @pytest.mark.parametrize(
     ("errors", "said", "certain"),
     [
-        ({"0": 19}, ["19 frames"], 0.001),  # of 20 frames lost towards port 0 one is the router's
-        ({"0": 20}, ["20 frames"], 0.0),
-        ({"1": 500}, [], 0.02),  # at a port without loss
-        ({"0": 20, "1": 3}, ["20 frames"], 0.0),
+        ({0: 19}, ["19 frames"], 0.001),  # of 20 frames lost towards port 0 one is the router's
+        ({0: 20}, ["20 frames"], 0.0),
+        ({1: 500}, [], 0.02),  # at a port without loss
+        ({0: 20, 1: 3}, ["20 frames"], 0.0),
     ],
 )
 def test_generator_errors_explain_only_as_much_loss_as_they_count(
-    errors: dict[str, int], said: list[str], certain: float
+    errors: dict[int, int], said: list[str], certain: float
 ) -> None:
     after = {port: {**counts, "ierrors": errors.get(port, 0)} for port, counts in FULL.items()}
     found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
@@ -150,8 +150,8 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
 
 def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
     """A reading during the sending, *took* s long, as the client's process reports it."""
-    ports = {str(port): [sent[port] + 5, received[port] + 7] for port in (0, 1)}
-    return {"earliest": FIRST + moment, "latest": FIRST + moment + took, "ports": ports}
+    moments = {"earliest": FIRST + moment, "latest": FIRST + moment + took}
+    return {**moments, "offered": dict(enumerate(sent)), "received": dict(enumerate(received))}
 
 
 def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.
     ]
 
 
-ALL = {"0": {"opackets": 1005, "ipackets": 1007}, "1": {"opackets": 1005, "ipackets": 1007}}
+ALL = {0: {"opackets": 1005, "ipackets": 1007}, 1: {"opackets": 1005, "ipackets": 1007}}
 PROBES = probe_group({}, sent=9, received=9, tx_port=1, rx_port=0)
 
 
@@ -247,7 +247,7 @@ def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares:
 def test_frames_under_way_are_those_of_every_reading(
     under: int, lost: int, took: float, shares: tuple[float, ...], expected: int | None
 ) -> None:
-    after = {**ALL, "0": {"opackets": 1005, "ipackets": 1007 - lost}}
+    after = {**ALL, 0: {"opackets": 1005, "ipackets": 1007 - lost}}
     readings = sent_in(1.0, *shares, under_way=under, took=took)
     found = make_outcome(answer(after, snapshots=readings, latency=[PROBES]), Load(1000), 1.0, BOTH)
     # port 0 received fewer: those from port 1
@@ -283,7 +283,7 @@ def test_counters_of_errors_are_known_by_their_names(name: str, error: bool) -> 
 
 def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is() -> None:
     # port 1 sends in no direction, and the router returned its frames to it
-    told = answer({"0": {"opackets": 1005}, "1": {"opackets": 5 + 20, "ipackets": 7 + 970 + 20}})
+    told = answer({0: {"opackets": 1005}, 1: {"opackets": 5 + 20, "ipackets": 7 + 970 + 20}})
     found = make_outcome(told, Load(1000), 1.0, BOTH[:1])
     assert [(problem.fault, problem.frames) for problem in found.problems] == [
         (Fault.OVER_OFFERED, 20),
@@ -294,8 +294,8 @@ def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is(
 
 
 def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -> None:
-    less = {"0": {"opackets": 605}, "1": {"ipackets": 607}}
-    paused = answer(less, pauses={"0": {"rx_xoff_packets": 40, "tx_xoff_packets": 3}})
+    less = {0: {"opackets": 605}, 1: {"ipackets": 607}}
+    paused = answer(less, cards={0: {"rx_xoff_packets": 40, "tx_xoff_packets": 3}})
     found = make_outcome(paused, Load(1000), 1.0, BOTH[:1])
     assert [problem.detail for problem in found.problems] == ["port 0: rx_xoff_packets 40"]
     trial = read_trial(1, found, Tolerance())
@@ -305,7 +305,7 @@ def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -
 
 
 def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() -> None:
-    lost = answer({"0": {"opackets": 1005}, "1": {"ipackets": 507}}, pauses={"1": {"tx_xoff_packets": 5}})
+    lost = answer({0: {"opackets": 1005}, 1: {"ipackets": 507}}, cards={1: {"tx_xoff_packets": 5}})
     found = make_outcome(lost, Load(1000), 1.0, BOTH[:1], speeds={1: 10e9})
     (problem,) = found.problems
     assert problem.fault is Fault.PAUSING and problem.directions == ((0, 1),) and problem.fault.may_cost
@@ -318,19 +318,17 @@ def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() 
 
 
 def test_errors_without_loss_are_readings_with_the_cards_own_counters() -> None:
-    noisy = answer(
-        {"0": {"opackets": 1005}, "1": {"ipackets": 1007, "ierrors": 4}}, extended={"1": {"rx_crc_errors": 4}}
-    )
+    noisy = answer({0: {"opackets": 1005}, 1: {"ipackets": 1007, "ierrors": 4}}, cards={1: {"rx_crc_errors": 4}})
     found = make_outcome(noisy, Load(1000), 1.0, BOTH[:1])
     assert found.problems == () and found.readings["ierrors"] == 4 and found.readings["card.1.rx_crc_errors"] == 4
-    lossy = answer(FULL | {"0": {**FULL["0"], "ierrors": 15}}, extended={"0": {"rx_missed_errors": 15}})
+    lossy = answer(FULL | {0: {**FULL[0], "ierrors": 15}}, cards={0: {"rx_missed_errors": 15}})
     (problem,) = make_outcome(lossy, Load(1000), 1.0, BOTH).problems
     assert problem.frames == 15 and "rx_missed_errors 15)" in problem.detail
 
 
 @pytest.mark.parametrize(("errors", "named"), [(100, True), (99, False)])
 def test_probe_frames_that_a_card_counts_as_errors_name_themselves(errors: int, named: bool) -> None:
-    told = {"0": {"opackets": 1005}, "1": {"ipackets": 907, "ierrors": errors}}
+    told = {0: {"opackets": 1005}, 1: {"ipackets": 907, "ierrors": errors}}
     miscounted = answer(told, latency=[probe_group({}, sent=100, received=0)])
     (problem,) = make_outcome(miscounted, Load(1000), 1.0, BOTH[:1]).problems
     assert ("trex-core, issue 1222" in problem.detail) == named

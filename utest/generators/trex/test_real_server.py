@@ -22,8 +22,8 @@ from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
+from lineproof.generators.trex.client.service import NextHop, search_limit
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.generators.trex.next_hops import NextHop, search_limit
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment

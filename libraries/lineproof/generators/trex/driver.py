@@ -5,9 +5,10 @@ Byte counts of sent frames include the 4-byte FCS on every card; those of receiv
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,11 @@ from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
+from .client.service import NextHop, TrialRequest, search_limit
+from .client.stream_objects import MAC_FROM_PACKET
 from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
 from .live import TrexLive, step_down, trial_during
-from .next_hops import MAC_FROM_PACKET, NextHop, search_limit
 from .outcomes import make_outcome, make_port
 from .port_claims import PortClaim, read_claims, write_claim
 from .server_facts import ServerFacts, ask_server
@@ -90,25 +92,25 @@ class TrexGenerator(Generator):
         self._fetch = fetch
         self._directions: tuple[Direction, ...] = ()
         self._profile: Profile | None = None
-        self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._groups: dict[str, list[int]] = {}
+        self._streams: dict[int, list[dict[str, Any]]] = {}
+        self._groups: dict[int, list[int]] = {}
         self._times = True
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
-        self._handlers: dict[str, str] = {}
+        self._handlers: dict[int, str] = {}
         self._claim: PortClaim | None = None
         self._process: ClientProcess | None = None
         self._connect()
 
     def _connect(self) -> None:
         try:
-            self._open(self._acquire_ports)
+            self._open()
         except BaseException:
             self.close()
             raise
 
-    def _open(self, acquire: Callable[[dict[str, str]], None]) -> None:
-        """Start the client's process, connect and *acquire* the ports, with the versions. Raises TestbedError."""
+    def _open(self) -> None:
+        """Start the client's process, connect and acquire the ports. Raises TestbedError."""
         setting = self.settings
         if setting.client == PYPI:
             self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
@@ -116,7 +118,7 @@ class TrexGenerator(Generator):
         folder = choose_client(server, setting.client, self._fetch)
         self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
-            versions = self._call(
+            self._versions = self._call(
                 "connect",
                 IMPORT_LIMIT + CALL_LIMIT,
                 server=setting.server,
@@ -125,16 +127,15 @@ class TrexGenerator(Generator):
                 username=setting.username,
                 pins_cores=setting.pins_cores,
             )
-            acquire(versions)
+            self._acquire_ports()
         except ClientError as error:
             raise connection_error(error, setting.async_port, server, folder) from error
 
-    def _acquire_ports(self, versions: dict[str, str]) -> None:
+    def _acquire_ports(self) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
-        self._versions = versions
         setting, numbers = self.settings, list(self.settings.ports)
         ended, _ = read_claims(setting.address)
-        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
+        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if port in numbers}
         owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
         # handlers of this generator's own earlier connection replace older ones
         self._handlers = self._call(
@@ -143,14 +144,14 @@ class TrexGenerator(Generator):
             force=setting.force,
             former={**former, **self._handlers},
             promiscuous=setting.promiscuous,
-            next_hops={str(port): asdict(hop) for port, hop in setting.next_hops.items()},
+            next_hops={port: asdict(hop) for port, hop in setting.next_hops.items()},
         )
         self._remove_claim()
         self._claim = write_claim(setting.address, self._handlers) if setting.outlives_run else None
         held = {port: owner for port, owner in owners.items() if owner}
         for claim in ended:
             claim.remove()
-        if returned := {port: owner for port, owner in held.items() if str(port) in former}:
+        if returned := {port: owner for port, owner in held.items() if port in former}:
             runs = "; ".join(map(str, ended))
             self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
         modes = [item["promiscuous"] for item in self._call("ports", ports=numbers)]
@@ -191,7 +192,7 @@ class TrexGenerator(Generator):
         self._streams = data
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
-        self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
+        self._groups = {item.tx_port: probe_groups(profile, item) for item in directions} if probe else {}
         self._times = probe is None or probe.times
 
     def has_fine_latency(self, profile: Profile) -> bool:
@@ -207,7 +208,7 @@ class TrexGenerator(Generator):
     @property
     def streams(self) -> Mapping[str, object]:
         """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
-        return self._streams
+        return {str(port): streams for port, streams in self._streams.items()}
 
     def measure(
         self,
@@ -224,18 +225,15 @@ class TrexGenerator(Generator):
         """
         self._check_load_above_fixed(load)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
-        ask = self._ask
         if during is not None:
-            answer = trial_during(ask, trial, during, limit)
+            answer = trial_during(self._ask, trial, during, limit)
         else:
-            answer = ask("capture", limit, keep=keep, **trial) if keep else ask("trial", limit, **trial)
-        found = make_outcome(
-            answer, load, duration, self._directions, self.settings.clock_speed, trial["rates"], self._speeds
-        )
+            answer = self._ask("trial", limit, **asdict(replace(trial, keep=keep)))
+        found = make_outcome(answer, load, duration, self._directions, trial.clock_speed, trial.rates, self._speeds)
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        frames = {int(port): tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
+        frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
         return replace(found, readings=readings, frames=frames)
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
@@ -243,7 +241,7 @@ class TrexGenerator(Generator):
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
         kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
-        return {int(port): Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
+        return {port: Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
@@ -251,11 +249,10 @@ class TrexGenerator(Generator):
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         trial = self._trial(load, seconds)
-        for name in ("duration", "groups", "times"):
-            del trial[name]
-        data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
-        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
-        return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
+        trial, directions = replace(trial, groups={}, frames=frames), self._directions
+        with self._instead(partial(burst_streams, self._profile, frames=frames)):
+            answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
+        return make_outcome(answer, load, seconds, directions, self.settings.clock_speed)
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
@@ -268,7 +265,7 @@ class TrexGenerator(Generator):
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
-        return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
+        return TrexLive(self._ask, self._trial(Load(1.0), None), self._directions)
 
     def round_trips(self) -> list[float]:
         """Seconds of some requests for counters and their answers. Raises TestbedError."""
@@ -289,26 +286,22 @@ class TrexGenerator(Generator):
 
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
-        if self._end_process() or not self._handlers or self._took_over():
+        released = self._end_process()
+        if not released and self._handlers:
+            # it was killed: another one takes its ports over, and ends
+            try:
+                self._open()
+            except TestbedError:
+                self._end_process()
+            else:
+                released = self._end_process()
+        if released:
             self._remove_claim()  # otherwise a later run releases the ports
 
     def _end_process(self) -> bool:
         """End the client's process; return whether it has released its ports."""
         process, self._process = self._process, None
         return process is None or process.close()
-
-    def _took_over(self) -> bool:
-        """Take over what a killed process held, with another one, and end that; return whether it did."""
-
-        def take(_: Mapping[str, str]) -> None:
-            self._call("acquire", ports=[int(port) for port in self._handlers], former=self._handlers)
-
-        try:
-            self._open(take)
-        except TestbedError:
-            self._end_process()
-            return False
-        return self._end_process()
 
     def __enter__(self) -> TrexGenerator:
         """Itself."""
@@ -320,22 +313,31 @@ class TrexGenerator(Generator):
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
-    def _put(self, streams: Mapping[str, Any]) -> None:
+    def _put(self, streams: Mapping[int, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
-    def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> dict[str, Any]:
+    @contextlib.contextmanager
+    def _instead(self, streams_of: Callable[[Direction], Sequence[Stream]]) -> Iterator[None]:
+        """Put the streams that *streams_of* returns on the ports inside the block, in place of the profile's."""
+        directions, self._directions = self._directions, ()  # until the profile's streams are back
+        self._put(_streams_by_port(directions, streams_of))
+        yield
+        self._put(self._streams)
+        self._directions = directions
+
+    def _trial(self, load: Load, duration: float | None, rates: Sequence[float] = ()) -> TrialRequest:
         if not self._directions:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
         of_each = dict(zip(self._directions, rates or [load.pps] * len(self._directions), strict=True))
-        return {
-            "rates": {str(direction.tx_port): pps for direction, pps in of_each.items()},
-            "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
-            "duration": duration,
-            "clock_speed": self.settings.clock_speed,
-            "drain": self.settings.drain,
-            "groups": self._groups,
-            "times": self._times,
-        }
+        return TrialRequest(
+            rates={direction.tx_port: pps for direction, pps in of_each.items()},
+            directions=[(direction.tx_port, direction.rx_port) for direction in self._directions],
+            duration=duration,
+            clock_speed=self.settings.clock_speed,
+            drain=self.settings.drain,
+            groups=self._groups,
+            times=self._times,
+        )
 
     def _check_load_above_fixed(self, *loads: Load) -> None:
         """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""
@@ -379,9 +381,9 @@ class TrexGenerator(Generator):
 
 def _streams_by_port(
     directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[int, list[dict[str, Any]]]:
     """The streams of each direction as data, by sending port."""
-    return {str(direction.tx_port): [item.to_json() for item in streams_of(direction)] for direction in directions}
+    return {direction.tx_port: [item.to_json() for item in streams_of(direction)] for direction in directions}
 
 
 def _check_destinations(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
@@ -426,7 +428,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             f" {async_port}; fix 'async_port' in the testbed file ({error})"
         )
     if error.kind == "taken":
-        own_claims = "; ".join(f"port {', '.join(claim.handlers)}: {claim}" for claim in read_claims(address)[1])
+        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
         return PortsTaken(
             f"a port of the TRex server at {address} is taken: {error}"
             + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")

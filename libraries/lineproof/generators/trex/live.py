@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
 from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.trial import DURING_READING, During, Load
 from ...errors import TestbedError
 from ..base import Direction
+from .client.service import TrialRequest
 from .outcomes import make_outcome
 
 BEGIN_WAIT = 0.1
@@ -20,40 +21,32 @@ BEGIN_WAIT = 0.1
 STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
-BEGIN_ARGUMENTS = ("rates", "directions", "duration")
-"""The arguments of the client's ``trial`` that its ``begin`` takes."""
+
+AskClient = Callable[..., Any]
+"""Sends a command with its arguments to the client's process, and returns the answer. Raises TestbedError."""
 
 
-class AskClient(Protocol):
-    """Sends a command to the client's process. Raises TestbedError."""
-
-    def __call__(self, command: str, **arguments: Any) -> Any:
-        """The answer to *command*."""
-        ...
-
-
-def trial_during(ask: AskClient, trial: Mapping[str, Any], during: During, limit: float) -> dict[str, Any]:
-    """A *trial* (arguments of the client's ``trial``; without latency) in which *during* is called, and its answer.
+def trial_during(ask: AskClient, trial: TrialRequest, during: During, limit: float) -> dict[str, Any]:
+    """The answer to *trial*, without latency, in which *during* is called.
 
     Adds ``readings`` with DURING_READING to the answer. *limit*: s for the end of the trial.
     """
-    speed, starts = float(trial["clock_speed"]), {name: trial[name] for name in BEGIN_ARGUMENTS}
-    readings = {}
+    speed, readings = trial.clock_speed, {}
     try:
-        began = ask("begin", **starts)
+        began = ask("begin", **asdict(replace(trial, groups={})))
 
         def since_start() -> float:
             # both processes read the machine's monotonic clock
             return (time.monotonic() - float(began["asked"])) * speed
 
-        while since_start() < trial["duration"]:
+        while since_start() < (trial.duration or 0.0):
             _wait(ask, BEGIN_WAIT / speed)
             (now,) = ask("sample", seconds=0.0, interval=0.0)
-            if all(now[port]["opackets"] > began["counters"][port]["opackets"] for port in trial["rates"]):
+            if all(now[port]["opackets"] > began["counters"][port]["opackets"] for port in trial.rates):
                 during(lambda seconds: _wait(ask, seconds / speed))
                 readings[DURING_READING] = since_start()
                 break
-        answer = ask("finish", limit=limit, drain=trial["drain"], clock_speed=speed)
+        answer = ask("finish", limit=limit)
     except BaseException:
         with contextlib.suppress(TestbedError):
             ask("stop", limit=STOP_LIMIT)
@@ -71,26 +64,26 @@ def _wait(ask: AskClient, seconds: float) -> None:
 
 def step_down(
     ask: AskClient,
-    trial: Mapping[str, Any],
+    trial: TrialRequest,
     directions: tuple[Direction, ...],
     first: Load,
     first_duration: float,
     second: Load,
     interval: float,
 ) -> StepDown:
-    """*first* for *first_duration* s, then *second*; *trial*: arguments of the client's ``trial`` for both phases.
+    """*first* for *first_duration* s, then *second*; *trial*: that of both phases.
 
     The generator itself ends the traffic after the whole duration. The change lies between its request and its answer;
     that time and the end give the frames that the second phase should have sent.
     """
-    duration, speed = float(trial["duration"]), float(trial["clock_speed"])
+    duration, speed = trial.duration or 0.0, trial.clock_speed
     try:
-        began = ask("begin", rates=trial["rates"], directions=trial["directions"], duration=duration)
+        began = ask("begin", **asdict(replace(trial, groups={})))
         ask("sample", seconds=first_duration / speed, interval=first_duration / speed)
-        changed = ask("change", rates=dict.fromkeys(trial["rates"], second.pps), clock_speed=speed)
+        changed = ask("change", rates=dict.fromkeys(trial.rates, second.pps))
         # until the generator has ended, with a limit
         found = ask("sample", seconds=1.5 * duration / speed + 5, interval=interval / speed)
-        answer = ask("finish", drain=trial["drain"], clock_speed=speed)
+        answer = ask("finish")
     except BaseException:
         with contextlib.suppress(TestbedError):
             ask("stop", limit=STOP_LIMIT)
@@ -117,9 +110,9 @@ def step_down(
     return StepDown(outcome, second, before, after, tuple(samples), second_rate)
 
 
-def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
+def _snapshot(now: Mapping[Any, Any], start: Mapping[Any, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
     def since(port: int, name: str) -> int:
-        return max(0, int(now[str(port)][name]) - int(start[str(port)][name]))
+        return max(0, int(now[port][name] - start[port][name]))
 
     return CountSnapshot(
         tuple(since(direction.tx_port, "opackets") for direction in directions),
@@ -128,17 +121,17 @@ def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tupl
 
 
 class TrexLive:
-    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: arguments of the client's ``trial``."""
+    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: one of any load that has no duration."""
 
-    def __init__(self, ask: AskClient, trial: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
+    def __init__(self, ask: AskClient, trial: TrialRequest, directions: tuple[Direction, ...]) -> None:
         self._ask, self._trial, self._directions = ask, trial, directions
-        self._speed = float(trial["clock_speed"])
-        self._start: Mapping[str, Any] = {}
+        self._speed = trial.clock_speed
+        self._start: Mapping[Any, Any] = {}
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        rates = dict.fromkeys(self._trial["rates"], load.pps)
-        answer = self._ask("begin", rates=rates, directions=self._trial["directions"])
+        trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
+        answer = self._ask("begin", **asdict(trial))
         self._start = answer["counters"]
         return Sample(float(answer["asked"]) * self._speed, 0, 0)
 

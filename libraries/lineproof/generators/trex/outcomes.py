@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
-from ...core.counter_names import is_received_pause, pause_seconds
+from ...core.counter_names import is_error, is_group_count, is_pause, is_received_pause, pause_seconds
 from ...core.foreign import RECEIVED_AROUND
 from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
@@ -36,7 +36,7 @@ def make_outcome(
     duration: float,
     directions: tuple[Direction, ...],
     clock_speed: float = 1.0,
-    rates: Mapping[str, float] | None = None,
+    rates: Mapping[int, float] | None = None,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
@@ -55,9 +55,8 @@ def make_outcome(
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
     before, after = answer["before"], answer["after"]
-    snapshots = snapshots_of(answer)
-    sent = {item.tx_port: int(after[str(item.tx_port)]["opackets"]) for item in directions}
-    sent = {port: count - int(before[str(port)]["opackets"]) for port, count in sent.items()}
+    snapshots = [Snapshot(**reading) for reading in answer.get("snapshots", ())]
+    sent = {port: after[port]["opackets"] - before[port]["opackets"] for port in (item.tx_port for item in directions)}
     ended = float(answer["at_end"]["global"]["latest"])
     least, most = (clock_speed * s for s in sending_bounds(float(answer["first"]), ended, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
@@ -68,11 +67,11 @@ def make_outcome(
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
     for number, up in answer["links"].items():
         if not up:
-            concerned = tuple(pair for pair in ports if int(number) in pair)
+            concerned = tuple(pair for pair in ports if number in pair)
             problems.append(Problem(Fault.LINK_DOWN, f"generator port {number}", directions=concerned))
 
     def difference(port: int, name: str) -> int:
-        found = int(after[str(port)][name]) - int(before[str(port)][name])
+        found: int = after[port][name] - before[port][name]
         if found < 0:
             words = f"{name} of generator port {port} fell by {-found}"
             place = 0 if name.startswith("o") else 1
@@ -84,7 +83,7 @@ def make_outcome(
         DirectionCount(
             tx_port=direction.tx_port,
             rx_port=direction.rx_port,
-            intended=round((rates or {}).get(str(direction.tx_port), load.pps) * duration),
+            intended=round((rates or {}).get(direction.tx_port, load.pps) * duration),
             offered=difference(direction.tx_port, "opackets"),
             forwarded=difference(direction.rx_port, "ipackets"),
             offered_bytes=difference(direction.tx_port, "obytes"),
@@ -103,7 +102,7 @@ def make_outcome(
             )
             problems.append(Problem(Fault.UNSENT, words, failed, ((direction.tx_port, direction.rx_port),)))
     # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
-    held = {int(name) for name in after if name.isdecimal()}
+    held = {port for port in after if port != "global"}
     for port in sorted(held - {direction.tx_port for direction in directions}):
         if stray := difference(port, "opackets"):
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
@@ -151,7 +150,11 @@ def make_outcome(
                 "oerrors": sum(unsent.values()),
                 "queue_full": queue_full,
                 "drain": float(answer["drained"]) * clock_speed,
-                **_card_readings(answer),
+                **{
+                    f"card.{port}.{name}": count
+                    for port, counts in answer.get("cards", {}).items()
+                    for name, count in counts.items()
+                },
                 **{
                     f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
                     for row in counted
@@ -160,7 +163,7 @@ def make_outcome(
                 **{
                     f"{RECEIVED_AROUND}{port}": count
                     for port, count in answer.get("received_around", {}).items()
-                    if answer.get("groups", {}).get(port)
+                    if _of_card(answer, port, is_group_count)
                 },
             }.items()
             if value is not None
@@ -170,10 +173,10 @@ def make_outcome(
     )
 
 
-def _raw_counters(counters: Mapping[str, Any]) -> dict[str, int]:
+def _raw_counters(counters: Mapping[Any, Any]) -> dict[str, int]:
     """Totals of all ports with flat keys, as ``0.opackets``."""
     ports = (port for port in counters if port != "global")
-    return {f"{port}.{name}": int(count) for port in ports for name, count in counters[port].items()}
+    return {f"{port}.{name}": count for port in ports for name, count in counters[port].items()}
 
 
 def _full_queues(counters: Mapping[str, Any]) -> float | None:
@@ -184,16 +187,13 @@ def _full_queues(counters: Mapping[str, Any]) -> float | None:
 
 def _extended_text(answer: Mapping[str, Any], port: int) -> str:
     """The card's own counters of errors at *port*, in words; "": none."""
-    rows = _rows(answer.get("extended", {}).get(str(port), {}))
+    rows = _rows(_of_card(answer, port, is_error))
     return f" (the card's own counters in this trial: {rows})" if rows else ""
 
 
-def _card_readings(answer: Mapping[str, Any]) -> dict[str, int]:
-    found = dict[str, int]()
-    for kind in ("extended", "pauses", "groups"):
-        for port, counters in answer.get(kind, {}).items():
-            found |= {f"card.{port}.{name}": count for name, count in counters.items()}
-    return found
+def _of_card(answer: Mapping[str, Any], port: int, fits: Callable[[str], bool]) -> dict[str, int]:
+    """By how much the card's own counters at *port* grew whose names fit."""
+    return {name: count for name, count in answer.get("cards", {}).get(port, {}).items() if fits(name)}
 
 
 def _rows(counters: Mapping[str, int]) -> str:
@@ -208,7 +208,7 @@ def _pauses(
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
-        counters = answer.get("pauses", {}).get(str(port), {})
+        counters = _of_card(answer, port, is_pause)
         found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
         if rows := _rows(found):
             frames = None
@@ -252,24 +252,6 @@ class Snapshot:
     latest: float
     offered: Mapping[int, int]
     received: Mapping[int, int]
-
-
-def snapshots_of(answer: Mapping[str, Any]) -> list[Snapshot]:
-    """The readings in the *answer* of the client's process, in order."""
-    before = answer["before"]
-
-    def counted(counts: Mapping[str, Sequence[int]], place: int, name: str) -> dict[int, int]:
-        return {int(port): int(row[place]) - int(before[port][name]) for port, row in counts.items()}
-
-    return [
-        Snapshot(
-            earliest=float(item["earliest"]),
-            latest=float(item["latest"]),
-            offered=counted(item["ports"], 0, "opackets"),
-            received=counted(item["ports"], 1, "ipackets"),
-        )
-        for item in answer.get("snapshots", ())
-    ]
 
 
 def sending_bounds(

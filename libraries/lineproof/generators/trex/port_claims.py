@@ -35,14 +35,14 @@ class PortClaim:
     path: Path
     server: str
     since: float
-    handlers: Mapping[str, str]
+    handlers: Mapping[int, str]
     pid: int
     file: FileIO | None = None
 
     @property
     def ports(self) -> str:
         """The port numbers, for messages."""
-        return ", ".join(self.handlers)
+        return ", ".join(map(str, self.handlers))
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
@@ -56,7 +56,7 @@ class PortClaim:
             self.file.close()
 
 
-def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
+def write_claim(server: str, handlers: Mapping[int, str]) -> PortClaim | None:
     """Write the claim of this process on ports of *server* (``host:port``); None if it cannot be written."""
     try:
         path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
@@ -79,7 +79,7 @@ def read_claims(server: str) -> tuple[list[PortClaim], list[PortClaim]]:
                 with FileIO(path) as file:
                     found = running if is_locked(file.fileno()) else ended
                     data = parse_json(file.read(), own=True)
-                handlers = {str(int(key)): str(value) for key, value in data["handlers"].items()}
+                handlers = {int(key): str(value) for key, value in data["handlers"].items()}
                 claim = PortClaim(path, str(data["server"]), float(data["since"]), handlers, int(data["pid"]))
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 continue

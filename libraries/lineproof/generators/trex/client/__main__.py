@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from .running_traffic import (
     counted_since,
     group_counts,
 )
-from .service import ClientService, Refusal
+from .service import ClientService, Refusal, TrialRequest
 from .sockets import REPLY_LIMIT
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
@@ -71,7 +71,6 @@ class ClientCommands(RunningTraffic):
     ) -> dict[str, str]:
         """Connect; return the versions of server, client and libraries."""
         self._library.pins_cores = pins_cores
-        self._connected_once = True
         return self._library.connect(server, sync_port, async_port, username)
 
     def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
@@ -87,10 +86,10 @@ class ClientCommands(RunningTraffic):
         self,
         ports: list[int],
         force: bool = False,
-        former: Mapping[str, str] | None = None,
+        former: Mapping[int, str] | None = None,
         promiscuous: bool = False,
-        next_hops: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> dict[str, str]:
+        next_hops: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> dict[int, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
 
         *former*: handlers of an earlier connection, whose ports are released first. A port that another user has
@@ -117,7 +116,7 @@ class ClientCommands(RunningTraffic):
     def stop(self) -> dict[str, Any]:
         """Stop all traffic."""
         self._cancelled.clear()
-        self.forget_running()
+        self._running = None
         if self._reachable():
             self._library.stop_traffic(self._held)
         return {}
@@ -135,52 +134,46 @@ class ClientCommands(RunningTraffic):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def trial(
-        self,
-        rates: Mapping[str, float],
-        directions: list[tuple[int, int]],
-        duration: float,
-        clock_speed: float = 1.0,
-        drain: float = 2.0,
-        groups: Mapping[str, Sequence[int]] | None = None,
-        times: bool = True,
-    ) -> dict[str, Any]:
-        """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
+    def trial(self, **request: Any) -> dict[str, Any]:
+        """Run a :class:`.service.TrialRequest`; return the answer of ``finish``, with ``frames`` and ``latency``.
 
-        *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`. The answer
-        is that of ``finish`` and ``latency``: counts of *groups*, by sending port the packet groups
-        (:mod:`.running_traffic`), of those directions all of whose groups are reported; without *times* only how many
-        frames were sent, came back, and came twice or out of order.
+        They are the last frames of each receiving port, in hexadecimal digits, and the counts of the packet groups
+        (:func:`.running_traffic.group_counts`) of those directions all of whose groups are reported.
         """
-        if groups and times:
-            self.prepare(self._streams)  # removing the streams resets the counts of their groups
-        self.begin(rates, directions, duration)
-        answer = self.finish(drain, clock_speed, [number for numbers in (groups or {}).values() for number in numbers])
-        if not groups:
-            return {**answer, "latency": []}
-        latency = _latency(answer.pop("group_stats"), groups, directions)
-        if not times:
-            if not all(map(all_back, counted_since(self._counted, latency))):
-                latency = self._latency_later(COUNT_PERIOD / clock_speed, groups, directions)
-            earlier, self._counted = self._counted, latency
-            return {**answer, "latency": counted_since(earlier, latency)}
-        if not all(map(all_placed, latency)):
-            latency = self._latency_later(UPDATE_PERIOD / clock_speed, groups, directions)
-        return {**answer, "latency": latency}
+        trial = TrialRequest(**request)
+        receivers = sorted({port for _, port in trial.directions})
+        # one capture has them all, and its last frames may be a few more of one port
+        most = math.ceil(trial.keep * len(receivers) * CAPTURED)
+        with self._connected().capturing(receivers, most) as capture:
+            if trial.groups and trial.times:
+                self.prepare(self._streams)  # removing the streams resets the counts of their groups
+            self._begin(trial)
+            answer = self.finish()
+            latency = self._latency(trial, answer.pop("group_stats"))
+            kept = self._library.captured(capture, most)
+        held = {port: [one.hex() for one in kept.get(port, ())[-trial.keep :]] for port in receivers if trial.keep}
+        return {**answer, "latency": latency, "frames": held}
 
-    def _latency_later(
-        self, seconds: float, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
-    ) -> list[dict[str, Any]]:
-        time.sleep(seconds)
-        numbers = [number for some in groups.values() for number in some]
-        return _latency(self._library.read_counters(self._held, numbers)["groups"], groups, directions)
+    def _latency(self, trial: TrialRequest, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the counts of the packet groups in *stats*, or in later ones where some frames are not there yet."""
+        if not trial.groups:
+            return []
+        counts, earlier = _group_counts(stats, trial), self._counted
+        period = UPDATE_PERIOD if trial.times else COUNT_PERIOD
+        if not all(map(all_placed, counts) if trial.times else map(all_back, counted_since(earlier, counts))):
+            time.sleep(period / trial.clock_speed)
+            counts = _group_counts(self._library.read_counters(self._held, trial.group_numbers)["groups"], trial)
+        if trial.times:
+            return counts
+        self._counted = counts
+        return counted_since(earlier, counts)
 
     def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
         """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
 
         *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
         """
-        self.prepare({str(port): [stream]})
+        self.prepare({port: [stream]})
         self._library.start({port: 1.0}, -1, [port], REPLY_LIMIT, at_own_rates=[port])
         try:
             found = group_counts(
@@ -193,31 +186,12 @@ class ClientCommands(RunningTraffic):
             raise Refusal("refused", "it reports nothing of a packet group")
         return bool(found["hdrh"])
 
-    def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
-        """A trial with the last *keep* frames of each receiving port, in hexadecimal digits."""
-        library = self._connected()
-        receivers = sorted({port for _, port in directions})
-        # one capture has them all, and its last frames may be a few more of one port
-        most = math.ceil(keep * len(receivers) * CAPTURED)
-        try:
-            number = library.capture(receivers, most)
-            answer = self.trial(directions=directions, **trial)
-            kept = library.captured(number, most)
-        finally:
-            library.end_captures(receivers)
-        return {
-            **answer,
-            "frames": {str(port): [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers},
-        }
 
-
-def _latency(
-    stats: Mapping[str, Any], groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
-) -> list[dict[str, Any]]:
-    """Return the counts of the packet *groups* of those directions all of whose groups are in *stats*."""
+def _group_counts(stats: Mapping[str, Any], trial: TrialRequest) -> list[dict[str, Any]]:
+    """Return the counts of the packet groups of those directions of *trial* all of whose groups are in *stats*."""
     reported: list[dict[str, Any]] = []
-    for tx_port, rx_port in directions:
-        counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
+    for tx_port, rx_port in trial.directions:
+        counts = [group_counts(stats, group, tx_port, rx_port) for group in trial.groups[tx_port]]
         reported += () if None in counts else [count for count in counts if count]
     return reported
 

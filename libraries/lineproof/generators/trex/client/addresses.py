@@ -4,19 +4,95 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..next_hops import ADDRESS, NEXT_HOP, TRIES, TRY_SECONDS, Question
 from .answers import destination_state
-from .service import Refusal
+from .service import TRIES, TRY_SECONDS, Refusal
 
 POLL_INTERVAL = 0.05
 """Seconds between two looks at what has come."""
 
 MOST_KEPT, LENGTH_KEPT = 200, 128
 """Frames that the capture keeps between two looks, and bytes of each."""
+
+CAPTURE_FILTER = "arp or ip6 or vlan"
+"""A Berkeley packet filter that every answer passes."""
+
+DEFAULT_GATEWAY = "the server's 'default_gw'"
+NEXT_HOP, ADDRESS = "'next_hop' of the testbed file", "'address' of the testbed file"
+"""Where the address of a next hop comes from."""
+
+_SHORTEST = 60
+"""Bytes of a frame without FCS (IEEE 802.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """*port*, with *mac*, asks for the MAC address of *address*. *source*: its own IPv4 address.
+
+    An IPv6 address is asked for from the port's link-local address. *tags*: VLANs of the port, outermost first.
+    *named*: where the address comes from, in words.
+    """
+
+    port: int
+    mac: str
+    source: str
+    address: str
+    tags: tuple[int, ...] = ()
+    named: str = DEFAULT_GATEWAY
+
+    def __str__(self) -> str:
+        return f"{self.address} (asked by {self.source} on port {self.port}; {self.named})"
+
+    @property
+    def ipv6(self) -> bool:
+        """Return whether it is asked by neighbour discovery (RFC 4861), not by ARP (RFC 826)."""
+        return ":" in self.address
+
+    @property
+    def frame(self) -> bytes:
+        """The request, without FCS."""
+        from scapy.layers import inet6, l2
+        from scapy.utils6 import in6_getnsma, in6_getnsmac, in6_mactoifaceid
+
+        if self.ipv6:
+            group = in6_getnsma(ipaddress.IPv6Address(self.address).packed)
+            source = f"fe80::{in6_mactoifaceid(self.mac)}"
+            head = inet6.IPv6(src=source, dst=str(ipaddress.IPv6Address(group)), hlim=255)
+            to = in6_getnsmac(group)
+            asked = head / inet6.ICMPv6ND_NS(tgt=self.address) / inet6.ICMPv6NDOptSrcLLAddr(lladdr=self.mac)
+        else:
+            to = "ff:ff:ff:ff:ff:ff"
+            asked = l2.ARP(op="who-has", hwsrc=self.mac, psrc=self.source, pdst=self.address)
+        packet = l2.Ether(src=self.mac, dst=to)
+        for tag in self.tags:
+            packet /= l2.Dot1Q(vlan=tag)
+        return bytes(packet / asked).ljust(_SHORTEST, b"\0")
+
+    def answer(self, frame: bytes) -> str:
+        """The MAC address in *frame*, without FCS, if it answers this question; else ""."""
+        from scapy.layers import inet6, l2
+
+        packet, mac = l2.Ether(frame.ljust(_SHORTEST, b"\0")), ""
+        # priority alone (VLAN 0) is no VLAN
+        tags = tuple(layer.vlan for layer in packet.iterpayloads() if isinstance(layer, l2.Dot1Q) and layer.vlan)
+        if packet.dst != self.mac or tags != self.tags:
+            return ""
+        if self.ipv6 and inet6.ICMPv6ND_NA in packet:
+            told, wanted = packet[inet6.ICMPv6ND_NA], ipaddress.IPv6Address(self.address)
+            if packet[inet6.IPv6].hlim == 255 and ipaddress.IPv6Address(told.tgt) == wanted:
+                link = inet6.ICMPv6NDOptDstLLAddr
+                mac = told[link].lladdr if link in told else packet.src
+        elif not self.ipv6 and l2.ARP in packet:
+            told = packet[l2.ARP]
+            if (told.op, told.hwlen, told.psrc, told.pdst) == (2, 6, self.address, self.source):
+                mac = str(told.hwsrc)
+        data = bytes.fromhex(mac.replace(":", ""))
+        return mac if any(data) and not data[0] & 1 else ""
 
 
 def question_of(

@@ -1,12 +1,9 @@
-"""Reads the answers of a TRex server (API 5), without a library, and gives one the steady clock."""
+"""Reads the answers of a TRex server (API 5), without a library."""
 
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
-from types import ModuleType
 from typing import Any
 
 CUT_SPEEDS = (100_000, 200_000)
@@ -106,17 +103,3 @@ def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
         if message.get("name") == "trex-event":
             data = message.get("data")
             yield int(message["type"]), data if isinstance(data, dict) else {}
-
-
-def use_steady_clock(package: str) -> None:
-    """Let ``time.time()`` in the imported modules of *package* go on evenly, also where this machine's clock is set.
-
-    Otherwise a clock that is set 3 s ahead makes TRex's clients take their connection for lost.
-    """
-    steady = ModuleType("time", "The module time, whose time() is the monotonic clock from now on.")
-    vars(steady).update(vars(time))
-    ahead = time.time() - time.monotonic()
-    vars(steady)["time"] = lambda: time.monotonic() + ahead
-    for name, module in list(sys.modules.items()):
-        if (name == package or name.startswith(f"{package}.")) and getattr(module, "time", None) is time:
-            vars(module)["time"] = steady

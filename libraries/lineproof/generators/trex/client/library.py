@@ -6,22 +6,22 @@ from __future__ import annotations
 import binascii
 import contextlib
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
-from ..next_hops import CAPTURE_FILTER
 from . import answers
-from .addresses import MOST_KEPT, find_next_hops, question_of, silence
+from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .sockets import bound_libraries
+from .sockets import REPLY_LIMIT, Pipe, Reply, bound_libraries
 from .stream_objects import OWN_RATES
 
-SILENCE_LIMIT = 5.0
-"""Seconds without a message after which the server counts as lost."""
+MOST_UNDER_WAY = 16
+"""Requests for counters that a server may have before it: a slow one gets no more."""
 
 ALL_CORES = (1 << 64) - 1
 """The mask of all cores of a port."""
@@ -41,24 +41,47 @@ def start_parameters(rate: float, duration: float, at_own_rates: bool, core_mask
     return {"mul": multiplier, "duration": duration, "force": True, "core_mask": core_mask, "start_at_ts": 0}
 
 
+Call = tuple[str, dict[str, Any]]
+"""A method of the server and its parameters."""
+
+
 class ClientLibrary(ABC):
     """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or an error of the library.
+
+    The library connects, acquires ports and transmits; starts and readings, of which several are under way, go to the
+    server directly.
 
     Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on. They were
     read from ``earliest`` to ``latest``, s of the server's own clock.
     """
 
+    on_port: ClassVar[Mapping[str, Any]] = {}
+    """What a request about the traffic of a port names beside the port and its handler."""
+    on_all: ClassVar[Mapping[str, Any]] = {}
+    """What a request about all traffic of a port names instead."""
+    on_status: ClassVar[Mapping[str, Any]] = {}
+    """What a request for the status of a port names beside the port."""
+
     def __init__(self) -> None:
         self._library: SimpleNamespace | None = None
         self._client: Any = None
+        self._link: Any = None
+        """The library's client of JSON-RPC."""
+        self._api: Any = "core"
+        """Its name for the server's handle, or that handle."""
+        self._pipe: Pipe | None = None
+        """For the requests of which several are under way."""
         self.events = ServerEvents(0)
         self.check_cancelled: Callable[[], None] = lambda: None
         """Raises Refusal once a long search shall end."""
-        self.next_hops: Mapping[str, Mapping[str, Any]] = {}
-        """By port number, :class:`..next_hops.NextHop` as data."""
+        self.next_hops: Mapping[int, Mapping[str, Any]] = {}
+        """By port number, :class:`.service.NextHop` as data."""
         self._asked: set[int] = set()
+        self._handlers: dict[int, str] = {}
         self._promiscuous: list[int] = []
         self._captures: set[int] = set()
+        self._card_names: dict[int, tuple[str, ...]] = {}
+        """The names of each card's own counters; empty: it has none."""
         self.pins_cores = False
         """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
 
@@ -85,6 +108,7 @@ class ClientLibrary(ABC):
             raise Refusal("connect", str(refusal)) from refusal
         except Exception as error:
             raise Refusal("connect", plain_message(error)) from error
+        self._pipe = Pipe(self._link.transport)
 
     def _versions(self, client: str, api: str) -> dict[str, str]:
         library, server = self._loaded, self._client.get_server_version()
@@ -97,36 +121,60 @@ class ClientLibrary(ABC):
             "client python": ".".join(str(part) for part in sys.version_info[:3]),
         }
 
-    def _acquire(self, ports: Sequence[int], force: bool) -> None:
-        try:
-            self._client.acquire(list(ports), force=force, sync_streams=False)
-        except Refusal:
-            raise
-        except Exception as error:
-            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
-
     def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
-    ) -> dict[str, str]:
+        self, ports: Sequence[int], force: bool, former: Mapping[int, str], promiscuous: bool
+    ) -> dict[int, str]:
         """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
 
         *promiscuous*: the ports receive frames for any MAC address until their release.
         """
         for number, handler in former.items():
             with self._ignoring_refusals():  # that connection may not hold it any more
-                self._ask("release", handler=handler, port_id=int(number))
-        self._acquire(ports, force)
-        self._clear(ports)
+                self._ask("release", handler=handler, port_id=number)
+        try:
+            self._client.acquire(list(ports), force=force, sync_streams=False)
+        except Refusal:
+            raise
+        except Exception as error:
+            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
+        finally:
+            handlers = {port: self._client.ports[port].handler for port in ports}
+            self._handlers = {port: str(handler) for port, handler in handlers.items() if handler}
+        for port in ports:
+            self._ask_port("stop_traffic", port, **self.on_all)
+            self._ask_port("remove_all_streams", port, **self.on_port)
         self._leave_service_mode(ports)
         self._set_promiscuous(ports, promiscuous)
-        return {str(port): str(self._client.ports[port].handler) for port in ports}
+        return self._handlers
+
+    def release(self, ports: Sequence[int]) -> None:
+        """Release *ports*, but those that are not held any more."""
+        for port in sorted(self._handlers.keys() & ports):
+            with self._ignoring_refusals():
+                if port in self._promiscuous:
+                    self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
+            with self._ignoring_refusals():
+                self._ask_port("release", port)
+
+    def disconnect(self) -> None:
+        """Close the sockets only."""
+        if self._client is not None:
+            self._client.conn.disconnect()
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+
+    def port_facts(self, port: int) -> dict[str, Any]:
+        """What is known of *port* now: see :func:`.answers.port_facts`."""
+        return answers.port_facts(self._status(port), self._static(port))
+
+    def port_numbers(self) -> Sequence[int]:
+        """The server's port numbers."""
+        return sorted(self._client.ports)
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
         return answers.core_loads(self._ask("get_utilization"))
-
-    def _port_parameters(self, port: int) -> dict[str, Any]:
-        return {"handler": self._client.ports[port].handler, "port_id": port}
 
     @staticmethod
     @contextlib.contextmanager
@@ -138,34 +186,149 @@ class ClientLibrary(ABC):
             if refusal.kind != "refused":
                 raise
 
-    def port_numbers(self) -> Sequence[int]:
-        """The server's port numbers."""
-        return sorted(self._client.ports)
+    # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def capture(self, ports: Sequence[int], limit: int, packets: str = "") -> int:
-        """Keep the last *limit* frames that *ports* receive together; return the capture's number.
+    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """Replace all streams of *ports* by *items*: :class:`lineproof.generators.streams.Stream` as data.
 
-        The ports are in service mode until :meth:`end_captures`. *packets*: a Berkeley packet filter.
+        Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
         """
+        self._find_destinations(items)
         for port in ports:
-            self._ask_port("service", port, enabled=True)
-        keep = {"mode": "cyclic", "limit": limit, "filter": packets}
-        number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
-        self._captures.add(number)
-        return number
+            self._ask_port("remove_all_streams", port, **self.on_port)
+        for port, rows in items.items():
+            streams = [{"stream_id": number, "stream": self._stream(item)} for number, item in enumerate(rows, 1)]
+            self._ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
+
+    def start(
+        self,
+        rates: Mapping[int, float],
+        duration: float,
+        ports: Sequence[int],
+        gap: float,
+        at_own_rates: Container[int] = (),
+    ) -> tuple[float, Mapping[str, Any]]:
+        """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
+
+        Until the answer comes, the counters are asked for each *gap* s.
+        *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
+        streams have these rates already. All of it is one message.
+        """
+        calls = [
+            (
+                "start_traffic",
+                {
+                    **self._about(port),
+                    **start_parameters(rate, duration, port in at_own_rates, self.core_mask(port, rates)),
+                },
+            )
+            for port, rate in rates.items()
+        ]
+        limit = time.monotonic() + REPLY_LIMIT
+        while True:
+            try:
+                asked, sent, results = self._ask_meanwhile([*calls, *self._reading(ports)], ports, gap)
+            except Refusal as refusal:
+                if refusal.kind != "refused":
+                    raise
+                self.stop_traffic(list(rates))
+                if "owned" in str(refusal) or "acquire" in str(refusal):
+                    holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
+                    named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
+                    raise Refusal("taken", named) from refusal
+                if "middle of configuration" not in str(refusal) or time.monotonic() > limit:
+                    raise
+                time.sleep(0.05)
+            else:
+                reading = Reply(asked, sent[len(calls) :], results[len(calls) :])
+                return answers.moment(results[0]), self._counters_read(ports, reading)
+
+    def update(self, rates: Mapping[int, float]) -> None:
+        """Change the rates of sending ports in one message."""
+        changes = {port: {"mul": pps_multiplier(rate), "force": True} for port, rate in rates.items()}
+        self._ask_all([("update_traffic", {**self._about(port), **change}) for port, change in changes.items()])
+
+    def stop_traffic(self, ports: Sequence[int]) -> None:
+        """Stop traffic on those of *ports* that are held."""
+        for port in sorted(self._handlers.keys() & ports):
+            with self._ignoring_refusals():
+                self._ask_port("stop_traffic", port, **self.on_all)
+
+    def check_links(self, ports: Sequence[int]) -> None:
+        """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
+        self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
+
+    def read_counters(
+        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
+    ) -> Mapping[str, Any]:
+        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked.
+
+        ``cards``: by port of *cards*, where there are any, the values of its card's own counters by name, which were
+        read before the others.
+        """
+        of_cards = self._of_cards(cards)
+        more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
+        calls = self._reading(ports)
+        asked, sent, results = self._ask_meanwhile([*calls, *more], ports, REPLY_LIMIT)
+        counters = self._counters_read(ports, Reply(asked, sent, results[: len(calls)]))
+        return {**counters, "groups": dict(*results[len(calls) :]), "cards": of_cards}
+
+    def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, Any]]:
+        for port in ports:
+            if port not in self._card_names:
+                self._card_names[port] = ()
+                with contextlib.suppress(Exception):
+                    self._card_names[port] = tuple(self._ask("get_port_xstats_names", port_id=port)["xstats_names"])
+        named = [port for port in ports if self._card_names[port]]
+        values: list[Any] = []
+        with contextlib.suppress(Exception):
+            values = self._ask_all([("get_port_xstats_values", {"port_id": port}) for port in named]) if named else []
+        rows = zip(named, values, strict=False)
+        return {port: dict(zip(self._card_names[port], row["xstats_values"], strict=False)) for port, row in rows}
+
+    def ask_counters(self, ports: Sequence[int]) -> None:
+        """Ask for the counters of *ports* without waiting for the answer."""
+        if self.under_way < MOST_UNDER_WAY:
+            self._send(self._reading(ports))
+
+    @property
+    def under_way(self) -> int:
+        """Return the number of such requests whose counters were not taken."""
+        return self._pipe.under_way if self._pipe else 0
+
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
+        """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
+        if self._pipe is None or (come := self._pipe.answer(wait)) is None:
+            return None
+        return come.asked, self._counters_read(ports, come)
+
+    @contextlib.contextmanager
+    def capturing(self, ports: Sequence[int], limit: int, packets: str = "") -> Iterator[int]:
+        """Keep the last *limit* frames (0: none) that *ports* receive together inside the block; yield the number of
+        the capture. The ports are in service mode meanwhile. *packets*: a Berkeley packet filter.
+        """
+        if not limit:
+            yield 0
+            return
+        try:
+            for port in ports:
+                self._ask_port("service", port, enabled=True)
+            keep = {"mode": "cyclic", "limit": limit, "filter": packets}
+            number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
+            self._captures.add(number)
+            yield number
+        finally:
+            with contextlib.suppress(Exception):
+                self._leave_service_mode(ports)
 
     def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
-        """Return the frames of a capture by port, in their order."""
-        kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+        """Return the last *limit* frames of a capture by port, in their order."""
         found = defaultdict[int, list[bytes]](list)
-        for row in kept["pkts"]:
-            found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
+        if limit:
+            kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+            for row in kept["pkts"]:
+                found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
         return found
-
-    def end_captures(self, ports: Sequence[int]) -> None:
-        """End captures and service mode."""
-        with contextlib.suppress(Exception):
-            self._leave_service_mode(ports)
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
@@ -173,18 +336,17 @@ class ClientLibrary(ABC):
         """Ask for the MAC addresses that ports need for the streams *items*, and do not know. Raises Refusal."""
         questions = []
         for port in sorted(port for port, rows in items.items() if not all(row["destination"] for row in rows)):
-            named = self.next_hops.get(str(port))
+            named = self.next_hops.get(port)
             explicit = named is not None and bool(named.get("explicit")) and port not in self._asked
-            if question := question_of(port, self._status(port), self._card_mac(port), named, explicit):
+            if question := question_of(
+                port, self._status(port), str(self._static(port).get("hw_mac", "")), named, explicit
+            ):
                 questions.append(question)
         if not questions:
             return
         ports = [question.port for question in questions]
-        try:
-            capture = self.capture(ports, MOST_KEPT, CAPTURE_FILTER)
+        with self.capturing(ports, MOST_KEPT, CAPTURE_FILTER) as capture:
             found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
-        finally:
-            self.end_captures(ports)
         for question in questions:
             if (mac := found.get(question.port)) is None:
                 continue
@@ -242,13 +404,73 @@ class ClientLibrary(ABC):
         if problems:
             raise problems[0]
 
-    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
-        self._ask(method, handler=self._client.ports[port].handler, port_id=port, **parameters)
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     @property
     def reachable(self) -> bool:
         """Return whether the library reports a connection."""
         return self._client is not None and bool(self._client.is_connected())
+
+    @property
+    def lost(self) -> bool:
+        """Return whether the server no longer answers. False before the first connection."""
+        return self._client is not None and not (self._client.is_connected() and self._link.connected)
+
+    @property
+    def disconnect_cause(self) -> str:
+        """Why there is no connection."""
+        if self._client is None:
+            return "never connected"
+        cause = self._client.conn.get_disconnection_cause()
+        return plain_message(cause or f"it gave no answer within {REPLY_LIMIT:g} s")
+
+    def _ask(self, method: str, **parameters: Any) -> Any:
+        """The server's answer. Raises Refusal."""
+        return self._require_success(self._client.conn.rpc.transmit(method, parameters)).data()
+
+    def _ask_all(self, calls: Sequence[Call]) -> list[Any]:
+        """The answers to several requests in one message. Raises Refusal if one of them is refused."""
+        command = self._loaded.RpcCmdData
+        answer = self._client.conn.rpc.transmit_batch([command(name, dict(values), "core") for name, values in calls])
+        return [one.data for one in self._require_success(answer).rc_list]
+
+    def _ask_meanwhile(self, calls: Sequence[Call], ports: Sequence[int], gap: float) -> Reply:
+        """The answers to *calls* in one message. Until they come, the counters are asked for each *gap* s."""
+        while self.under_way:  # readings of traffic that was stopped, or refused
+            self.counters_come(ports, gap)
+        self._send(calls)
+        while self._pipe is not None:
+            if come := self._pipe.answer(gap):
+                return come
+            self.ask_counters(ports)
+        raise Refusal("lost", self.disconnect_cause)
+
+    def _send(self, calls: Sequence[Call]) -> None:
+        if self._pipe is not None:
+            make = self._link.create_jsonrpc_v2
+            self._pipe.ask([make(name, dict(values), self._api, encode=False)[1] for name, values in calls])
+
+    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
+        self._ask(method, handler=self._handlers[port], port_id=port, **parameters)
+
+    def _about(self, port: int) -> dict[str, Any]:
+        """What a request about the traffic of *port* names."""
+        return {"handler": self._handlers[port], "port_id": port, **self.on_port}
+
+    def _require_success(self, answer: Any) -> Any:
+        """Return *answer*. Raises Refusal if it is an error."""
+        if not answer:
+            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
+        return answer
+
+    def _status(self, port: int) -> dict[str, Any]:
+        return dict(self._ask("get_port_status", port_id=port, **self.on_status))
+
+    def _static(self, port: int) -> Mapping[str, Any]:
+        """The port's entry in ``get_system_info``, which newer servers give in the reverse order."""
+        rows = enumerate(self._client.system_info["ports"])
+        found: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
+        return found[port]
 
     # -- implemented by each library -----------------------------------------------------------------------------------
 
@@ -257,101 +479,20 @@ class ClientLibrary(ABC):
         """Connect; return the versions of server, client and libraries."""
 
     @abstractmethod
-    def port_facts(self, port: int) -> dict[str, Any]:
-        """Current ``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*."""
-
-    @abstractmethod
-    def release(self, ports: Sequence[int]) -> None:
-        """Release those of *ports* that are still held."""
-
-    @abstractmethod
-    def disconnect(self) -> None:
-        """Close the sockets only."""
-
-    @abstractmethod
-    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*: :class:`lineproof.generators.streams.Stream` as data.
-
-        Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
-        """
-
-    @abstractmethod
-    def start(
-        self,
-        rates: Mapping[int, float],
-        duration: float,
-        ports: Sequence[int],
-        gap: float,
-        at_own_rates: Container[int] = (),
-    ) -> tuple[float, Mapping[str, Any]]:
-        """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
-
-        Until the answer comes, the counters are asked for each *gap* s, if several requests can be under way.
-        *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
-        streams have these rates already. All of it is one message.
-        """
-
-    @abstractmethod
-    def update(self, rates: Mapping[int, float]) -> None:
-        """Change the rates of sending ports in one message."""
-
-    @abstractmethod
-    def stop_traffic(self, ports: Sequence[int]) -> None:
-        """Stop traffic on those of *ports* that are held, whatever state the library assumes."""
-
-    @abstractmethod
     def poll_events(self) -> None:
         """Fetch the server's events, if the library has to ask for them."""
-
-    @abstractmethod
-    def check_links(self, ports: Sequence[int]) -> None:
-        """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
-
-    @abstractmethod
-    def read_counters(
-        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
-    ) -> Mapping[str, Any]:
-        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked.
-
-        ``cards``: by port of *cards*, where there are any, the answers about the names and the values of its card's own
-        counters, which were read before the others.
-        """
-
-    @abstractmethod
-    def ask_counters(self, ports: Sequence[int]) -> None:
-        """Ask for the counters of *ports*, if possible without waiting for the answer."""
-
-    @property
-    @abstractmethod
-    def under_way(self) -> int:
-        """Return the number of such requests whose counters were not taken."""
-
-    @abstractmethod
-    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
-        """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
-
-    @property
-    @abstractmethod
-    def lost(self) -> bool:
-        """Return whether the server no longer answers. False before the first connection."""
-
-    @property
-    @abstractmethod
-    def disconnect_cause(self) -> str:
-        """Why there is no connection."""
 
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
 
     @abstractmethod
-    def _clear(self, ports: Sequence[int]) -> None:
-        """Stop all traffic of acquired *ports*, and remove their streams."""
+    def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, as this server takes it."""
 
     @abstractmethod
-    def _ask(self, method: str, **parameters: Any) -> Any: ...
+    def _reading(self, ports: Sequence[int]) -> list[Call]:
+        """The calls that read the counters of *ports*, between two looks at the server's clock."""
 
     @abstractmethod
-    def _status(self, port: int) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _card_mac(self, port: int) -> str: ...
+    def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
+        """The counters, from the answers to :meth:`_reading`."""

@@ -63,21 +63,12 @@ def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, 
     return None if found is None else round(found, 1)
 
 
-_ERROR = re.compile(r"err|miss|drop|discard|no_?buf|crc|fragment|jabber|undersize|oversize|runt|bad", re.IGNORECASE)
-
-
-def is_error(name: str) -> bool:
-    """Return whether a card's own counter of this *name* counts frames that were not sent or received whole."""
-    return _ERROR.search(name) is not None
-
-
 class ServerEvents:
     """Events of the server since the trial began. A thread of the library may fill it."""
 
     def __init__(self, session_id: int) -> None:
         self._session_id = session_id
         self.changed = threading.Condition()
-        self.last_heard = time.monotonic()
         self.clear()
 
     def clear(self) -> None:
@@ -93,7 +84,7 @@ class ServerEvents:
         """A handler of events for the library, which records them and calls *original*."""
 
         def handle(kind: int, data: Any) -> None:
-            self.last_heard = now = time.monotonic()
+            now = time.monotonic()
             try:
                 original(kind, data)
             except Exception as error:  # an error of the library must not end its thread
@@ -103,10 +94,6 @@ class ServerEvents:
                 self.changed.notify_all()
 
         return handle
-
-    def heard_counters(self, *_: Any) -> None:
-        """Record the time of published counters."""
-        self.last_heard = time.monotonic()
 
     def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")

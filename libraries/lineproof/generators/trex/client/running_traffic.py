@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ....core.counter_names import group_frames, is_group_count, is_pause
+from ....core.counter_names import group_frames, is_error, is_group_count, is_pause
 from .library import ClientLibrary
-from .messages import is_error, peak_load, peak_load_during
-from .service import Refusal
+from .messages import peak_load, peak_load_during
+from .service import Refusal, TrialRequest
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -43,8 +43,6 @@ READING_GAP = 0.0025
 COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 LARGEST_COUNT = 2**64 - 1
 
-SNAPSHOT_COUNTERS = COUNTERS[:2]
-
 MOMENTS = ("earliest", "latest")
 """The times of a reading by the server's clock, s: its counters were read between them."""
 
@@ -58,6 +56,9 @@ MARGIN, MARGIN_SHARE = 0.001, 0.05
 GAP_SHARE = 0.125
 """Share of the round trip between two requests for the counters near the first and the last frame; at least MARGIN."""
 
+START_GAP = 0.005
+"""The shortest time between two of these requests until the start is answered: a server nearby has answered by then."""
+
 POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
 """Seconds between two polls for events during a trial, and near its end."""
 
@@ -67,15 +68,14 @@ POLL_TIME = 5
 
 @dataclass(slots=True)
 class _Traffic:
-    """Running traffic. ``duration``: s of the testbed's clock until it ends by itself; None: it must be stopped."""
+    """Running traffic. ``sending``: frames/s by port, as they are now; ``involved``: ports that send or receive."""
 
-    sending: dict[int, float]
-    directions: list[tuple[int, int]]
+    trial: TrialRequest
+    sending: Mapping[int, float]
     involved: list[int]
-    duration: float | None
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
-    before: dict[str, Any]
+    before: dict[Any, Any]
     started: float
     asked: float
     first: float = 0.0
@@ -90,9 +90,9 @@ class _Traffic:
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
-    extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    extended: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The cards' own counters before :attr:`before`, as :func:`_extended`."""
-    around: Mapping[str, Any] = field(default_factory=dict)
+    around: Mapping[Any, Any] = field(default_factory=dict)
     """The counters before these."""
 
 
@@ -101,19 +101,18 @@ def _is_kept(name: str) -> bool:
     return is_error(name) or is_pause(name) or is_group_count(name)
 
 
-def _extended(counters: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+def _extended(counters: Mapping[Any, Any]) -> dict[int, dict[str, int]]:
     """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
-    found, cards = dict[str, dict[str, int]](), counters["global"].pop("cards")
+    found, cards = dict[int, dict[str, int]](), counters["global"].pop("cards")
     with contextlib.suppress(Exception):
-        for port, (names, values) in cards.items():
-            rows = zip(names["xstats_names"], values["xstats_values"], strict=False)
-            found[str(port)] = {name: int(count) for name, count in rows if _is_kept(name)}
+        for port, counts in cards.items():
+            found[port] = {name: int(count) for name, count in counts.items() if _is_kept(name)}
     return found
 
 
 def _grown(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, int]]:
+    before: Mapping[int, Mapping[str, int]], after: Mapping[int, Mapping[str, int]]
+) -> dict[int, dict[str, int]]:
     """By how much :func:`_extended` grew: those that did, by port."""
     grown = {}
     for port, rows in after.items():
@@ -123,10 +122,6 @@ def _grown(
     return grown
 
 
-def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
-    return {name: count for name, count in rows.items() if fits(name)}
-
-
 class RunningTraffic:
     """The part of the client's commands that sends. Times are s of the wall clock, unless stated otherwise."""
 
@@ -134,9 +129,9 @@ class RunningTraffic:
         self._library = library
         library.check_cancelled = self._check_cancelled
         self._cancelled = cancelled
-        self._connected_once = self._gone = False
+        self._gone = False
         self._held: list[int] = []
-        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._streams: dict[int, list[dict[str, Any]]] = {}
         self._counted: list[dict[str, Any]] | None = None
         self._running: _Traffic | None = None
         self._start_delay = 0.0
@@ -146,52 +141,49 @@ class RunningTraffic:
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
-    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    def prepare(self, streams: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         library = self._connected()
         self._streams, self._counted = dict(streams), None
-        library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
+        library.replace_streams(self._held, streams)
         return {}
 
-    def begin(
-        self,
-        rates: Mapping[str, float],
-        directions: list[tuple[int, int]],
-        duration: float | None = None,
-        frames: int | None = None,
-    ) -> dict[str, Any]:
-        """Send *rates* (frames/s by port number) for *duration* s of the testbed's clock, or until stopped.
+    def begin(self, **request: Any) -> dict[str, Any]:
+        """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped.
 
-        *frames*: number per port, for streams that end by themselves within *duration*.
+        Returns the counters before it, and when it was asked for and answered.
         """
+        return self._begin(TrialRequest(**request))
+
+    def _begin(self, trial: TrialRequest) -> dict[str, Any]:
         self._connected()
-        sending = {int(port): float(rate) for port, rate in rates.items()}
-        involved = sorted({*sending, *(port for direction in directions for port in direction)})
-        count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
-        least = {port: number - len(self._streams.get(str(port), (port,))) for port, number in count.items()}
+        involved, rates = sorted({*trial.rates, *(port for pair in trial.directions for port in pair)}), trial.rates
+        count = {
+            port: round(rate * (trial.duration or 0.0)) if trial.frames is None else trial.frames
+            for port, rate in rates.items()
+        }
+        least = {port: number - len(self._streams.get(port, (port,))) for port, number in count.items()}
         # outside of what is counted: some cards clear counters by it that the server reads too
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
-        self._running = running = _Traffic(
-            sending, directions, involved, duration, least, before, time.time(), time.monotonic()
-        )
+        self._running = running = _Traffic(trial, rates, involved, least, before, time.time(), time.monotonic())
         running.around, running.extended = around, _extended(before)
-        limit = -1 if duration is None or frames is not None else duration
-        running.first, fresh = self._library.start(sending, limit, self._held, self._gap)
+        limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
+        running.first, fresh = self._library.start(rates, limit, self._held, max(START_GAP, self._gap))
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         self._keep_snapshot(running, fresh, running.asked)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
-    def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
+    def change(self, rates: Mapping[int, float]) -> dict[str, Any]:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
         running = self._require_running()
         before, asked = self._counters(), time.monotonic()
-        running.sending = {int(port): float(rate) for port, rate in rates.items()}
+        running.sending = rates
         running.frames = dict.fromkeys(running.sending, 0)  # the caller knows the intended frames now
         self._library.update(running.sending)
         # a fast clock is a simulated one, whose server changes at once
-        time.sleep(CHANGE_DELAY / clock_speed)
+        time.sleep(CHANGE_DELAY / running.trial.clock_speed)
         running.load_since = answered = time.monotonic()
         running.peak_load = None
         return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
@@ -212,48 +204,41 @@ class RunningTraffic:
                 return found
             time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
 
-    def finish(self, drain: float = 2.0, clock_speed: float = 1.0, groups: Sequence[int] = ()) -> dict[str, Any]:
-        """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end of a trial, which has a duration, then for its drain; return the counts.
 
         The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
         ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``: the highest
         load of a core in a second of sending, in per cent (None: none was reported); after a change of load, since that
         change. ``first``: a time before the first frame. ``snapshots``: readings during the sending, with MOMENTS and
-        ``ports`` (frames sent, received). These times are s of the server's clock; ``clocks``: how far that went since
-        the connection, and this machine's at least and at most.
-        ``group_stats``: what the server counted of packet *groups*.
-        ``extended``, ``pauses``, ``groups``: by port, by how much the card's own counters of errors, of pause frames
-        and of frames to a group grew; ``received_around``: frames received from before they were read until after it.
+        the frames ``offered`` and ``received`` by port since the trial began. These times are s of the server's clock;
+        ``clocks``: how far that went since the connection, and this machine's at least and at most. ``group_stats``:
+        what the server counted of the packet groups. ``cards``: by port, by how much the card's own counters of errors,
+        of pause frames and of frames to a group grew; ``received_around``: frames received from before they were read
+        until after it.
         """
         running, events = self._require_running(), self._library.events
-        self._running = None
-        if running.duration is None:
-            self._check_progress(running)
+        trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
+        self._await_end(running, duration / trial.clock_speed)
+        finished = self._has_ended(running)
+        if not finished:
             self._library.stop_traffic(list(running.sending))
-            finished, ended = True, time.monotonic()
-        else:
-            self._await_end(running, running.duration / clock_speed)
-            finished = self._has_ended(running)
-            if not finished:
-                self._library.stop_traffic(list(running.sending))
-            ended = max(events.ended.values()) if finished else time.monotonic()
+        ended = max(events.ended.values()) if finished else time.monotonic()
         while self._library.under_way:
             self._keep_reading(running, POLL_INTERVAL)
         first = self._counters()
-        took = (ended - running.load_since) * clock_speed
+        took = (ended - running.load_since) * trial.clock_speed
         self._record_core_load(running, took)
         after, waited = wait_for_drain(
-            first, self._counters, running.before, running.directions, running.frames, drain, clock_speed
+            first, self._counters, running.before, trial.directions, running.frames, trial.drain, trial.clock_speed
         )
-        duration, longest = running.duration or 0.0, 2 * LOAD_PERIOD / LATE_RATIO
-        if clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < longest:
+        if trial.clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < 2 * LOAD_PERIOD / LATE_RATIO:
             self._record_late_core_load(running, ended, took)
         if waited >= LOAD_PERIOD:
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
-        around = self._counters(groups, running.involved)
-        grown = _grown(running.extended, _extended(around))
+        around = self._counters(trial.group_numbers, running.involved)
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -265,73 +250,41 @@ class RunningTraffic:
             "before": running.before,
             "at_end": first,
             "after": after,
-            "links": {str(port): port not in events.links_down for port in running.involved},
+            "links": {port: port not in events.links_down for port in running.involved},
             "complaints": list(events.complaints),
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
             "snapshots": running.snapshots,
-            "extended": {port: _named(rows, is_error) for port, rows in grown.items()},
-            "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
-            "groups": {port: _named(rows, is_group_count) for port, rows in grown.items()},
+            "cards": _grown(running.extended, _extended(around)),
             "received_around": {
-                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in map(str, running.involved)
+                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in running.involved
             },
         }
 
-    def idle(self, seconds: float, keep: int = 0) -> dict[str, dict[str, Any]]:
+    def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
         """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
         library = self._connected()
-        held = [int(port) for port in self._counters() if port != "global"]
+        held = [port for port in self._counters() if port != "global"]
         before = self._counters(cards=held)
-        kept: dict[int, list[bytes]] = {}
-        try:
-            capture = library.capture(held, keep * len(held)) if keep else 0
+        with library.capturing(held, keep * len(held)) as capture:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
             after = self._counters()
             first, last = _extended(before), _extended(self._counters(cards=held))
-            if keep:
-                kept = library.captured(capture, keep * len(held))
-        finally:
-            if keep:
-                library.end_captures(held)
+            kept = library.captured(capture, keep * len(held))
         return {
-            str(port): {
-                "frames": after[str(port)]["ipackets"] - before[str(port)]["ipackets"],
+            port: {
+                "frames": after[port]["ipackets"] - before[port]["ipackets"],
                 "kept": [data.hex() for data in kept.get(port, ())[-keep:]],
-                "group_frames": group_frames(last.get(str(port), {})) - group_frames(first.get(str(port), {})),
+                "group_frames": group_frames(last.get(port, {})) - group_frames(first.get(port, {})),
             }
             for port in held
         }
-
-    def burst(
-        self,
-        streams: Mapping[str, list[dict[str, Any]]],
-        frames: int,
-        rates: Mapping[str, float],
-        directions: list[tuple[int, int]],
-        clock_speed: float = 1.0,
-        drain: float = 2.0,
-    ) -> dict[str, Any]:
-        """Send *frames* frames of each port's *streams*, which end by themselves; then restore the prepared streams."""
-        prepared = self._streams
-        try:
-            self.prepare(streams)
-            self.begin(rates, directions, frames / min(rates.values()), frames)
-            return self.finish(drain, clock_speed)
-        finally:
-            self._streams = prepared
-            if self._reachable():
-                self.prepare(prepared)
-
-    def forget_running(self) -> None:
-        """The traffic was stopped by another command."""
-        self._running = None
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 
@@ -424,8 +377,11 @@ class RunningTraffic:
         counters = self._totals(fresh, asked)
         moments = {name: float(counters["global"][name]) for name in MOMENTS}
         running.ahead = min(running.ahead, moments["earliest"] - asked)
-        ports = {str(port): [counters[str(port)][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
-        running.snapshots.append({**moments, "ports": ports})
+        offered, received = (
+            {port: _increase(running.before, counters, port, name) for port in running.involved}
+            for name in ("opackets", "ipackets")
+        )
+        running.snapshots.append({**moments, "offered": offered, "received": received})
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
         """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
@@ -435,8 +391,7 @@ class RunningTraffic:
         """
 
         def unsent(reading: Mapping[str, Any], port: int) -> int:
-            sent = reading["ports"][str(port)][0] - running.before[str(port)]["opackets"]
-            return int(running.frames[port] - sent)
+            return int(running.frames[port] - reading["offered"][port])
 
         def due(reading: Mapping[str, Any]) -> float:
             share = max(unsent(reading, port) / max(1, running.frames[port]) for port in running.sending)
@@ -477,20 +432,20 @@ class RunningTraffic:
 
     # -- counters and the connection -----------------------------------------------------------------------------------
 
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[str, Any]:
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[Any, Any]:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
         return self._totals(library.read_counters(self._held, groups, cards), asked)
 
-    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
+    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[Any, Any]:
         self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
         missing = [
             f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
         ]
         if missing:
             raise Refusal("refused", f"the server reports no {', '.join(missing)}")
-        found: dict[str, Any] = {
-            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
+        found: dict[Any, Any] = {
+            port: {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
         }
         found["global"] = {
             key: value
@@ -501,7 +456,7 @@ class RunningTraffic:
         return found
 
     def _reachable(self) -> bool:
-        return self._connected_once and not self._gone and self._library.reachable
+        return not self._gone and self._library.reachable
 
     def _connected(self) -> ClientLibrary:
         if self._gone:
@@ -539,20 +494,20 @@ missing: the sender's counters may lag."""
 
 
 def wait_for_drain(
-    first: Mapping[str, Any],
-    count: Callable[[], Mapping[str, Any]],
-    before: Mapping[str, Any],
+    first: Mapping[Any, Any],
+    count: Callable[[], Mapping[Any, Any]],
+    before: Mapping[Any, Any],
     directions: Sequence[tuple[int, int]],
     least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Mapping[str, Any], float]:
+) -> tuple[Mapping[Any, Any], float]:
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
-    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
-    text). *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
+    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number).
+    *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
 
     If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
     *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
@@ -582,8 +537,8 @@ def wait_for_drain(
         now = count()
 
 
-def _increase(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:
-    return int(now[str(port)][name]) - int(before[str(port)][name])
+def _increase(before: Mapping[Any, Any], now: Mapping[Any, Any], port: int, name: str) -> int:
+    return int(now[port][name] - before[port][name])
 
 
 UPDATE_PERIOD = 0.6

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
@@ -29,9 +29,6 @@ MEMORY_LIMIT = 2 << 30
 """Bytes that this process may hold (0.3 GB with both directions' streams): ZeroMQ collects the frames of one message
 for as long as more come, and only this ends it."""
 
-MOST_REPORTED = 20
-"""Bad published messages that the log describes."""
-
 PUBLISHED = ("trex-global", "trex-event", "trex-barrier")
 """Names of the published messages that are used."""
 
@@ -41,7 +38,6 @@ class BoundedSocket(zmq.Socket[bytes]):
 
     # ZeroMQ's class takes attributes of an object for options, unless the class has them
     ids: list[Any] | None = None
-    reported = 0
 
     def send(self, data: Any, flags: int = 0, **options: Any) -> Any:  # type: ignore[override]  # ZeroMQ's is overloaded
         """Send a request. Its calls' numbers are kept for the check of the answer."""
@@ -57,20 +53,14 @@ class BoundedSocket(zmq.Socket[bytes]):
                 parts.append(super().recv(flags))
             try:
                 data, found = read_answer(parts)
-                if self.type == zmq.SUB:
-                    _check_published(found)
-                else:
+                if self.type != zmq.SUB:
                     check_calls(found, self.ids or [])
-                return data
+                    return data
+                if _is_published(found):
+                    return data
             except ValueError as error:
                 if self.type != zmq.SUB:
                     raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
-                self._report(error)
-
-    def _report(self, error: ValueError) -> None:
-        self.reported += 1
-        if self.reported <= MOST_REPORTED:
-            print(f"a published message is not a TRex server's: {error}", file=sys.stderr)
 
 
 class BoundedContext(zmq.Context[BoundedSocket]):
@@ -85,13 +75,14 @@ class BoundedContext(zmq.Context[BoundedSocket]):
         return found
 
 
-def _check_published(found: Any) -> None:
-    if not isinstance(found, dict) or not isinstance(found.get("data"), dict) or "type" not in found:
-        raise ValueError("it has no name, type and data")
-    if found.get("name") not in PUBLISHED:
-        raise ValueError(f"its name is {str(found.get('name'))[:40]}; expected {', '.join(PUBLISHED)}")
-    if isinstance(found["type"], dict | list):
-        raise ValueError("its type is no number")
+def _is_published(found: Any) -> bool:
+    """Return whether *found* is a published message that is used."""
+    return (
+        isinstance(found, dict)
+        and found.get("name") in PUBLISHED
+        and isinstance(found.get("data"), dict)
+        and not isinstance(found.get("type", {}), dict | list)
+    )
 
 
 def bound_libraries() -> None:
@@ -110,6 +101,20 @@ OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 500
 """Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
 
 
+class Reply(NamedTuple):
+    """The answers to the *calls* of one message, which was sent at *asked* (s, steady clock)."""
+
+    asked: float
+    calls: Sequence[Mapping[str, Any]]
+    results: list[Any]
+
+
+def _is_answered(answers: Any, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether *answers* are those to *calls*."""
+    first = answers[0] if isinstance(answers, list) and answers else answers
+    return isinstance(first, dict) and first.get("id") == calls[0]["id"]
+
+
 class Pipe:
     """A connection to *address* (``tcp://host:port``). Methods raise Refusal for what is no answer of a TRex server.
 
@@ -122,7 +127,7 @@ class Pipe:
         for option, value in OPTIONS.items():
             self._socket.setsockopt(option, value)
         self._socket.connect(address)
-        self._asked = deque[tuple[float, list[Any]]]()
+        self._asked = deque[tuple[float, Sequence[Mapping[str, Any]]]]()
 
     @property
     def under_way(self) -> int:
@@ -131,27 +136,29 @@ class Pipe:
 
     def ask(self, calls: Sequence[Mapping[str, Any]]) -> None:
         """Send *calls* of JSON-RPC in one message."""
-        self._asked.append((time.monotonic(), [call["id"] for call in calls]))
+        self._asked.append((time.monotonic(), calls))
         self._socket.send_multipart([b"", json.dumps(calls).encode()], zmq.NOBLOCK)
 
-    def answer(self, wait: float) -> tuple[float, list[Any]] | None:
-        """Return when the oldest request was asked (s, steady clock), and its results; None: not within *wait* s."""
+    def answer(self, wait: float) -> Reply | None:
+        """Return the answers to the oldest message; None: they did not come within *wait* s."""
         if not self._socket.poll(math.ceil(1000 * wait)):
             if self._asked and time.monotonic() - self._asked[0][0] > REPLY_LIMIT:
                 raise Refusal("lost", f"the server gave no answer within {REPLY_LIMIT:g} s")
             return None
         parts = self._socket.recv_multipart()
         try:
-            asked, numbers = self._asked.popleft()
+            asked, calls = self._asked.popleft()
             _, answers = read_answer(parts[1:])
-            check_calls(answers, numbers)
+            if any(_is_answered(answers, later) for _, later in self._asked):
+                raise Refusal("lost", "the server left out an answer")
+            check_calls(answers, [call["id"] for call in calls])
         except (IndexError, ValueError) as error:
             raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
         answers = answers if isinstance(answers, list) else [answers]
         refused = [answer["error"] for answer in answers if "error" in answer]
         if refused:
             raise Refusal("refused", plain_message(refused[0].get("specific_err") or refused[0].get("message")))
-        return asked, [answer["result"] for answer in answers]
+        return Reply(asked, calls, [answer["result"] for answer in answers])
 
     def close(self) -> None:
         """Close the connection, whatever is under way."""

@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..next_hops import MAC_FROM_PACKET
+MAC_FROM_PACKET = 1
+"""TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
 
 OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
 """The multiplier for streams whose rates are final."""
