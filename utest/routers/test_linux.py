@@ -74,7 +74,8 @@ def test_only_a_route_that_ours_replaces_is_put_back(family: str, shown: str, va
         for _, change, _ in described("linux").all_changes()
         if change.look and change.look.run.startswith(start)
     )
-    now = query.look(dict.fromkeys(("network", "network6"), "48.0.0.0/8")).read(f"48.0.0.0/8 {shown}")
+    look = query.look(dict.fromkeys(("network", "network6"), "48.0.0.0/8"))
+    now = look.values(f"48.0.0.0/8 {shown}")[0]["value"]
     assert now.partition(" nexthop")[0] == (value or "none")
 
 
@@ -90,4 +91,5 @@ def test_masks_of_freebsd_of_both_forms_are_read(shown: str, value: str) -> None
     query = described("freebsd").changes[1].look
     assert query is not None
     look = query.look(side_words(SIDES[0]))
-    assert look.read(shown) == value and look.is_ours(value) is (value in ("0xffffff00", "24"))
+    now = look.values(f"eth1: flags=8843<UP>\n\t{shown}\n")[0]["value"]
+    assert now == value and look.is_ours(value) is (value in ("0xffffff00", "24"))

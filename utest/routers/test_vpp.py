@@ -62,7 +62,7 @@ def test_the_next_hop_of_a_prefix_is_that_of_its_family_and_table(
     query = next(change.look for change in described("vpp").changes if change.look and " fib " in change.look.run)
     for asked in (peer, "203.0.113.77"):
         look = query.look({"table": str(table), "network": network, "peer": asked})
-        assert look.read(shown) == peer and look.is_ours(peer) is (asked == peer)
+        assert look.values(shown)[0]["value"] == peer and look.is_ours(peer) is (asked == peer)
 
 
 NAMES = st.text("abcdefghijklmnop-0123456789/", min_size=1, max_size=40)
