@@ -189,8 +189,9 @@ def test_a_look_that_is_answered_with_an_error_ends_the_run_and_is_asked_again_a
             assert machine.state() == untouched and look(KEY) is None, command
 
 
+@pytest.mark.parametrize("way", ["set", "appended"])
 @pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking"])
-def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
+def test_what_somebody_has_set_since_stays_and_is_reported(name: str, way: str) -> None:
     reported = 0
     for change in Machine.new(name).run(frames=False):
         if change.look is None or change.look.ours == (NONE,):
@@ -200,18 +201,27 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
         def other(output: str, found: Look = found) -> str:
             if (value := re.search(found.pattern, output, re.MULTILINE)) is None:
                 return output
-            last = value.end("value") - 1
-            return f"{output[:last]}{'3' if output[last] != '3' else '5'}{output[last + 1 :]}"
+            last = value.end("value") - (way == "set")
+            text = " mtu 1400" if way == "appended" else "3" if output[last] != "3" else "5"
+            return f"{output[:last]}{text}{output[last + (way == 'set') :]}"
 
         machine.run(restores=False, frames=False)
         shell = Somebody(machine.shell, found.command, other)
-        said = machine.undone(shell)
-        if "; not undone, because somebody has set something else since: '" in said:
-            reported += 1
-            assert f"'{change.do_text}' (now: " in said
-            assert not any(line in shell.ran for line in change.undo)
-        assert look(KEY) is None
-    assert reported >= (2 if name in BUILT_IN else 1)
+        shown, said = found.made, ""
+        with contextlib.suppress(TestbedError):
+            shown = "no value"
+            shown = found.values(other(machine.shell(found.command, 1.0).stdout.replace("\r", "")))[0]["value"]
+            said = machine.undone(shell)
+        if shown == "no value":
+            with pytest.raises(TestbedError, match=f"'{re.escape(found.command)}' was not understood"):
+                machine.undone(shell)
+        is_reported = f"not undone, because somebody has set something else since: '{change.do_text}' (now: " in said
+        assert is_reported is (shown not in (NONE, "no value", found.made)), said
+        assert any(line in shell.ran for line in change.undo) is (shown == found.made), shown
+        assert (look(KEY) is None) is (shown != "no value")
+        machine.undone()
+        reported += is_reported
+    assert reported >= ((2 if name in BUILT_IN else 1) if way == "set" else 2 * (name == "linux"))
 
 
 class Somebody:

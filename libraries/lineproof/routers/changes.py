@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from ..command_values import compiled
@@ -42,10 +43,11 @@ class Changes:
         """Return what is not undone yet, oldest first."""
         return self._made.pending
 
-    def make(self, change: Change) -> None:
-        """Make *change*; :meth:`restore` will undo it. Raises TestbedError.
+    def make(self, change: Change, advice: str = "") -> None:
+        """Make *change*, and note what the router shows then; :meth:`restore` will undo it. Raises TestbedError.
 
-        One of which a later line is refused is undone too.
+        One of which a later line is refused is undone too. *advice*: is said where the router shows another value than
+        it was given: a card may take the next one that it can have.
         """
         # noted first: it may run although the link fails or a user interrupts
         self._made.add(change)
@@ -59,11 +61,12 @@ class Changes:
                     if at == 0:
                         self._made.drop(change)
                     raise
-
-    def check(self, change: Change, advice: str) -> None:
-        """Read *change* back: a card may take the next value that it can have. Raises TestbedError with *advice*."""
-        look = change.look
-        if look is None or self.rehearsing or look.is_ours(self._now(look)):
+        if (look := change.look) is None:
+            return
+        if look.is_ours(made := self._now(look)):
+            self._made.add(replace(change, look=replace(look, made=made)))
+            return
+        if not advice:
             return
         # restoring would take the other value for somebody else's; what is not there at all it may try to undo
         with contextlib.suppress(CommandRefused):

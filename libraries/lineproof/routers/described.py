@@ -198,13 +198,11 @@ class Router:
         """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
         for entry in entries:
             for step, words in self._steps(entry, sides, frames, given or {}):
+                advice = filled(entry.check, words)
                 try:
-                    self._changes.make(step)
-                    if entry.check:
-                        self._changes.check(step, filled(entry.check, words))
+                    self._changes.make(step, advice)
                 except CommandRefused as error:
-                    if entry.check:
-                        advice = filled(entry.check, words)
+                    if advice:
                         raise TestbedError(f"the router did not take '{step.do[0]}' ({error.why}); {advice}") from None
                     if not entry.may_fail:
                         raise

@@ -37,8 +37,8 @@ Lines = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_len
 class Look:
     """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
 
-    *none*: what is in an output without a value, unless that is blank. *ours*: how the value may begin where a run has
-    set it; *former*: the value that was there before.
+    *none*: what is in an output without a value, unless that is blank. *former*: the value that was there before;
+    *made*: the one right after a run has set it; *ours*: how that may begin, where it is not known.
     """
 
     command: str
@@ -46,6 +46,7 @@ class Look:
     path: str = ""
     none: str = ""
     ours: tuple[str, ...] = (NONE,)
+    made: str = ""
     former: str = NONE
 
     def values(self, output: str) -> tuple[Mapping[str, str], ...]:
@@ -75,6 +76,8 @@ class Look:
 
     def is_ours(self, value: str) -> bool:
         """Return whether *value* is what a run has set; a MAC address may be written in any form."""
+        if self.made:
+            return value == self.made
         # a kernel puts 'metric 1024 pref medium' behind the route that it was given
         return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
 
@@ -232,7 +235,7 @@ class ChangeJournal(MadeChanges):
         except TestbedError as error:
             self._pending = before
             raise TestbedError(
-                f"the router is not changed, for the journal of its changes comes first: {error}"
+                f"the router is not changed any further, for the journal of its changes comes first: {error}"
             ) from None
 
     def drop(self, change: Change) -> None:
