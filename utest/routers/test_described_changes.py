@@ -187,9 +187,9 @@ def test_a_value_that_is_written_in_another_way_is_ours(ours: str, shown: str, o
 
 
 def test_a_look_finds_its_value_in_json_too() -> None:
-    look = Look("show", "", "arp[address=100.65.1.2].mac")
+    look = Look("show", "", "arp[address=100.65.1.2].mac", none='^{"arp"')
     output = '{"arp": [{"address": "100.65.1.2", "mac": "02:00:00:00:01:02"}]}'
-    assert (look.read(output), look.read('{"arp": []}')) == ("02:00:00:00:01:02", NONE)
+    assert (look.values(output)[0]["value"], look.values('{"arp": []}')[0]["value"]) == ("02:00:00:00:01:02", NONE)
 
 
 def test_what_is_gone_is_undone_as_without_a_look() -> None:
@@ -300,6 +300,6 @@ def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...],
     query = shipped("junos").look
     assert query is not None
     look = query.look({})
-    found = look.read(commits(*rows))
+    found = look.values(commits(*rows))[0]["value"]
     assert look.is_ours(found) is not somebody
     assert not somebody or found.startswith("2018-02-07 20:50:04 UTC by root")

@@ -6,18 +6,25 @@ import contextlib
 import itertools
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import UnderLoad
+from lineproof.errors import TestbedError
 from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, RouterKind, described, make_router
 from lineproof.routers.base import Result, Shell
-from lineproof.routers.journal import NONE, Look, look
+from lineproof.routers.described import side_words
+from lineproof.routers.description import LookQuery
+from lineproof.routers.journal import NONE, NOTHING, Look, look
+from lineproof.routers.shell_output import plain_text
 from support.described_router import DESCRIPTIONS, shipped, with_examples
+from support.fake_router import SIDES, sample
 from support.journals import KEY, Killed, dying, untouched
 from support.scripted_shells import broken
 from support.simulated_router import Machine
@@ -121,7 +128,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     machine = Machine.new(name, earlier)
     before, looks = machine.state(), [change.look for change in machine.run(restores=False) if change.look]
     router = machine.router()
-    values = [found.read(router._commands.show_all([found.command])[found.command]) for found in looks]
+    values = [router._commands.values(found, router._commands.show)[0]["value"] for found in looks]
     assert len(looks) >= 5 and all(map(lambda found, now: found.is_ours(now), looks, values)), (looks, values)
     assert earlier is any(
         found.former not in (NONE, "0", "1", "2", "Enabled", "IFDISABLED", "IP6 disabled") for found in looks
@@ -130,22 +137,104 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     assert machine.state() == before
 
 
+@pytest.mark.parametrize("name", [*BUILT_IN, *(path.stem for path in (packaged_variables() / "shells").glob("*"))])
+def test_a_look_takes_no_error_for_a_value_or_for_nothing(name: str) -> None:
+    for _, query in (described(name) if name in BUILT_IN else shipped(name))._queries():
+        if isinstance(query, LookQuery):
+            found = query.look({})
+            assert found.values("\n") == NOTHING
+            for error in ERRORS:
+                with pytest.raises(TestbedError, match=f"'{re.escape(found.command)}' was not understood: '{error}'"):
+                    found.values(f"{error}\n")
+
+
+ERRORS = ("bad command or database is locked", "Error: not enough memory 16.0.0.0/8", "timed out after 10 s")
+"""What no description names."""
+
+
+RECORDED = "../golden/recorded/freebsd"
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "output"),
+    [
+        ("vpp", "vppctl show interface address", sample("vpp/misc_w1/show_interface_address.txt")),
+        ("vpp", "vppctl show ip neighbors", sample("vpp/misc_w1/show_ip_neighbors.txt")),
+        *(("vpp", "vppctl show ip fib", sample(f"vpp/fib/{name}.txt")) for name in ("default_route", "drop")),
+        ("vpp", "vppctl show ip6 fib", sample("vpp/fib/ipv6.txt")),
+        # VPP 25.10
+        ("vpp", "vppctl show ip6 interface", "ix1 is admin up\n  Link-local address(es):\n"),
+        ("vpp", "vppctl show ip table", "[0] table_id:0 ipv4-VRF:0\n"),
+        ("vpp", "vppctl show ip6 table", "[0] table_id:0 ipv6-VRF:0\n[1] table_id:4294967295 IP6-link-local:x\n"),
+        ("vpp", "vppctl show mpls interface", "host-vr0\n  MPLS enabled\n"),
+        ("freebsd", "ifconfig ix1", sample(f"{RECORDED}/ifconfig.ix1.txt").replace("<UP,", "<")),
+        ("freebsd", "arp -an", sample(f"{RECORDED}/arp-a.em0.txt")),
+        ("freebsd", "netstat -rnW", sample(f"{RECORDED}/netstat-rn.vtnet0.txt")),
+        ("freebsd", "pfctl -s info", sample("freebsd/pfctl-si.txt").replace("Enabled", "Disabled")),
+        ("freebsd", "ndp -an", "Neighbor  Linklayer Address  Netif Expire\n::7 02:00:00:00:00:77 ix0 permanent R\n"),
+        ("linux", "ip link show dev ix1", "2: ix1: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN\n"),
+        ("linux", "ip -4 addr show dev ix1", "2: ix1@if3: <UP> mtu 1500\n    inet 192.0.2.1/24 scope global ix1\n"),
+        ("linux", "ip neigh show 100.65.1.2", "100.65.1.2 lladdr 02:00:00:00:01:02 STALE \n"),
+        ("linux", "ip -4 rule show", "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n"),
+    ],
+)
+def test_a_look_knows_an_answer_without_its_value(name: str, command: str, output: str) -> None:
+    words = {**side_words(SIDES[0]), "interface": "ix1", "table": "5", "route": "16.0.0.0/8", "peer6": "::5"}
+    queries = [query for _, query in described(name)._queries() if isinstance(query, LookQuery)]
+    looks = [query.look(words) for query in queries]
+    found = [look for look in looks if look.command.startswith(command)]
+    assert found and all(look.values(plain_text(output)) == NOTHING for look in found)
+
+
+@pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking", "looking before"])
+def test_a_look_that_is_answered_with_an_error_ends_the_run_and_is_asked_again_at_the_next(name: str) -> None:
+    machine = Machine.new(name)
+    untouched, changes = machine.state(), machine.run()
+    for command in {change.look.command for change in changes if change.look}:
+        for at_the_end in (False, True):
+            machine = Machine.new(name)
+            shell = Somebody(machine.shell, command, lambda output: f"{ERRORS[0]}\n")
+            with pytest.raises(TestbedError, match=f"'{re.escape(command)}' was not understood: '{ERRORS[0]}'"):
+                if at_the_end:
+                    machine.run(restores=False)
+                    machine.undone(shell)
+                else:
+                    machine.run(shell)
+            left = look(KEY)
+            assert at_the_end <= (left is not None), command
+            kept = [change for change in left.changes if change.look and change.look.command == command] if left else []
+            assert not any(line in shell.ran for change in kept for line in change.undo)
+            machine.undone()
+            assert machine.state() == untouched and look(KEY) is None, command
+
+
+@pytest.mark.parametrize("way", ["set", "appended"])
 @pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking"])
-def test_what_somebody_has_set_since_stays_and_is_reported(name: str) -> None:
+def test_what_somebody_has_set_since_stays_and_is_reported(name: str, way: str) -> None:
     reported = 0
     for change in Machine.new(name).run(frames=False):
         if change.look is None or change.look.ours == (NONE,):
             continue
-        machine = Machine.new(name)
+        machine, found = Machine.new(name), change.look
+
+        other = partial(otherwise, found=found, way=way)
         machine.run(restores=False, frames=False)
-        shell = Somebody(machine.shell, change.look)
-        said = machine.undone(shell)
-        if "; not undone, because somebody has set something else since: '" in said:
-            reported += 1
-            assert f"'{change.do_text}' (now: " in said
-            assert not any(line in shell.ran for line in change.undo)
-        assert look(KEY) is None
-    assert reported >= (2 if name in BUILT_IN else 1)
+        shell = Somebody(machine.shell, found.command, other)
+        shown, said = found.made, ""
+        with contextlib.suppress(TestbedError):
+            shown = "no value"
+            shown = found.values(other(machine.shell(found.command, 1.0).stdout.replace("\r", "")))[0]["value"]
+            said = machine.undone(shell)
+        if shown == "no value":
+            with pytest.raises(TestbedError, match=f"'{re.escape(found.command)}' was not understood"):
+                machine.undone(shell)
+        is_reported = f"not undone, because somebody has set something else since: '{change.do_text}' (now: " in said
+        assert is_reported is (shown not in (NONE, "no value", found.made)), said
+        assert any(line in shell.ran for line in change.undo) is (shown == found.made), shown
+        assert (look(KEY) is None) is (shown != "no value")
+        machine.undone()
+        reported += is_reported
+    assert reported >= ((2 if name in BUILT_IN else 1) if way == "set" else 2 * (name == "linux"))
 
 
 @pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking"])
@@ -161,30 +250,33 @@ def test_a_setting_is_said_to_be_there_only_if_the_router_shows_it(name: str) ->
         if change.look is None or change.look.ours == (NONE,):
             continue
         shown = Machine.new(name)
-        router = shown.router(Somebody(shown.shell, change.look, after=change.do[0]))
+        other = partial(otherwise, found=change.look)
+        router = shown.router(Somebody(shown.shell, change.look.command, other, after=change.do[0]))
         shown.configure(router, frames=False)
         odd = router.settings()
         assert change.do_text not in odd.seen and any(f"'{change.do_text}' (now: " in words for words in odd.ignored)
         assert {*odd.notes} <= {*found.notes} and len(odd.notes) + len(odd.ignored) >= len(found.notes)
 
 
-class Somebody:
-    """*shell*, which shows another value *after* a command in place of the one that *look* finds."""
+def otherwise(output: str, found: Look, way: str = "set") -> str:
+    """Return *output* with another value in place of the one that *found* shows, or with words after it."""
+    if (value := re.search(found.pattern, output, re.MULTILINE)) is None:
+        return output
+    last = value.end("value") - (way == "set")
+    text = " mtu 1400" if way == "appended" else "3" if output[last] != "3" else "5"
+    return f"{output[:last]}{text}{output[last + (way == 'set') :]}"
 
-    def __init__(self, shell: Shell, look: Look, after: str = "") -> None:
-        self._shell, self._look, self._after, self.ran = shell, look, after, list[str]()
+
+class Somebody:
+    """*shell*, whose output of *command* comes *changed*, from the command *after* on."""
+
+    def __init__(self, shell: Shell, command: str, changed: Callable[[str], str], after: str = "") -> None:
+        self._shell, self._command, self._changed, self.ran = shell, command, changed, list[str]()
+        self._after, self.close = after, getattr(shell, "close", None)
 
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
         result = self._shell(command, limit)
         output = result.stdout.replace("\r", "")
-        is_after = not self._after or self._after in self.ran
-        if (
-            is_after
-            and command == self._look.command
-            and (value := re.search(self._look.pattern, output, re.MULTILINE))
-        ):
-            last = value.end("value") - 1
-            other = "3" if output[last] != "3" else "5"
-            output = f"{output[:last]}{other}{output[last + 1 :]}"
-        return replace(result, stdout=output)
+        is_changed = command == self._command and (not self._after or self._after in self.ran)
+        return replace(result, stdout=self._changed(output) if is_changed else output)

@@ -80,9 +80,9 @@ class Kernel(dict[str, tuple[str, int]]):
             return "".join(f"{self.value(key)}\n" for key in words[2:]), 0
         if words[:4] == ["ip", "-d", "link", "show"]:
             made = re.search(rf"link add link (\S+) name {words[-1]} type vlan proto (.*)", "\n".join(self.commands))
-            return (
-                (f"9: {words[-1]}@{made[1]}: <UP>\n    ether\n    vlan protocol {made[2]} <>\n", 0) if made else ("", 1)
-            )
+            if made is None:
+                return f'Device "{words[-1]}" does not exist.\n', 1
+            return f"9: {words[-1]}@{made[1]}: <UP>\n    ether\n    vlan protocol {made[2]} <>\n", 0
         if words[2:] == ["rule", "show"]:
             rules = [row.partition(" add ")[2] for row in self.commands if row.startswith(f"ip {words[1]} rule add")]
             return "".join(f"5: from all {rule} \n" for rule in rules), 0

@@ -101,7 +101,7 @@ def test_a_change_that_cannot_be_noted_is_not_made_and_an_undo_is() -> None:
     with closing(ChangeJournal.claim(occasion(), KEY)) as journal:
         with (
             full_disk(),
-            pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space"),
+            pytest.raises(TestbedError, match=r"the router is not changed any further, .* cannot be written: No space"),
         ):
             journal.add(CHANGE)
         assert journal.pending == ()

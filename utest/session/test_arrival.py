@@ -122,6 +122,9 @@ def put(traffic: SentTraffic, words: str, bidirectional: bool = False, probe: Pr
     traffic.put(Traffic(CATALOGUE.profile(words.split()), bidirectional), probe)
 
 
+SHORTER = "shorter ones came through: check its routes, and whether an MTU is too small for frames"
+
+
 @pytest.mark.parametrize(
     ("words", "forwards", "likely"),
     [
@@ -130,8 +133,8 @@ def put(traffic: SentTraffic, words: str, bidirectional: bool = False, probe: Pr
         ("128b qinq", ethertype(0x88A8), "check its sub-interface for VLAN "),
         ("128b mpls", ethertype(0x8847), "check its label route for label "),
         ("128b tcp", lambda frame, direction: float(frame[23] != 6), "check its filters of TCP"),
-        ("9000b", mtu(1500), "an MTU is too small for frames of 9000 bytes with FCS (packets of 8982 bytes)"),
-        ("1514b", mtu(1400), "an MTU is too small for frames of 1518 bytes with FCS (packets of 1500 bytes)"),
+        ("9000b", mtu(1500), f"{SHORTER} of 9000 bytes with FCS (packets of 8982 bytes)"),
+        ("1514b", mtu(1400), f"{SHORTER} of 1518 bytes with FCS (packets of 1500 bytes)"),
     ],
 )
 def test_what_is_not_set_up_is_named_and_not_lost(words: str, forwards: Forwards, likely: str):
@@ -159,6 +162,9 @@ def test_the_router_is_asked_and_what_the_run_has_set_up_is_not_called_missing(t
         session.cause_fault(parse_fault("one-way loss", start=0, share=0.99, of="cable"))
         own = "the run itself has set it up for them ('set_up': vlan); check its routes, neighbours and filters"
         assert refused() == own
+        route = f"48.0.0.0/8 via 100.65.2.2 dev {session.interfaces[1]}"
+        session.router.shell(f"sudo -n ip route del {route}", 2.0)
+        assert refused() == f"the router does not show any more: 'ip route replace {route}' (now: none)"
         session.router.shell(f"sudo -n ip link set dev {session.interfaces[1]} down", 2.0)
         assert refused() == f"the router's {session.interfaces[1]} is down"
         with mock.patch.object(session.router.watch, "read_again", side_effect=TestbedError("no route to host")):

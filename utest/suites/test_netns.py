@@ -97,6 +97,15 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path) -> None:
         assert ledger.whole.lost > 1000 and abs(ledger.whole.unexplained) <= 5
 
 
+def test_a_route_of_the_run_to_which_somebody_has_added_words_is_theirs(tmp_path: Path) -> None:
+    with kernel_session(tmp_path) as session:
+        side = session.testbed.facts.sides[1]
+        route = f"ip route replace {side.network} via {side.peer} dev {side.interface}"
+        run_in_router(session, *route.split(), "mtu", "1400")
+        said = session.router.driver.restore()
+    assert said.endswith(f": '{route}' (now: via {side.peer} dev {side.interface} mtu 1400)"), said
+
+
 def test_a_neighbour_that_goes_in_a_sentence_makes_no_fail(tmp_path: Path) -> None:
     with kernel_session(tmp_path) as session:
         side = session.testbed.facts.sides[1]

@@ -93,6 +93,7 @@ restore: ['configure replace flash:before force']
 look:
   run: show archive
   pattern: '^changed by (?P<value>[^\\n]+)$'
+  none: saved by lineproof
   example: |
     saved by lineproof
     changed by bob on Monday

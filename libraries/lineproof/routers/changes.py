@@ -7,11 +7,13 @@ import re
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 from ..command_values import compiled
 from ..errors import TestbedError
 from ..visible import shortened
-from .journal import NONE, Change, MadeChanges
+from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, RouterUnreachable, ShellCommands
 from .shell_output import already_gone
 
@@ -41,10 +43,11 @@ class Changes:
         """Return what is not undone yet, oldest first."""
         return self._made.pending
 
-    def make(self, change: Change) -> None:
-        """Make *change*; :meth:`restore` will undo it. Raises TestbedError.
+    def make(self, change: Change, advice: str = "") -> None:
+        """Make *change*, and note what the router shows then; :meth:`restore` will undo it. Raises TestbedError.
 
-        One of which a later line is refused is undone too.
+        One of which a later line is refused is undone too. *advice*: is said where the router shows another value than
+        it was given: a card may take the next one that it can have.
         """
         # noted first: it may run although the link fails or a user interrupts
         self._made.add(change)
@@ -58,11 +61,12 @@ class Changes:
                     if at == 0:
                         self._made.drop(change)
                     raise
-
-    def check(self, change: Change, advice: str) -> None:
-        """Read *change* back: a card may take the next value that it can have. Raises TestbedError with *advice*."""
-        look = change.look
-        if look is None or self.rehearsing or look.is_ours(look.read(self._commands.show(look.command))):
+        if (look := change.look) is None:
+            return
+        if look.is_ours(made := self._now(look)):
+            self._made.add(replace(change, look=replace(look, made=made)))
+            return
+        if not advice:
             return
         # restoring would take the other value for somebody else's; what is not there at all it may try to undo
         with contextlib.suppress(CommandRefused):
@@ -107,18 +111,12 @@ class Changes:
 
     def taken_back(self) -> list[str]:
         """Return the changes that the router does not show any more, with what it shows now. Raises TestbedError."""
-        missing = []
-        for change in self.pending:
-            if change.look is not None:
-                try:
-                    now = change.look.read(self._commands.show(change.look.command))
-                except CommandRefused as error:
-                    if not already_gone(error.why):
-                        raise
-                    now = NONE
-                if not change.look.is_ours(now):
-                    missing.append(f"'{change.do_text}' (now: {shortened(now)})")
-        return missing
+        looks = [(change, look, self._now(look)) for change in self.pending if (look := change.look) is not None]
+        return [f"'{change.do_text}' (now: {shortened(now)})" for change, look, now in looks if not look.is_ours(now)]
+
+    def _now(self, look: Look, limit: float | None = None) -> str:
+        """Return the value that *look* finds now, within *limit* s. Raises TestbedError."""
+        return self._commands.values(look, partial(self._commands.show, limit=limit))[0]["value"]
 
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
@@ -138,12 +136,7 @@ class Changes:
 
         Raises TestbedError.
         """
-        try:
-            if not self._is_there(change, until, over):
-                return
-        except CommandRefused as error:
-            if not self._commands.habits.is_posix or not already_gone(error.why):
-                raise
+        if not self._is_there(change, until, over):
             return
         removes = [bool(_REMOVES.search(line)) for line in change.undo]
         with self._in_one_login(change.undo):
@@ -182,7 +175,7 @@ class Changes:
         look, limit = change.look, self._limit(until)
         if look is None or (change.whole and over):
             return True
-        now = look.read(self._commands.show(look.command, limit))
+        now = self._now(look, limit)
         if look.is_ours(now):
             return True
         if now == look.former == NONE:

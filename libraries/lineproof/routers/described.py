@@ -36,7 +36,7 @@ from .description import (
 from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, ShellCommands
-from .shell_output import first_line, plain_mac
+from .shell_output import plain_mac
 from .tables import Counts
 
 V = TypeVar("V")
@@ -184,11 +184,11 @@ class Router:
             raise TestbedError(
                 f"'set_up' has '{kind}', which {self._name} does not describe; set the router up by hand and remove it"
             )
-        if group.needs is not None and not self._shows(group.needs):
+        if group.needs is not None and not self._commands.shown(group.needs).strip():
             if group.load is None or self._changes.rehearsing:
                 return group.missing
-            self._commands.show_all([group.load])
-            if not self._shows(group.needs):
+            self._commands.shown(group.load)
+            if not self._commands.shown(group.needs).strip():
                 return group.missing
             self._notes[f"'{group.load}' was run, and is not undone"] = ""
         try:
@@ -203,12 +203,6 @@ class Router:
             return f"{group.missing} ({error.why})"
         return ""
 
-    def _shows(self, line: str) -> bool:
-        try:
-            return bool((self._commands.show_all([line])[line] or "").strip())
-        except CommandRefused:
-            return False
-
     def _make(
         self,
         entries: Sequence[DescribedChange],
@@ -219,13 +213,11 @@ class Router:
         """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
         for entry in entries:
             for step, words in self._steps(entry, sides, frames, given or {}):
+                advice = filled(entry.check, words)
                 try:
-                    self._changes.make(step)
-                    if entry.check:
-                        self._changes.check(step, filled(entry.check, words))
+                    self._changes.make(step, advice)
                 except CommandRefused as error:
-                    if entry.check:
-                        advice = filled(entry.check, words)
+                    if advice:
                         raise TestbedError(f"the router did not take '{step.do[0]}' ({error.why}); {advice}") from None
                     if not entry.may_fail:
                         raise
@@ -239,15 +231,15 @@ class Router:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
-        looked = posix or not self._changes.rehearsing
-        shown = self._commands.show_all(look.command for look in looks if look and looked)
+        is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
+        found = [self._commands.values(look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
-        for words, look in zip(contexts, looks, strict=True):
+        for words, look, values in zip(contexts, looks, found, strict=True):
             do, undo = entry.do, entry.undo or entry.back
-            if look is not None and looked:
-                groups = self._before(entry, look, shown.get(look.command))
+            if look is not None and values:
+                groups = self._before(entry, look, values)
                 if groups is None:
-                    self._there.append(f"'{look.command}' showed {shortened(look.read(shown.get(look.command)))}")
+                    self._there.append(f"'{look.command}' showed {shortened(values[0]['value'])}")
                     continue
                 look = replace(look, former=groups["value"])
                 words = {**groups, **words, "former": look.former}
@@ -258,13 +250,12 @@ class Router:
                 done.add(do)
                 yield Change(do, undo, moves_link=entry.moves_link or not posix, look=look), words
 
-    def _before(self, entry: DescribedChange, look: Look, output: str | None) -> Words | None:
-        """Return the value, and other groups, that *look* shows before the change; None: it is ours already.
+    def _before(self, entry: DescribedChange, look: Look, values: Sequence[Words]) -> Words | None:
+        """Return the first of the *values*, with other groups, that *look* shows before the change; None: it is ours.
 
         Raises TestbedError for a value that could not be set again, or where one is lacking that is always there.
         """
-        values = look.values(output)
-        groups = values[0] if values else {"value": NONE}
+        groups = values[0]
         now, wanted = groups["value"], f"'{look.command}'"
         if len(values) > 1 or (now != NONE and not look.is_ours(now) and not entry.back):
             there = ", ".join(shortened(each["value"]) for each in values)
@@ -276,8 +267,7 @@ class Router:
         if enough or look.is_ours(now):
             return None
         if now == NONE and not entry.undo:
-            said = first_line(output or "") or "no output"
-            raise TestbedError(f"{wanted} does not show what is to be set: '{said}'")
+            raise TestbedError(f"{wanted} does not show what is to be set")
         return groups
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:

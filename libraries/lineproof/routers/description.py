@@ -370,14 +370,16 @@ NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 class LookQuery(Query):
     """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
 
-    By default the output is numbers, and these are the value. ``at_least``: a greater number than ``ours`` will do.
-    Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``, ``pattern``
-    and ``ours``; those of the example are in ``expected``.
+    By default the output is numbers, and these are the value. ``none``: is in an output that shows that there is no
+    value, unless it is blank; any other one without a value is an error. ``at_least``: a greater number than ``ours``
+    will do. Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``,
+    ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``.
     """
 
     needed, other_groups, words = ("value",), re.compile(".+"), None
 
     pattern: OneExpression = ()
+    none: Expression = ""
     ours: Lines = ()
     at_least: bool = False
 
@@ -390,21 +392,20 @@ class LookQuery(Query):
     @property
     def texts(self) -> tuple[str, ...]:
         """All in which words may stand in braces."""
-        return (self.run, *self.pattern, *self.json_paths.values(), *self.ours)
+        return (self.run, *self.pattern, *self.json_paths.values(), self.none, *self.ours)
 
     def look(self, words: Mapping[str, str], is_posix: bool = False) -> Look:
         """Return what is run, and read of it, with *words* in place of those in braces."""
         escaped = {name: re.escape(value) for name, value in words.items()}
         pattern = filled(self.pattern[0], escaped) if self.pattern else ""
-        path = filled(self.json_paths.get("value", ""), words)
+        path, none = filled(self.json_paths.get("value", ""), words), filled(self.none, escaped)
         ours = tuple(filled(text, words) for text in self.ours) or (NONE,)
-        return Look(command_line(self.run, words, is_posix), pattern, path, ours)
+        return Look(command_line(self.run, words, is_posix), pattern, path, none, ours)
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """``value`` and other groups; the words of the example are those of ``expected``."""
         words = {name: str(value) for name, value in self.expected.items() if name not in self.named}
-        groups = next(iter(self.look(words).values(output)), {"value": NONE})
-        return {**words, **groups}
+        return {**words, **self.look(words).values(output)[0]}
 
 
 def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:

@@ -29,6 +29,7 @@ from .shell_output import check_length, json_in, plain_mac
 
 NONE = "none"
 """In place of a value: there is nothing."""
+NOTHING: tuple[Mapping[str, str], ...] = ({"value": NONE},)
 
 Lines = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 
@@ -37,36 +38,47 @@ Lines = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_len
 class Look:
     """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
 
-    *ours*: how the value may begin where a run has set it; *former*: the value that was there before.
+    *none*: what is in an output without a value, unless that is blank. *former*: the value that was there before;
+    *made*: the one right after a run has set it; *ours*: how that may begin, where it is not known.
     """
 
     command: str
     pattern: str
     path: str = ""
+    none: str = ""
     ours: tuple[str, ...] = (NONE,)
+    made: str = ""
     former: str = NONE
 
-    def values(self, output: str | None) -> tuple[Mapping[str, str], ...]:
-        """Return the groups of each different value in *output*; None: the command was refused.
+    def values(self, output: str) -> tuple[Mapping[str, str], ...]:
+        """Return the groups of each different value in *output*; NOTHING where that shows that there is none.
 
-        Raises TestbedError where it is too long to be searched, or no JSON.
+        Raises TestbedError where it shows neither, is too long to be searched, or no JSON.
         """
-        if output is None:
-            return ()
         check_length(output)
+        if not output.strip():
+            return NOTHING
         if self.path:
-            value = value_at(json_in(output), self.path, "")
-            return () if value is None else ({"value": value},)
-        matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
+            matches = [{"value": value_at(json_in(output), self.path, "") or ""}]
+        else:
+            matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
         different = {" ".join(groups["value"].split()): groups for groups in matches if groups["value"]}
-        return tuple({**groups, "value": value} for value, groups in different.items())
+        if not different and not self.shows_none(output):
+            expected = "' or '".join(shortened(text, 60) for text in (self.path or self.pattern, self.none) if text)
+            raise TestbedError(
+                f"'{self.command}' was not understood: '{shortened(output.strip(), 80)}'; expected"
+                f" '{expected}' in it, or no output"
+            )
+        return tuple({**groups, "value": value} for value, groups in different.items()) or NOTHING
 
-    def read(self, output: str | None) -> str:
-        """Return the first value in *output*. Raises TestbedError as :meth:`values`."""
-        return next((groups["value"] for groups in self.values(output)), NONE)
+    def shows_none(self, output: str) -> bool:
+        """Return whether *output*, which is not blank, shows that there is no value."""
+        return bool(self.none and compiled(self.none).search(output))
 
     def is_ours(self, value: str) -> bool:
         """Return whether *value* is what a run has set; a MAC address may be written in any form."""
+        if self.made:
+            return value == self.made
         # a kernel puts 'metric 1024 pref medium' behind the route that it was given
         return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
 
@@ -230,7 +242,7 @@ class ChangeJournal(MadeChanges):
         except TestbedError as error:
             self._pending = before
             raise TestbedError(
-                f"the router is not changed, for the journal of its changes comes first: {error}"
+                f"the router is not changed any further, for the journal of its changes comes first: {error}"
             ) from None
 
     def drop(self, change: Change) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..command_values import compiled
 from ..errors import TestbedError
 from .description import RouterDescription
-from .shell_output import first_line, plain_text
+from .journal import NOTHING, Look
+from .shell_output import already_gone, first_line, plain_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +105,22 @@ class ShellCommands:
             return whole(command, self.plain(self.answer(line).stdout))
         return whole(command, self.run_unchecked(command, limit))
 
-    def show_all(self, lines: Iterable[str]) -> dict[str, str | None]:
-        """Return what each of *lines* shows; of a POSIX shell None where it was refused, else that raises."""
-        shown: dict[str, str | None] = {}
-        for line in dict.fromkeys(lines):
-            try:
-                shown[line] = self.show(line)
-            except CommandRefused:
-                if not self.habits.is_posix:
-                    raise
-                shown[line] = None
-        return shown
+    def values(self, look: Look, show: Callable[[str], str]) -> tuple[Mapping[str, str], ...]:
+        """Return what *look* finds by *show*, as :meth:`.Look.values`; a refusal may say that there is nothing."""
+        try:
+            output = show(look.command)
+        except CommandRefused as error:
+            if not look.shows_none(error.output) and not (self.habits.is_posix and already_gone(error.why)):
+                raise
+            return NOTHING
+        return look.values(output)
+
+    def shown(self, line: str) -> str:
+        """Return what the command *line* shows; "" where it is refused. Raises TestbedError."""
+        try:
+            return self.show(line)
+        except CommandRefused:
+            return ""
 
     def change(self, line: str, limit: float | None = None, stdin: str = "") -> None:
         """Run *line*, which changes the router, with *stdin* for its standard input. Raises CommandRefused."""

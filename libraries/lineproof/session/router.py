@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import re
@@ -233,6 +234,9 @@ class RouterConnection:
         for state in states:
             if is_down(state):
                 found.insert(0, f"the router's {state.interface} {'is down' if state.up is False else 'has no link'}")
+        if not found:
+            with contextlib.suppress(TestbedError):  # a look that fails shows nothing
+                found = [f"the router does not show any more: {change}" for change in self.driver.taken_back()]
         return "; ".join(found)
 
     def _check_neighbours(self) -> None:

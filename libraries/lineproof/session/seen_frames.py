@@ -51,7 +51,7 @@ class SeenFrames:
         """
         headers, size, found = profile.headers, longest_size(profile), []
         if any(self._kind(profile, direction) in self._longest for direction in directions):
-            return f"an MTU is too small {_mtu_words(profile)}"  # shorter ones came through
+            return f"shorter ones came through: check its routes, and whether an MTU is too small {_mtu_words(profile)}"
         if headers.prefix and "ipv6" not in made:
             found.append("its forwarding of IPv6, and its IPv6 routes to their destinations")
         if headers.tags and "vlan" not in made:

@@ -111,8 +111,9 @@ class VppConsole:
 
     def labels(self, words: Words, line: CommandLine) -> str:
         """``show mpls fib LABEL``."""
-        text = "MPLS-VRF:0, fib_index:0 locks:[CLI:1, ]\n" if self._kept("labels") else ""
-        return text + "".join(
+        if not self._kept("labels"):
+            return ""
+        return "MPLS-VRF:0, fib_index:0 locks:[CLI:1, ]\n" + "".join(
             f"{label}:{'eos' if bottom == 'eos' else 'neos'}/21 fib:0 index:25 locks:2\n    {hop} {name}\n"
             f"      Extensions:\n       path:30  labels:[[{label} pipe ttl:0 exp:0]]\n"
             for _, bottom, label, hop, name in self._kept("label")
@@ -255,7 +256,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         (rf"show ip6 interface {_NAME}", VppConsole.ip6),
         (
             "show mpls interface",
-            lambda vpp, words, line: "".join(f"{name}\n" for _, name in vpp._kept("mpls")),
+            lambda vpp, words, line: "".join(f"{name}\n  MPLS enabled\n" for _, name in vpp._kept("mpls")),
         ),
         (r"show mpls fib (?P<label>\d+)", VppConsole.labels),
         ("clear runtime", VppConsole.clear),

@@ -33,7 +33,7 @@ class FreeBsd(Router):
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
         facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
         command, pattern = described_facts("machine")["_pfsense"]
-        if version := matched(pattern, self._commands.show_all([command])[command] or ""):
+        if version := matched(pattern, self._commands.shown(command)):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
@@ -86,9 +86,9 @@ class FreeBsd(Router):
         """Yield also networks and offloads as FreeBSD shows them."""
         if scope == "offload":
             name, on = given["key"], given["value"] == "on"
-            shown = self._commands.show_all(f"ifconfig {interface}" for interface in self.interfaces)
-            for interface, text in zip(self.interfaces, shown.values(), strict=True):
-                options = "".join(re.findall(r"options=\w+<(\S*)>", text or "")).lower()
+            for interface in self.interfaces:
+                shown = self._commands.shown(f"ifconfig {interface}")
+                options = "".join(re.findall(r"options=\w+<(\S*)>", shown)).lower()
                 own = {"interface": interface, "name": name.upper(), "flag": name if on else f"-{name}"}
                 before = " ".join(re.findall(rf"\b{name}[46]?\b", options)) or f"-{name}"
                 yield {**given, **own, "shown": name.upper() if on else NONE, "before": before}

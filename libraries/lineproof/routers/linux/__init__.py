@@ -100,9 +100,9 @@ class Linux(Router):
         if what in ("links", "switch"):
             yield from self._forwarding(family, what)
         elif option := {"queues": "-l", "offload": "-k"}.get(scope):
-            shown = self._commands.show_all(f"ethtool {option} {name}" for name in self.interfaces)
-            for name, text in zip(self.interfaces, shown.values(), strict=True):
-                own = _queue_words(text or "") if scope == "queues" else _offload_words(given["key"], text or "")
+            for name in self.interfaces:
+                text = self._commands.shown(f"ethtool {option} {name}")
+                own = _queue_words(text) if scope == "queues" else _offload_words(given["key"], text)
                 yield {**given, "interface": name, **own}
         else:
             for words in super().contexts(scope, sides, frames, given):
@@ -117,7 +117,7 @@ class Linux(Router):
         """
         switch = {"ipv4": "net/ipv4/ip_forward", "ipv6": "net/ipv6/conf/all/forwarding"}[family]
         listing = "ip -o link show" if what == "links" else f"sysctl net/{family}/conf"
-        state, listed = (text or "" for text in self._commands.show_all((f"sysctl -n {switch}", listing)).values())
+        state, listed = map(self._commands.shown, (f"sysctl -n {switch}", listing))
         listed = listed if state.strip() == "0" else ""
         if what == "links":
             yield from ({"link": name} for name in re.findall(r"^\d+: ([^:@\s]+)", listed, re.MULTILINE))
@@ -127,7 +127,7 @@ class Linux(Router):
     def read(self) -> Telemetry:
         """See :meth:`..base.Router.read`: also drops of queueing disciplines."""
         reading = super().read()
-        shown = self._commands.show_all([_QDISCS])[_QDISCS] or ""
+        shown = self._commands.shown(_QDISCS)
         causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
         return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
 
