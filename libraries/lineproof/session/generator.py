@@ -199,10 +199,6 @@ class GeneratorConnection:
         )
 
 
-RESTART_LIMIT = 100.0
-"""Seconds that a restart of a testbed's process may take: a TRex server on cards is slow."""
-
-
 class Reconnection:
     """Notes that the generator was lost, and connects it again.
 
@@ -231,10 +227,7 @@ class Reconnection:
         if not self._cause:
             return
         self._busy = True
-        ended = [words for words in testbed.problems() if words.partition("; ")[0] not in self._cause]
-        self._cause = "; ".join([*ended, self._cause])
         try:
-            testbed.forget_restarted(RESTART_LIMIT)
             if problems := testbed.problems():
                 raise TestbedError("; ".join(problems))
             reconnect()

@@ -2,8 +2,7 @@
 
 It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
 killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too. It answers
-``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the restart of its server:
-``{"ended": name, "again": bool}``, ``{"again": name}``.
+``{"ready": true, …}`` or ``{"error": "sentence"}``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ class TestbedProcess:
         grace: float = 4.0,
     ) -> None:
         self.name, self._log, self._grace = name, log, grace
-        self._server_end, self._restart_due = "", False
         self._answers: list[dict[str, Any]] = []
         self._text = b""
         self._closed = False
@@ -134,18 +132,8 @@ class TestbedProcess:
             if not received:
                 out.close()
             *lines, self._text = (self._text + received).split(b"\n")
-            for line in lines:
-                self._note(line)
+            self._answers += [parse_json(line, own=True) for line in lines]
             seconds = 0.0
-
-    def _note(self, line: bytes) -> None:
-        data = parse_json(line, own=True)
-        if "ended" in data:
-            self._server_end, self._restart_due = f"the testbed's server '{data['ended']}' ended", data["again"]
-        elif "again" in data:
-            self._server_end, self._restart_due = f"{self._server_end}; it was started again", False
-        else:
-            self._answers.append(data)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
@@ -160,28 +148,13 @@ class TestbedProcess:
             raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for its server that ended by itself, and one for the process."""
-        if self._closed:
-            return ()
-        self._hear(0.0)
+        """A sentence where it ended by itself."""
         status = self._child.poll()
-        problems = [self._server_end] if self._server_end else []
-        if status is not None:
-            how = f"signal {-status}" if status < 0 else f"status {status}"
-            end = log_end(self._log)
-            problems.append(
-                f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else "")
-            )
-        return tuple(problems)
-
-    def forget_restarted(self, limit: float) -> None:
-        """Forget the end of a server that was started again; waits up to *limit* s for a restart that is due."""
-        until = time.monotonic() + limit
-        self._hear(0.0)
-        while self._restart_due and self._child.poll() is None and time.monotonic() < until:
-            self._hear(POLL)
-        if self._server_end.endswith("again"):
-            self._server_end = ""
+        if self._closed or status is None:
+            return ()
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        end = log_end(self._log)
+        return (f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else ""),)
 
     def request_end(self) -> None:
         """Ask it to end, by the end of its input."""
