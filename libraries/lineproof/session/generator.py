@@ -208,7 +208,6 @@ class Reconnection:
     def __init__(self) -> None:
         self.note = ""
         self._cause = ""
-        self._busy = False
 
     @contextmanager
     def noting_failures(self) -> Iterator[None]:
@@ -221,12 +220,9 @@ class Reconnection:
 
     def reconnect_if_lost(self, testbed: OpenTestbed, reconnect: Callable[[], None]) -> None:
         """*reconnect* and check if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
-        if self._busy:
-            return  # called by its own check of reachability
         self.note = ""
         if not self._cause:
             return
-        self._busy = True
         try:
             if problems := testbed.problems():
                 raise TestbedError("; ".join(problems))
@@ -236,7 +232,5 @@ class Reconnection:
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"
                 f" (it was lost because {self._cause})"
             ) from error
-        finally:
-            self._busy = False
         self.note = f"the generator was connected again before this sentence: {self._cause}"
         self._cause = ""

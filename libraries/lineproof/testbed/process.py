@@ -187,35 +187,32 @@ class Belongings:
         except OSError as error:
             raise not_written(runtime, error, ELSEWHERE) from error
         self.processes: list[TestbedProcess] = []
-        self._others: list[Callable[[], None]] = []
+        self._ends: list[Callable[[], str | None]] = []
 
     def keep(self, process: TestbedProcess) -> TestbedProcess:
         """Keep a process that was started."""
         self.processes.append(process)
+        self._ends.append(process.close)
         return process
 
     def later(self, close: Callable[[], None]) -> None:
-        """Call *close* after the processes have ended, the latest first."""
-        self._others.append(close)
+        """Call *close* after the processes that are kept from now on have ended."""
+        self._ends.append(close)
 
     def close(self) -> tuple[str, ...]:
         """End all in reverse order, every step even if one fails; a sentence for each failure."""
-        failures = []
+        failures = list[str | None]()
         for process in self.processes:
             process.request_end()
-        while self.processes:
-            if failure := self.processes[-1].close():
-                failures.append(failure)
-            # only now: after an interrupt the next call goes on here
-            self.processes.pop()
-        while self._others:
+        while self._ends:
             try:
-                self._others[-1]()
+                failures.append(self._ends[-1]())
             except BREAKDOWN_ERRORS as error:
                 failures.append(in_words(error))
-            self._others.pop()
+            # only now: after an interrupt the next call goes on here
+            self._ends.pop()
         shutil.rmtree(self.folder, ignore_errors=True)
-        return tuple(failures)
+        return tuple(filter(None, failures))
 
 
 FOLDER = "logs"
