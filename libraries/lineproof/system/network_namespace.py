@@ -40,14 +40,13 @@ done
 read -r pid _ </proc/self/stat
 echo "$pid"
 exec >/dev/null 2>&1
-# a line ends it in order; without one its owner was killed, and programs may first remove what they made
-if ! grep -q .; then
-  left=50
-  kill -s TERM -- -1 || left=0
-  while [ "$left" -gt 0 ] && kill -s 0 -- -1; do left=$((left - 1)); sleep 0.1; done
-  kill -s KILL -- -1 || :
-  rm -rf -- "$1"
-fi
+cat
+# programs may first remove what they made
+left=50
+kill -s TERM -- -1 || left=0
+while [ "$left" -gt 0 ] && kill -s 0 -- -1; do left=$((left - 1)); sleep 0.1; done
+kill -s KILL -- -1 || :
+rm -rf -- "$1"
 """
 """The holder, process 1 of a PID namespace: the kernel kills all others there when it ends. Its argument: a folder."""
 
@@ -68,7 +67,7 @@ class Namespace:
 
     @classmethod
     def start(cls, folder: Path | None = None) -> Namespace:
-        """Make one, without IPv6. If this process is killed, *folder* is removed too. Raises TestbedError."""
+        """Make one, without IPv6, with whose end *folder* is removed. Raises TestbedError."""
         # --kill-child: the holder ends as well if only this outer process is killed
         kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
         argv = (_program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
@@ -89,7 +88,6 @@ class Namespace:
 
     def close(self) -> None:
         """End it, with every process of its PID namespace. May be repeated."""
-        children.send_line(self._holder, "end")
         children.end(self._holder, LIMIT)
         children.pipes(self._holder)[1].close()
         if self._descriptor >= 0:
