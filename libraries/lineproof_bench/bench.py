@@ -26,7 +26,6 @@ from .model.latency import FIXED_LATENCY
 from .model.routing import Fib
 from .model.schema import load_platform
 from .packet_groups import Delay
-from .process import say
 from .server.loop import TrexServer
 from .server.nic import ServerCard, read_nic_file
 from .server.places import Places, ServerHabits
@@ -95,15 +94,10 @@ class EmbeddedBench:
         return {"rpc_port": self._rpc_port, "pub_port": self._pub_port, "sender": sender, "ports": ports}
 
     async def serve(self) -> None:
-        """Serve until :meth:`stop`, also after a fault has ended the server and started it again on the same ports.
-
-        Such an end and start are told to the parent (:class:`lineproof.testbed.process.TestbedProcess`).
-        """
+        """Serve until :meth:`stop`, also after a fault has ended the server and started it again on the same ports."""
         try:
             while action := await self._server.serve():
-                restarts = action.what == "restart"
-                say({"ended": "server", "again": restarts})
-                if not restarts:
+                if action.what != "restart":
                     return
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), action.after / self._clock.speed)
@@ -111,7 +105,6 @@ class EmbeddedBench:
                     return
                 self._backend, self._now = self._open(action)
                 self._server = self._listen()
-                say({"again": "server"})
         finally:
             self._backend.close()
 

@@ -19,7 +19,6 @@ from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.ssh_shell import SshShell
-from lineproof.session.generator import RESTART_LIMIT
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
@@ -71,8 +70,6 @@ def _watch(bench: OpenTestbed) -> str:
     """Wait for a signal (returns "") or for a process of the bench to end (returns a sentence)."""
     try:
         while True:
-            # a restart because of a fault is no reason to end
-            bench.forget_restarted(RESTART_LIMIT)
             if problems := bench.problems():
                 return "; ".join(problems)
             time.sleep(WATCH_INTERVAL)

@@ -31,8 +31,8 @@ CASES = [
     ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'|no longer ours"),
     ("lost reply", {"start": 3, "at": 0.3}, "no longer answers"),
     ("late reply", {"start": 3, "at": 0.3, "hold": 6}, "no longer answers"),
-    ("server restart", {"start": 3, "at": 0.3}, "'server' ended"),
-    ("server restart", {"start": 3, "at": 0.3, "for": 100}, "'server' ended"),
+    ("server restart", {"start": 3, "at": 0.3}, "was started again meanwhile"),
+    ("server restart", {"start": 3, "at": 0.3, "for": 100}, "was started again meanwhile"),
 ]
 
 
@@ -89,4 +89,4 @@ def test_a_server_that_stays_down_is_reported_by_every_sentence(session: Session
     session.cause_fault(parse_fault("server end", start=3, at=0.3))
     for _ in range(2):
         verdict = owed(session, SENTENCE)
-        assert verdict.ruling is Ruling.INCONCLUSIVE and "'server' ended" in str(verdict.reason), verdict.message
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "no longer answers" in str(verdict.reason), verdict.message

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lineproof.commands.main import main
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
@@ -15,7 +15,7 @@ from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.resume import UNREAD
 from lineproof.project import Project
 from lineproof.session.judging import judge
-from lineproof.session.plan import PROBE_SHARE, Plan
+from lineproof.session.plan import PROBE_SHARE, Plan, check_simulable
 from lineproof.session.session import Session
 from support.made_testbeds import LINE_PPS, down, promised, router, then
 from support.paths import ROOT
@@ -51,30 +51,13 @@ def test_probe_frames_of_more_groups_than_trex_has_are_refused(monkeypatch: pyte
         plan("standard").requirement(words)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project that ``lineproof init`` writes, its platform without a model."""
-    monkeypatch.chdir(tmp_path)
-    assert main(["init", "mybox"]) == 0
-    path = tmp_path / "variables" / "platforms" / "mybox.yaml"
-    path.write_text(path.read_text(encoding="utf-8").partition("\nmodel:")[0] + "\n", encoding="utf-8")
-    return tmp_path
-
-
-def refusal(home: Path) -> str:
-    with pytest.raises(ConfigError) as caught:
-        Plan.read(Project.find(home), "mybox", None, "simulated", "quick")
-    return str(caught.value)
-
-
-def test_a_platform_without_a_model_is_refused(home: Path) -> None:
-    assert "mybox.yaml: has no 'model:', so testbed 'simulated' cannot simulate it; name the testbed" in refusal(home)
-
-
-def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
-    path = home / "variables" / "platforms" / "mybox.yaml"
-    path.write_text(path.read_text(encoding="utf-8") + "model: {software: {vpp: {}}}\n", encoding="utf-8")
-    assert "has no 'linux' in 'model.software', so testbed 'simulated' cannot simulate it; name" in refusal(home)
+@pytest.mark.parametrize(
+    ("model", "lack"), [({}, "no 'model:'"), ({"software": {"vpp": {}}}, "no 'linux' in 'model.software'")]
+)
+def test_a_software_without_a_model_cannot_be_simulated(model: dict[str, Any], lack: str) -> None:
+    box = plan("quick").platform.model_copy(update={"model": model})
+    with pytest.raises(ConfigError, match=f"netgate6100.yaml: has {lack}, so testbed 'simulated' cannot"):
+        check_simulable(Project(ROOT), box, "linux", "simulated")
 
 
 # -- a soak that can no longer pass, and has not failed: it ends, or goes on where the run asks for all of it

@@ -35,7 +35,7 @@ LIMIT = 60.0
 SENTENCES = {"simulated": "64b 1-flow unidirectional ≥ 1 Mpps", "netns": "64b unidirectional ≥ 1 kpps"}
 ENDING = ("INT", "TERM", "HUP", "QUIT")
 SIGNALS = (*ENDING, "KILL", "STOP")  # STOP: then KILL
-CLIENT, SSHD, NAMESPACE = "lineproof.generators.trex.client", "lineproof-sshd", "lineproof-namespace"
+CLIENT, SSHD, NAMESPACE = "lineproof.generators.trex.client", "sshd_config", "lineproof-namespace"
 PROCESSES = {
     "simulated": {"robot": "", "client": CLIENT, "bench": "-m lineproof_bench"},
     "netns": {

@@ -1,4 +1,4 @@
-"""A process of the testbed: ready, refused, ended, asked, restarted within; none outlives its owner."""
+"""A process of the testbed: ready, refused, ended, asked; none outlives its owner."""
 
 from __future__ import annotations
 
@@ -60,17 +60,6 @@ def test_an_end_by_itself_is_a_problem_with_the_last_words_of_its_log(tmp_path: 
     while process.runs:
         time.sleep(0.01)
     assert process.problems() == ("the testbed's process 'child' ended with status 1; its log ends: it went wrong",)
-    process.close()
-
-
-def test_a_server_that_is_started_again_is_a_problem_until_it_is_forgotten(tmp_path: Path) -> None:
-    end, again = '{"ended": "server", "again": true}', '{"again": "server"}'
-    process = started(tmp_path, f"{READY}; print({end!r}, flush=True); time.sleep(0.5); print({again!r}); input()")
-    while not process.problems():
-        time.sleep(0.01)
-    assert process.problems() == ("the testbed's server 'server' ended",)
-    process.forget_restarted(0.0)
-    assert process.problems() != (), "it is not there again"
     process.close()
 
 

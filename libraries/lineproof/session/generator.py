@@ -199,10 +199,6 @@ class GeneratorConnection:
         )
 
 
-RESTART_LIMIT = 100.0
-"""Seconds that a restart of a testbed's process may take: a TRex server on cards is slow."""
-
-
 class Reconnection:
     """Notes that the generator was lost, and connects it again.
 
@@ -212,7 +208,6 @@ class Reconnection:
     def __init__(self) -> None:
         self.note = ""
         self._cause = ""
-        self._busy = False
 
     @contextmanager
     def noting_failures(self) -> Iterator[None]:
@@ -225,16 +220,10 @@ class Reconnection:
 
     def reconnect_if_lost(self, testbed: OpenTestbed, reconnect: Callable[[], None]) -> None:
         """*reconnect* and check if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
-        if self._busy:
-            return  # called by its own check of reachability
         self.note = ""
         if not self._cause:
             return
-        self._busy = True
-        ended = [words for words in testbed.problems() if words.partition("; ")[0] not in self._cause]
-        self._cause = "; ".join([*ended, self._cause])
         try:
-            testbed.forget_restarted(RESTART_LIMIT)
             if problems := testbed.problems():
                 raise TestbedError("; ".join(problems))
             reconnect()
@@ -243,7 +232,5 @@ class Reconnection:
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"
                 f" (it was lost because {self._cause})"
             ) from error
-        finally:
-            self._busy = False
         self.note = f"the generator was connected again before this sentence: {self._cause}"
         self._cause = ""

@@ -232,8 +232,11 @@ class SentTraffic:
         Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
         the testbed's fault and must not count as loss.
         """
-        probe = self.plan.probe
         self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        self._check_reachability()
+
+    def _check_reachability(self) -> None:
+        probe = self.plan.probe
         self._refuse_unsendable(probe, None)
         self._prepare(probe)
         self.router.links.retried(lambda: check_reachability(self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
@@ -352,7 +355,7 @@ class SentTraffic:
         self.generator.reconnect()
         # the router notices a link that was gone late
         self.router.links.begin()
-        self.check_reachability()
+        self._check_reachability()
 
     def _running_generator(self) -> Generator:
         if problems := self.testbed.problems():

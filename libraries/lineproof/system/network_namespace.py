@@ -40,14 +40,13 @@ done
 read -r pid _ </proc/self/stat
 echo "$pid"
 exec >/dev/null 2>&1
-# a line ends it in order; without one its owner was killed, and programs may first remove what they made
-if ! grep -q .; then
-  left=50
-  kill -s TERM -- -1 || left=0
-  while [ "$left" -gt 0 ] && kill -s 0 -- -1; do left=$((left - 1)); sleep 0.1; done
-  kill -s KILL -- -1 || :
-  rm -rf -- "$1"
-fi
+cat
+# programs may first remove what they made
+left=50
+kill -s TERM -- -1 || left=0
+while [ "$left" -gt 0 ] && kill -s 0 -- -1; do left=$((left - 1)); sleep 0.1; done
+kill -s KILL -- -1 || :
+rm -rf -- "$1"
 """
 """The holder, process 1 of a PID namespace: the kernel kills all others there when it ends. Its argument: a folder."""
 
@@ -68,7 +67,7 @@ class Namespace:
 
     @classmethod
     def start(cls, folder: Path | None = None) -> Namespace:
-        """Make one, without IPv6. If this process is killed, *folder* is removed too. Raises TestbedError."""
+        """Make one, without IPv6, with whose end *folder* is removed. Raises TestbedError."""
         # --kill-child: the holder ends as well if only this outer process is killed
         kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
         argv = (_program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
@@ -89,7 +88,6 @@ class Namespace:
 
     def close(self) -> None:
         """End it, with every process of its PID namespace. May be repeated."""
-        children.send_line(self._holder, "end")
         children.end(self._holder, LIMIT)
         children.pipes(self._holder)[1].close()
         if self._descriptor >= 0:
@@ -105,42 +103,13 @@ def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:
     """
     if not namespace:
         return ()
-    folder = namespace.removesuffix("/net")
-    pids = (f"--pid={folder}/pid",) if bound else ()
-    return (_program("nsenter"), f"--net={namespace}", f"--mount={folder}/mnt", *pids, "--")
+    enter = bound_to(namespace) if bound else (_program("nsenter"), "--")
+    return (*enter[:-1], f"--net={namespace}", f"--mount={namespace.removesuffix('/net')}/mnt", "--")
 
 
-_KEEP = r"""
-exec 3<&0 4<"$1"
-shift
-end() {
-  trap '' TERM HUP INT
-  kill -s KILL "$program"
-  # what it has started may outlive it: all of it is in the namespace
-  for process in /proc/[0-9]*; do
-    if [ "$process/ns/net" -ef /proc/self/fd/4 ]; then kill -s KILL "${process#/proc/}"; fi
-  done
-  exit 0
-}
-trap end TERM HUP INT
-setpriv --pdeathsig KILL -- "$@" </dev/null 3<&- 4<&- &
-program=$!
-( cat >/dev/null; kill -s TERM "$$" ) <&3 3<&- 4<&- &
-watch=$!
-exec 3<&- </dev/null
-wait "$program"
-status=$?
-kill -s KILL "$watch"
-exit "$status"
-"""
-
-
-def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs *argv* until its input ends, and then kills it, and all that runs in *namespace*.
-
-    That includes the namespace's holder. *namespace* "": nothing but the program that *argv* becomes.
-    """
-    return ("/bin/sh", "-c", _KEEP, "lineproof-kept", namespace or "/dev/null", *argv)
+def bound_to(namespace: str) -> tuple[str, ...]:
+    """Return the words before a command that run it here, and end it and all that it starts with *namespace*."""
+    return (_program("nsenter"), f"--pid={namespace.removesuffix('/net')}/pid", "--")
 
 
 def configure(namespace: str | None, *commands: str) -> None:

@@ -88,7 +88,7 @@ def build_topology(
     A port and a cable for each of *router_interfaces*, an even number. *bypass*: no router namespace; ``port0`` and
     ``port1`` are the two ends of one veth pair, and so are those of each further pair. *apart*: each port has a
     namespace of its own, joined to that of its pair's other port by a second veth pair, :data:`CONTROL`. *folder* is
-    removed if this process is killed.
+    removed with the namespaces.
     """
     holders: list[Namespace] = []
     try:

@@ -65,14 +65,6 @@ class OpenTestbed:
         ended = [problem for process in self._processes for problem in process.problems()]
         return (*ended, *(self.lab.problems() if self.lab else ()))
 
-    def forget_restarted(self, limit: float = 0.0) -> None:
-        """Let :meth:`problems` leave out servers that were started again.
-
-        Waits up to *limit* s for restarts that are due.
-        """
-        for process in self._processes:
-            process.forget_restarted(limit)
-
     def cause(self, fault: InjectedFault) -> None:
         """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
         self._processes[0].ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})

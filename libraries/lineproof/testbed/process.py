@@ -2,8 +2,7 @@
 
 It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
 killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too. It answers
-``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the restart of its server:
-``{"ended": name, "again": bool}``, ``{"again": name}``.
+``{"ready": true, …}`` or ``{"error": "sentence"}``.
 """
 
 from __future__ import annotations
@@ -38,9 +37,10 @@ ANSWER_LIMIT = 2.0
 class TestbedProcess:
     """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
 
-    *specification*: its first line, if any. *answers*: it is ready when this raises neither OSError nor TestbedError;
-    None: when it says so. *log*: the file for its standard error, and its output where it says nothing. *more*:
-    environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
+    *specification*: its first line; None: it reads none, and is killed in the end. *answers*: it is ready when this
+    raises neither OSError nor TestbedError; None: when it says so. *log*: the file for its standard error, and its
+    output where it says nothing. *more*: environment variables as they are. *limit*: s until it is ready; *grace*: s
+    for its end.
     """
 
     def __init__(
@@ -56,7 +56,6 @@ class TestbedProcess:
         grace: float = 4.0,
     ) -> None:
         self.name, self._log, self._grace = name, log, grace
-        self._server_end, self._restart_due = "", False
         self._answers: list[dict[str, Any]] = []
         self._text = b""
         self._closed = False
@@ -65,7 +64,7 @@ class TestbedProcess:
                 # a session of its own: Ctrl-C in the terminal reaches the owner only, which ends its processes in order
                 self._child = children.start(
                     argv,
-                    stdin=children.PIPE,
+                    stdin=children.DEVNULL if specification is None else children.PIPE,
                     stdout=children.PIPE if answers is None else errors,
                     stderr=errors,
                     env=children.environment(more),
@@ -133,18 +132,8 @@ class TestbedProcess:
             if not received:
                 out.close()
             *lines, self._text = (self._text + received).split(b"\n")
-            for line in lines:
-                self._note(line)
+            self._answers += [parse_json(line, own=True) for line in lines]
             seconds = 0.0
-
-    def _note(self, line: bytes) -> None:
-        data = parse_json(line, own=True)
-        if "ended" in data:
-            self._server_end, self._restart_due = f"the testbed's server '{data['ended']}' ended", data["again"]
-        elif "again" in data:
-            self._server_end, self._restart_due = f"{self._server_end}; it was started again", False
-        else:
-            self._answers.append(data)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
@@ -159,28 +148,13 @@ class TestbedProcess:
             raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for its server that ended by itself, and one for the process."""
-        if self._closed:
-            return ()
-        self._hear(0.0)
+        """A sentence where it ended by itself."""
         status = self._child.poll()
-        problems = [self._server_end] if self._server_end else []
-        if status is not None:
-            how = f"signal {-status}" if status < 0 else f"status {status}"
-            end = log_end(self._log)
-            problems.append(
-                f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else "")
-            )
-        return tuple(problems)
-
-    def forget_restarted(self, limit: float) -> None:
-        """Forget the end of a server that was started again; waits up to *limit* s for a restart that is due."""
-        until = time.monotonic() + limit
-        self._hear(0.0)
-        while self._restart_due and self._child.poll() is None and time.monotonic() < until:
-            self._hear(POLL)
-        if self._server_end.endswith("again"):
-            self._server_end = ""
+        if self._closed or status is None:
+            return ()
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        end = log_end(self._log)
+        return (f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else ""),)
 
     def request_end(self) -> None:
         """Ask it to end, by the end of its input."""
@@ -192,6 +166,8 @@ class TestbedProcess:
     def close(self) -> str:
         """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
         self.request_end()
+        if self._child.stdin is None:
+            children.kill_group(self._child)
         failure = "" if children.end(self._child, self._grace) else f"'{self.name}' had to be killed"
         if self._child.stdout is not None:
             self._child.stdout.close()
@@ -211,35 +187,32 @@ class Belongings:
         except OSError as error:
             raise not_written(runtime, error, ELSEWHERE) from error
         self.processes: list[TestbedProcess] = []
-        self._others: list[Callable[[], None]] = []
+        self._ends: list[Callable[[], str | None]] = []
 
     def keep(self, process: TestbedProcess) -> TestbedProcess:
         """Keep a process that was started."""
         self.processes.append(process)
+        self._ends.append(process.close)
         return process
 
     def later(self, close: Callable[[], None]) -> None:
-        """Call *close* after the processes have ended, the latest first."""
-        self._others.append(close)
+        """Call *close* after the processes that are kept from now on have ended."""
+        self._ends.append(close)
 
     def close(self) -> tuple[str, ...]:
         """End all in reverse order, every step even if one fails; a sentence for each failure."""
-        failures = []
+        failures = list[str | None]()
         for process in self.processes:
             process.request_end()
-        while self.processes:
-            if failure := self.processes[-1].close():
-                failures.append(failure)
-            # only now: after an interrupt the next call goes on here
-            self.processes.pop()
-        while self._others:
+        while self._ends:
             try:
-                self._others[-1]()
+                failures.append(self._ends[-1]())
             except BREAKDOWN_ERRORS as error:
                 failures.append(in_words(error))
-            self._others.pop()
+            # only now: after an interrupt the next call goes on here
+            self._ends.pop()
         shutil.rmtree(self.folder, ignore_errors=True)
-        return tuple(failures)
+        return tuple(filter(None, failures))
 
 
 FOLDER = "logs"
