@@ -197,10 +197,10 @@ if yaml.__with_libyaml__:
             yaml.resolver.Resolver.__init__(self)
 
 
-def load_config(path: Path, model: type[M]) -> M:
-    """The YAML file *path* as a *model*. Raises ConfigError."""
+def load_config(path: Path, model: type[M], named: str = "") -> M:
+    """The YAML file *path* as a *model*; *named*: the key with the file's name, if there is one. Raises ConfigError."""
     data, lines = read_yaml(path)
-    return validate_config(data, model, path, lines)
+    return validate_config(data, model, path, lines, named)
 
 
 def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
@@ -291,16 +291,20 @@ def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
     return shortened(re.sub(r"'[^'<]{2,}'", "'…'", said)), error.problem_mark or error.context_mark
 
 
-def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int]) -> M:
-    """*data* as a *model*; *lines* as from :func:`read_yaml`."""
+def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int], named: str = "") -> M:
+    """*data* as a *model*, *named* as of :func:`load_config`; *lines* as from :func:`read_yaml`."""
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
     try:
-        return model.model_validate(data, context={"folder": path.parent})
+        found = model.model_validate(data, context={"folder": path.parent})
     except ValidationError as error:
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         raise ConfigError(_explain_error(first, _key(lines, first), model), path, _line(lines, first)) from None
+    if named and (said := getattr(found, named)) != path.stem:
+        problem = f"says '{named}: {shortened(said)}'; in a file of this name expected '{path.stem}'"
+        raise ConfigError(problem, path, lines.get((named,)))
+    return found
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:

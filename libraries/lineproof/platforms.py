@@ -147,13 +147,7 @@ class Platform(Config):
 
 def read_platform(folder: Folder, name: str) -> Platform:
     """The platform *name* of *folder*. Raises ConfigError."""
-    path = named_file(folder, name, "platform")
-    found = load_config(path, Platform)
-    if found.platform != name:
-        raise ConfigError(
-            f"says 'platform: {shortened(found.platform)}'; in a file of this name expected '{name}'", path
-        )
-    return found
+    return load_config(named_file(folder, name, "platform"), Platform, "platform")
 
 
 def named_file(folder: Folder, name: str, kind: str) -> Path:

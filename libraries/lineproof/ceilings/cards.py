@@ -19,11 +19,10 @@ from ..core.doubts import USABLE_SHARE, OwnPart
 from ..core.json_types import Positive
 from ..core.traffic.frame_kinds import FrameKind, kinds_of
 from ..core.traffic.profiles import Profile
-from ..errors import ConfigError, TestbedError
+from ..errors import TestbedError
 from ..generators.base import GeneratorPort, ProbesRefused
 from ..project import Folder, listed
 from ..units import parse_link_speed, si
-from ..visible import shortened
 
 FrameBytes = Annotated[int, Field(ge=64, le=16384)]
 
@@ -166,14 +165,7 @@ class Card(Config):
 
 def read_cards(folder: Folder) -> tuple[Card, ...]:
     """Return every card of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
-    cards = []
-    for path in listed(folder, "*.yaml"):
-        card = load_config(path, Card)
-        if card.card != path.stem:
-            words = f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'"
-            raise ConfigError(words, path)
-        cards.append(card)
-    return tuple(cards)
+    return tuple(load_config(path, Card, "card") for path in listed(folder, "*.yaml"))
 
 
 def choose_card(

@@ -7,10 +7,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ..config import Config, load_config
-from ..errors import ConfigError
 from ..platforms import named_file
 from ..project import Folder
-from ..visible import shortened
 from .rule import Shares
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -91,8 +89,4 @@ class Goal(Config):
 
 def read_goal(folder: Folder, name: str) -> Goal:
     """Return the goal *name* of *folder*. Raises ConfigError, which lists the goals that exist."""
-    path = named_file(folder, name, "goal")
-    found = load_config(path, Goal)
-    if found.goal != name:
-        raise ConfigError(f"says 'goal: {shortened(found.goal)}'; in a file of this name expected '{name}'", path)
-    return found
+    return load_config(named_file(folder, name, "goal"), Goal, "goal")

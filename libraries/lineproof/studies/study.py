@@ -271,13 +271,7 @@ def read_study(folder: Folder, name: str) -> Study:
 def load_study(path: Path) -> Study:
     """The study in the file *path*. Raises ConfigError with file, line and key."""
     data, lines = read_yaml(path)
-    found = validate_config(data, Study, path, lines)
-    if found.study != path.stem:
-        raise ConfigError(
-            f"says 'study: {shortened(found.study)}'; in a file of this name expected '{path.stem}'",
-            path,
-            lines[("study",)],
-        )
+    found = validate_config(data, Study, path, lines, "study")
     for place, words in _contradictions(found):
         raise ConfigError(f"'{'.'.join(place)}': {words}", path, lines.get(place, 1))
     return found

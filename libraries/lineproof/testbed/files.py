@@ -60,12 +60,7 @@ def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
     layers = folder if isinstance(folder, Layers) else Layers(folder, packaged_variables() / "testbeds")
     line = lines.get(("generator", "type"), lines.get(("generator",)))
     model, data = _model(kind, data, path, line, layers.beside("programs"))
-    found: Testbed | PoolSettings = validate_config(data, model, path, lines)
-    if found.testbed != name:
-        line = lines.get(("testbed",))
-        raise ConfigError(
-            f"says 'testbed: {shortened(found.testbed)}'; in a file of this name expected '{name}'", path, line
-        )
+    found: Testbed | PoolSettings = validate_config(data, model, path, lines, "testbed")
     if isinstance(found, PoolSettings):
         return found
     if len(found.cabled_sides) != 2 * found.pair_count:
