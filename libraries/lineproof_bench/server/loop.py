@@ -103,9 +103,9 @@ class TrexServer:
 
     async def _serve(self) -> ServerAction | None:
         transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
-        delayed: deque[tuple[float, list[bytes]]] = deque()
+        replies: deque[tuple[float, list[bytes]]] = deque()
         while True:
-            due = [self._publisher.due, *(moment for moment, _ in islice(delayed, 1))]
+            due = [self._publisher.due, *(moment for moment, _ in islice(replies, 1))]
             if (wait := transmission.wait()) is not None:
                 due.append(time.monotonic() + wait)
             readable = await self._wait(min(due))
@@ -116,15 +116,15 @@ class TrexServer:
                 self._publisher.subscribed()
             if end := carry_out(faults, self.service, self._publisher):
                 return end
-            while delayed and time.monotonic() >= delayed[0][0]:
-                self._rpc.send_multipart(delayed.popleft()[1])
             if self._rpc in readable:
                 *envelope, request = self._rpc.recv_multipart()
                 reply = [*envelope, self._dispatcher.handle(request)]
-                if delay := faults.reply_delay():
-                    delayed.append((time.monotonic() + delay, reply))
-                elif not faults.drops_reply():
-                    self._rpc.send_multipart(reply)
+                delay = faults.reply_delay() or 0.0
+                if delay or not faults.drops_reply():
+                    replies.append((time.monotonic() + delay, reply))
+            # those after a late one wait for it: a TRex answers in order
+            while replies and time.monotonic() >= replies[0][0]:
+                self._rpc.send_multipart(replies.popleft()[1])
             transmission.tick()
             statistics.sample_cpu()
             if time.monotonic() >= self._publisher.due:
