@@ -103,13 +103,42 @@ def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:
     """
     if not namespace:
         return ()
-    enter = bound_to(namespace) if bound else (_program("nsenter"), "--")
-    return (*enter[:-1], f"--net={namespace}", f"--mount={namespace.removesuffix('/net')}/mnt", "--")
+    folder = namespace.removesuffix("/net")
+    pids = (f"--pid={folder}/pid",) if bound else ()
+    return (_program("nsenter"), f"--net={namespace}", f"--mount={folder}/mnt", *pids, "--")
 
 
-def bound_to(namespace: str) -> tuple[str, ...]:
-    """Return the words before a command that run it here, and end it and all that it starts with *namespace*."""
-    return (_program("nsenter"), f"--pid={namespace.removesuffix('/net')}/pid", "--")
+_KEEP = r"""
+exec 3<&0 4<"$1"
+shift
+end() {
+  trap '' TERM HUP INT
+  kill -s KILL "$program"
+  # what it has started may outlive it: all of it is in the namespace
+  for process in /proc/[0-9]*; do
+    if [ "$process/ns/net" -ef /proc/self/fd/4 ]; then kill -s KILL "${process#/proc/}"; fi
+  done
+  exit 0
+}
+trap end TERM HUP INT
+setpriv --pdeathsig KILL -- "$@" </dev/null 3<&- 4<&- &
+program=$!
+( cat >/dev/null; kill -s TERM "$$" ) <&3 3<&- 4<&- &
+watch=$!
+exec 3<&- </dev/null
+wait "$program"
+status=$?
+kill -s KILL "$watch"
+exit "$status"
+"""
+
+
+def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that runs *argv* until its input ends, and then kills it, and all that runs in *namespace*.
+
+    That includes the namespace's holder. *namespace* "": nothing but the program that *argv* becomes.
+    """
+    return ("/bin/sh", "-c", _KEEP, "lineproof-kept", namespace or "/dev/null", *argv)
 
 
 def configure(namespace: str | None, *commands: str) -> None:

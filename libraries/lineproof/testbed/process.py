@@ -37,10 +37,9 @@ ANSWER_LIMIT = 2.0
 class TestbedProcess:
     """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
 
-    *specification*: its first line; None: it reads none, and is killed in the end. *answers*: it is ready when this
-    raises neither OSError nor TestbedError; None: when it says so. *log*: the file for its standard error, and its
-    output where it says nothing. *more*: environment variables as they are. *limit*: s until it is ready; *grace*: s
-    for its end.
+    *specification*: its first line, if any. *answers*: it is ready when this raises neither OSError nor TestbedError;
+    None: when it says so. *log*: the file for its standard error, and its output where it says nothing. *more*:
+    environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class TestbedProcess:
                 # a session of its own: Ctrl-C in the terminal reaches the owner only, which ends its processes in order
                 self._child = children.start(
                     argv,
-                    stdin=children.DEVNULL if specification is None else children.PIPE,
+                    stdin=children.PIPE,
                     stdout=children.PIPE if answers is None else errors,
                     stderr=errors,
                     env=children.environment(more),
@@ -166,8 +165,6 @@ class TestbedProcess:
     def close(self) -> str:
         """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
         self.request_end()
-        if self._child.stdin is None:
-            children.kill_group(self._child)
         failure = "" if children.end(self._child, self._grace) else f"'{self.name}' had to be killed"
         if self._child.stdout is not None:
             self._child.stdout.close()

@@ -19,7 +19,7 @@ from ..system.children import find_program
 from ..system.folders import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
-from ..system.network_namespace import bound_to, inside
+from ..system.network_namespace import inside, kept_within
 from ..system.private_key import make_key
 from .process import Belongings, TestbedProcess
 
@@ -36,7 +36,7 @@ def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
     """Start a server with sessions inside *namespace*, its files in the folder *name*. Raises TestbedError."""
     argv, login = prepare(belongings.folder / name, namespace)
     log, listens = belongings.folder / f"{name}d.log", partial(_connect, (login.host, login.port))
-    belongings.keep(TestbedProcess("sshd", (*bound_to(namespace), *argv), log, answers=listens))
+    belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), log, answers=listens))
     return login
 
 

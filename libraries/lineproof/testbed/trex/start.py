@@ -17,7 +17,7 @@ from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
 from ...system import children
 from ...system.login import Login
-from ...system.network_namespace import inside, run_in_namespace
+from ...system.network_namespace import inside, kept_within, run_in_namespace
 from ..process import Belongings, TestbedProcess
 from .over_ssh import GRACE
 
@@ -78,11 +78,12 @@ def start_in_namespace(belongings: Belongings, namespace: str, home: Path, confi
     path.write_text(config)
     # the watchdog ends a server whose threads had to wait on a busy machine
     arguments = (*ARGUMENTS, "--software", "--no-watchdog", "--cfg", str(path))
-    argv = (*inside(namespace, bound=True), "/bin/sh", "-c", IN_NAMESPACE, "lineproof-trex", str(home), *arguments)
+    argv = (*inside(namespace), "/bin/sh", "-c", IN_NAMESPACE, "lineproof-trex", str(home), *arguments)
     belongings.keep(
         TestbedProcess(
             NAME,
-            argv,
+            # alone: the namespace's holder removes the testbed's folder where its owner was killed
+            kept_within("", argv),
             belongings.folder / "trex.log",
             answers=partial(run_in_namespace, namespace, partial(ask_server, "127.0.0.1", rpc_port)),
             limit=LIMIT,
