@@ -218,8 +218,8 @@ def test_the_ipv6_address_of_a_peer_is_that_of_the_traffic_words() -> None:
         (1_000_000, 900_000, None),
         # a control of as many frames passes between the same readings
         (2_000_000, 1_900_000, None),
-        # counts of other frames, of which the router says nothing on their arrival
-        (1_000_000, 9_000_000, 100_000),
+        # more than arrived were sent: such counts prove nothing, as none would
+        (1_000_000, 9_000_000, None),
     ],
 )
 def test_only_missing_frames_of_the_trials_can_be_lost_after_the_router(

@@ -72,12 +72,12 @@ def damaged_frames(
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:
     """Yield that missing frames which the router counts as sent may not be its loss, with the trials' numbers.
 
-    They are, where the generator was watched clean.
+    They are, where the generator was watched clean, or where the router's counts contradict each other.
     """
     if own.is_clean(risk):
         return
     for ledger in ledgers:
-        for row in ledger.directions:
+        for row in () if ledger.contradiction else ledger.directions:
             if row.router_tx is None:
                 continue
             # a control, or what else was sent beside the trials, passes the router without being a trial's
