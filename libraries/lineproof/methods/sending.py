@@ -36,9 +36,10 @@ class SendingResult(DeviatingResult):
         return self.trials[0].lost
 
     @property
-    def counters(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the generator's raw counters ``before``, ``ended`` and ``after``; keys like ``0.opackets``."""
-        return self.trials[0].outcome.counters
+    def counters(self) -> Mapping[str, int]:
+        """Return by how much the generator's own counters rose; keys like ``0.opackets``. Empty: they were not read."""
+        before, after = (self.trials[0].outcome.counters.get(moment, {}) for moment in ("before", "after"))
+        return {name: count - before.get(name, 0) for name, count in after.items()}
 
     @property
     def problems(self) -> Sequence[str]:

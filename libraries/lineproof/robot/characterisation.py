@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic_core import to_jsonable_python
 from robot.api import logger
 from robot.api.deco import keyword
-from robot.errors import RobotError
+from robot.errors import ExecutionStatus, RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.phrases import difference
@@ -182,21 +182,31 @@ class CharacterisationKeywords(Component):
     ) -> SendingResult:
         """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
 
-        *during*: a keyword that is called with *arguments* while frames flow. The result has ``offered``,
-        ``forwarded``, ``lost``, ``directions`` (the same of each, with ``tx_port`` and ``rx_port``), ``problems``, and
-        ``counters``, the ports' own. Examples:
+        *during*: a keyword that is called with *arguments* while frames flow; where it fails, this does, once the
+        trial is kept. The result has ``offered``, ``forwarded``, ``lost``, ``directions`` (the same of each, with
+        ``tx_port`` and ``rx_port``), ``problems``, and ``counters``, by how much the ports' own rose. Examples:
         | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
         | Should Be Equal    ${sent.lost}    ${0}
-        | Log    ${sent.counters}[after][0.opackets] frames left port 0
+        | Log    ${sent.counters}[0.opackets] frames left port 0
         | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
         """
-        run = partial(BuiltIn().run_keyword, during, *arguments)
-        action = (lambda wait: run()) if during else None
+        ended: list[ExecutionStatus] = []
+
+        def run(wait: Callable[[float], None]) -> None:
+            try:
+                BuiltIn().run_keyword(during, *arguments)
+            except ExecutionStatus as error:
+                if error.exit:  # an interrupt
+                    raise
+                ended.append(error)
 
         def measure(characteriser: Characteriser, traffic: str) -> SendingResult:
-            return characteriser.send(traffic, load, duration.total_seconds(), action)
+            return characteriser.send(traffic, load, duration.total_seconds(), run if during else None)
 
-        return self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
+        found = self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
+        for error in ended:
+            raise error
+        return found
 
     def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
         """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""

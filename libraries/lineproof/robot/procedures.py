@@ -105,11 +105,12 @@ def matrix_parts(result: ScalingResult, lines: Mapping[str, float]) -> Sequence[
             found = point.result[name] if point.result else None
             lower = None if found is None else found.lower
             mark = "" if found is None or lower is None or (found.upper and found.finished) else "≥ "
-            row[Column(f"{name} Mpps")] = mark + _pps(lower, ".4g", 1e-6)
+            more = " …" if found is not None and not found.finished else ""
+            row[Column(f"{name} Mpps")] = f"{mark}{_pps(lower, '.4g', 1e-6)}{more}"
             row[Column(f"{name} % line")] = _pps(lower, ".3g", 100 / lines[f"{point.value}"])
         rows.append(row)
     ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
-    how = f"Lower bounds of each port; {ratios}; ≥: more was not offered, or the search is unfinished."
+    how = f"Lower bounds of each port; {ratios}; ≥: no more was offered; …: the search is unfinished."
     endings = zip(result.points, result.endings, strict=True)
     return [Table.of(rows), Note(how), Items([f"{point.value}: {words}" for point, words in endings if words])]
 

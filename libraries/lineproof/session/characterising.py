@@ -106,6 +106,8 @@ class Characteriser:
 
     def send(self, words: str, load: str, seconds: float, during: During | None = None) -> SendingResult:
         """One trial of *seconds* at *load* into each port, as ``1 Mpps``; *during* meanwhile. Raises SentenceError."""
+        if not 0 < seconds < math.inf:
+            raise SentenceError(f"a trial takes time; expected a duration above 0, not {seconds:g} s")
         session, known = self.session, self.traffic(words)
         # a demand that nothing breaks stands in, so that the load is read as a sentence's
         each_way = " each way" if known.directions > 1 else ""
