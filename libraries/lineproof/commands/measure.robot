@@ -6,13 +6,13 @@ Suite Teardown      Close Testbed
 
 
 *** Variables ***
-${PLATFORM}         ${EMPTY}
-${SOFTWARE}         ${NONE}
-${FRAMES}           64b imix 1518b
-${FLOWS}            1-flow 10k-flows
-${DIRECTIONS}       unidirectional bidirectional
-${MORE}             ${EMPTY}
-${DEADLINE}         ${NONE}
+${PLATFORM}      ${EMPTY}
+${SOFTWARE}      ${NONE}
+${FRAMES}        64b imix 1518b
+${FLOWS}         1-flow 10k-flows
+${DIRECTIONS}    unidirectional bidirectional
+${MORE}          ${EMPTY}
+${DEADLINE}      ${NONE}
 
 
 *** Test Cases ***
