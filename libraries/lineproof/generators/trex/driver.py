@@ -368,7 +368,9 @@ class TrexGenerator(Generator):
             return self._call(command, limit, **arguments)
         except ClientError as error:
             if error.kind == "lost":
-                raise TestbedError(f"the TRex server at {where} no longer answers: {error}") from error
+                # which request was the first without an answer depends on the moment, and says nothing
+                more = "" if str(error).startswith(("[RPC]", "the server ")) else f": {error}"
+                raise TestbedError(f"the TRex server at {where} no longer answers{more}") from error
             if error.kind == "taken":
                 raise TestbedError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
             if "API handler" in str(error):
