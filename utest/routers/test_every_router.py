@@ -149,7 +149,7 @@ def test_a_look_takes_no_error_for_a_value_or_for_nothing(name: str) -> None:
 
 
 ERRORS = ("bad command or database is locked", "Error: not enough memory 16.0.0.0/8", "timed out after 10 s")
-"""What no description names."""
+"""Errors that no description names."""
 
 
 RECORDED = "../golden/recorded/freebsd"

@@ -1,4 +1,4 @@
-"""What the end of a run finds on its router is in the run's evidence, whichever way the run ends."""
+"""Findings on the router at the end of a run are in its evidence, whichever way it ends."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ class ClientLibrary(ABC):
     """
 
     on_port: ClassVar[Mapping[str, Any]] = {}
-    """What a request about the traffic of a port names beside the port and its handler."""
+    """Parameters of a request about the traffic of a port, beside the port and its handler."""
     on_all: ClassVar[Mapping[str, Any]] = {}
-    """What a request about all traffic of a port names instead."""
+    """Parameters of a request about all traffic of a port, instead."""
     on_status: ClassVar[Mapping[str, Any]] = {}
-    """What a request for the status of a port names beside the port."""
+    """Parameters of a request for the status of a port, beside the port."""
 
     def __init__(self) -> None:
         self._library: SimpleNamespace | None = None
@@ -68,7 +68,7 @@ class ClientLibrary(ABC):
         self._link: Any = None
         """The library's client of JSON-RPC."""
         self._api: Any = "core"
-        """Its name for the server's handle, or that handle."""
+        """Return the library's name for the server's handle, or that handle."""
         self._pipe: Pipe | None = None
         """For the requests of which several are under way."""
         self.events = ServerEvents(0)
@@ -165,7 +165,7 @@ class ClientLibrary(ABC):
             self._pipe = None
 
     def port_facts(self, port: int) -> dict[str, Any]:
-        """What is known of *port* now: see :func:`.answers.port_facts`."""
+        """Return the facts of *port* now: see :func:`.answers.port_facts`."""
         return answers.port_facts(self._status(port), self._static(port))
 
     def port_numbers(self) -> Sequence[int]:
@@ -454,7 +454,7 @@ class ClientLibrary(ABC):
         self._ask(method, handler=self._handlers[port], port_id=port, **parameters)
 
     def _about(self, port: int) -> dict[str, Any]:
-        """What a request about the traffic of *port* names."""
+        """Return the parameters of a request about the traffic of *port*."""
         return {"handler": self._handlers[port], "port_id": port, **self.on_port}
 
     def _require_success(self, answer: Any) -> Any:
