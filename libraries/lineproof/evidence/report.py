@@ -63,8 +63,8 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     for row in ordered:
         document = sentence_document(run.run, row, simulated)
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
-    found = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
-    sections = [Section(f"{each.method}: {each.sentence}", [Items(each.findings.splitlines())]) for each in found]
+    results = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
+    sections = [Section(f"{each.method}: {each.sentence}", [Items(each.findings.splitlines())]) for each in results]
     yield body(Document("", [*sections, Section("", [evidence(run)])]))
 
 

@@ -169,9 +169,9 @@ class CharacterisationKeywords(Component):
         lines = dict(zip(values, rates, strict=True))
 
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
-            found = characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
-            logger.console("\n" + as_text(Document("", [Section("", parts(found))], session.simulated)))
-            return found
+            matrix = characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
+            logger.console("\n" + as_text(Document("", [Section("", parts(matrix))], session.simulated)))
+            return matrix
 
         parts, plot = partial(procedures.matrix_parts, lines=lines), partial(procedures.matrix_plot, lines=lines)
         return self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
@@ -203,10 +203,10 @@ class CharacterisationKeywords(Component):
         def measure(characteriser: Characteriser, traffic: str) -> SendingResult:
             return characteriser.send(traffic, load, duration.total_seconds(), run if during else None)
 
-        found = self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
+        sent = self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
         for error in ended:
             raise error
-        return found
+        return sent
 
     def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
         """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""

@@ -102,10 +102,10 @@ def matrix_parts(result: ScalingResult, lines: Mapping[str, float]) -> Sequence[
     for point in result.points:
         row = {Column("traffic", left=True): f"{point.value}"}
         for name in LOSS_RATIOS:
-            found = point.result[name] if point.result else None
-            lower = None if found is None else found.lower
-            mark = "" if found is None or lower is None or (found.upper and found.finished) else "≥ "
-            more = " …" if found is not None and not found.finished else ""
+            bounds = point.result[name] if point.result else None
+            lower = None if bounds is None else bounds.lower
+            mark = "" if bounds is None or lower is None or (bounds.upper and bounds.finished) else "≥ "
+            more = " …" if bounds is not None and not bounds.finished else ""
             row[Column(f"{name} Mpps")] = f"{mark}{_pps(lower, '.4g', 1e-6)}{more}"
             row[Column(f"{name} % line")] = _pps(lower, ".3g", 100 / lines[f"{point.value}"])
         rows.append(row)
