@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from typing import cast
 
@@ -16,7 +17,7 @@ from lineproof.core.goal import Goal, read_goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Load, Measure, Outcome
+from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem
 from lineproof.core.verdict import Verdict
 from lineproof.methods.margin import NAMED_LOAD, OWN_LIMIT, Margin, find_margin, margin_of_forwarding
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD
@@ -24,6 +25,7 @@ from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
+BUSY = Problem(Fault.CPU_BOUND, "98 % of a second")
 GOALS = VARIABLES / "goals"
 QUICK = read_goal(GOALS, "quick")
 SLA, HIGHEST, LINK = Load(5e6), Load(0.97 * LINE), 10e9
@@ -92,6 +94,20 @@ def test_a_generator_that_sends_less_than_is_asked_is_the_limit(goal: str):
     result = found(PureRouter(LINE, ceiling=8e6), read_goal(GOALS, goal), deadline=15)
     assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
     assert 1.59 <= result.low <= 1.6
+
+
+def test_a_generator_that_falls_behind_near_its_limit_is_asked_for_a_tenth_less():
+    sender, numbers = PureRouter(LINE, ceiling=8e6), count()
+
+    def software(load: Load, duration: float) -> Outcome:
+        # as TRex in software, whose core is too busy in each third trial with what it only just sends
+        outcome = sender(load, duration)
+        is_late = load.pps > 7.4e6 and next(numbers) % 3 == 2
+        return replace(outcome, elapsed=1.004 * duration, problems=(BUSY,)) if is_late else outcome
+
+    result = found(software, read_goal(GOALS, "standard"), deadline=15)
+    assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
+    assert 1.4 <= result.low <= 1.48
 
 
 def test_a_load_that_stays_open_is_left_for_lower_ones():

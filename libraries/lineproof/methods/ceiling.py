@@ -24,7 +24,8 @@ LOSSLESS_REPEATS = 2
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
-_TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
+TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
+"""Faults of a generator whose cores are too slow for the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
     def is_offered(trial: Trial) -> bool:
         # the clock's uncertainty is no ceiling; rounding may cost one frame
         needed = (1 - trials.terms.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
-        is_slow = any(problem.fault in _TOO_SLOW for problem in trial.problems)
+        is_slow = any(problem.fault in TOO_SLOW for problem in trial.problems)
         return not is_slow and all(row.offered >= needed for row in trial.outcome.directions)
 
     first = run(line)

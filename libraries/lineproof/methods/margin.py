@@ -18,6 +18,8 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Measure, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS
+from .ceiling import TOO_SLOW
+from .search import SENDABLE
 from .trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
@@ -67,8 +69,8 @@ def find_margin(
     """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
     ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. *limit*: what
-    *highest* is. The first load is the highest, or what the generator sends instead; then those around the rate that
-    was forwarded there, then those below, in growing steps.
+    *highest* is. The first load is the highest, or what the generator sends instead, a tenth less where its cores are
+    too slow for it; then those around the rate that was forwarded there, then those below, in growing steps.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None, limit=limit)
@@ -93,6 +95,7 @@ def find_margin(
     most = load = highest.pps
     hints = list[float]()
     while not reason:
+        begin = len(trials)
         promise = promise_at(load)
         promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
         try:
@@ -108,8 +111,9 @@ def find_margin(
         elif decision is not None and decision.ruling is Ruling.FAIL:
             high, top, rate = load, min(top, load), _carried_rate(promise, decision)
             hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
-        elif (sent := _sent_rate(trials[-1])) < load * (1 - width):
-            most, limit = max(low, sent * (1 - 0.49 * width)), OWN_LIMIT
+        elif (is_slow := any(map(_is_too_slow, trials[begin:]))) or _sent_rate(trials[-1]) < load * (1 - width):
+            share = SENDABLE if is_slow or most < highest.pps else 1 - 0.49 * width
+            most, limit = max(low, share * min(load, _sent_rate(trials[-1]))), OWN_LIMIT
             if most > low:
                 load = most
                 continue
@@ -153,6 +157,10 @@ class _LoadSpent(Exception):
 
 def _traffic(trials: Sequence[Trial]) -> float:
     return sum(trial.outcome.duration for trial in trials)
+
+
+def _is_too_slow(trial: Trial) -> bool:
+    return any(problem.fault in TOO_SLOW for problem in trial.problems)
 
 
 def _sent_rate(trial: Trial) -> float:
