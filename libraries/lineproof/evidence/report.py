@@ -109,10 +109,17 @@ def _tried(run: RecordedRun, row: SentenceRow) -> list[Part]:
     for trial in (one.trial for one in searched if one.trial.number):
         loads[si(trial.outcome.directions[0].intended / trial.outcome.duration, "pps")].append(trial)
     tried = (
-        f"{load} in {counted(len(trials), 'trial')}, lost {percent(loss_ratio(trials, in_total=True))}"
-        for load, trials in loads.items()
+        f"{load}{_less_sent(own)} in {counted(len(own), 'trial')}, lost {percent(loss_ratio(own, in_total=True))}"
+        for load, own in loads.items()
     )
     return [Note(f"Tried for the margin, into each port: {'; '.join(tried)}")] if loads else []
+
+
+def _less_sent(trials: Sequence[Trial]) -> str:
+    """Return what the generator sent into the port that got least, where *trials* asked for at least 1 % more."""
+    asked, seconds = trials[0].outcome.load.pps, sum(trial.seconds.high for trial in trials)
+    sent = sum(min(row.offered for row in trial.outcome.directions) for trial in trials) / seconds
+    return f" (sent {si(sent, 'pps')})" if sent < 0.99 * asked else ""
 
 
 # -- the table of promises ---------------------------------------------------------------------------------------------
