@@ -328,6 +328,12 @@ def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Locatio
     return place
 
 
+def located(path: Path, lines: Mapping[Location, int], key: Location, problem: str) -> ConfigError:
+    """Return *problem* of the value of *key* as an error of the file *path*; *lines* as from :func:`read_yaml`."""
+    place = _place(lines, key)
+    return ConfigError(f"'{shortened('.'.join(map(shown_key, place)))}': {problem}", path, lines.get(place))
+
+
 def _key(lines: Mapping[Location, int], error: Any) -> str:
     """The key that *error* is about, with those that it is in; without *lines* with unions' tags."""
     parts = error["loc"]

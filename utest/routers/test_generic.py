@@ -20,15 +20,9 @@ from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Result
 from lineproof.routers.described import Router
-from lineproof.routers.description import (
-    COUNTERS,
-    SIDE_WORDS,
-    UPTIME_UNITS,
-    RouterDescription,
-    count,
-    number,
-    read_description,
-)
+from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
+from lineproof.routers.shell_output import count, number
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -348,7 +342,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
         (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
         (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
-        (("milliseconds: ", "jiffies: "), "json_paths names 'jiffies'; expected of years, weeks"),
+        (("milliseconds: ", "jiffies: "), "json_paths': names 'jiffies'; expected of years, weeks"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
         (

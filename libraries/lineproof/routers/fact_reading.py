@@ -18,7 +18,7 @@ from ..config import read_yaml
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
-from .description import filled
+from .queries import filled
 from .shell_commands import ShellCommands, is_cut
 from .shell_output import first_line
 

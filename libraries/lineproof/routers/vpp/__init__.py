@@ -18,7 +18,7 @@ from ..base import Side
 from ..described import Router, Words, read_or_note
 from ..fact_reading import Answers, ask_facts, facts_as, matched
 from ..linux.machine import card_facts, link_facts, read_machine
-from ..tables import Counts
+from ..queries import Counts
 from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
@@ -41,7 +41,7 @@ class Vpp(Router):
         answers = Answers(self._commands)
         shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = read_machine(answers)
-        hardware = dict(self.description.commands.tables["hardware"].parts(shown[_HARDWARE]))
+        hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
         cards = {name: parse_card(hardware.get(name, "")) for name in self.interfaces}
         links = {
             name: link_facts(f"/sys/bus/pci/devices/{address}")
