@@ -256,7 +256,7 @@ def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> N
 
 
 def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words() -> None:
-    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer": "x", "value": "1"}}
+    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer6": "x", "value": "1"}}
     first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{key}={value}"], "undo": "u", "look": look}
     second = {"like": first, "for": "prefix", "with": {"value": "{ip}", "peer": "{peer6}"}, "note": "{key}"}
     third = {"like": second, "with": {"key": "other"}, "undo": ["v"]}

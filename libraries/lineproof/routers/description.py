@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +18,6 @@ from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .queries import (
-    WORD_IN_BRACES,
     Commands,
     InterfaceQuery,
     Line,
@@ -80,7 +80,7 @@ class DescribedChange(Config):
         keys = _merged(data)
         if not isinstance(texts := keys.pop("with", {}), dict):
             raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
-        return _replaced(keys, {word: str(text) for word, text in texts.items()})
+        return json.loads(filled(json.dumps(keys), {word: json.dumps(f"{text}")[1:-1] for word, text in texts.items()}))
 
     @property
     def is_undone(self) -> bool:
@@ -109,19 +109,6 @@ def _merged(change: Any) -> dict[str, Any]:
     return {**merged, "with": {**texts[0], **texts[1]}} if len(texts) > 1 else merged
 
 
-def _replaced(data: Any, texts: Mapping[str, str], is_expected: bool = False) -> Any:
-    """Return *data* with *texts* in place of words in braces; a word for another one is also one of an example."""
-    if isinstance(data, str):
-        return filled(data, texts)
-    if isinstance(data, dict):
-        names = {key: WORD_IN_BRACES.fullmatch(texts.get(key, "")) if is_expected else None for key in data}
-        return {
-            (name[1] if (name := names[key]) else key): _replaced(value, texts, key == "expected")
-            for key, value in data.items()
-        }
-    return [_replaced(value, texts) for value in data] if isinstance(data, list | tuple) else data
-
-
 class FrameGroup(Config):
     """Changes for a kind of frames. ``needs``: a command that is refused where the router cannot forward them.
 
@@ -147,7 +134,7 @@ class RouterDescription(Config):
     ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
     to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
     those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag. ``words``: by what a change is for, words that Python in its folder gives.
+    interface of a tag.
     """
 
     shell: str
@@ -164,7 +151,6 @@ class RouterDescription(Config):
     save: tuple[Line, ...] = ()
     restore: tuple[Line, ...] = ()
     look: LookQuery | None = None
-    words: Mapping[str, tuple[str, ...]] = {}
     changes: tuple[DescribedChange, ...] = ()
     tag_interface: str = ""
     ipv6: FrameGroup | None = None
@@ -231,7 +217,10 @@ class RouterDescription(Config):
             yield ("look",), self.look
 
     def problems(self) -> Iterator[Problem]:
-        """Yield all that is wrong with it, each with its place; examples are tried."""
+        """Yield all that is wrong with it, each with its place; examples are tried.
+
+        A change may be for more, and name more, where Python in the router's folder gives these words.
+        """
         if (self.channel == "terminal") != (self.terminal is not None):
             yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
         if bool(self.save) != bool(self.restore):
@@ -242,12 +231,11 @@ class RouterDescription(Config):
         yield from unknown_words(whole, ())
         if self.look:
             yield from unknown_words({("look", *place): text for place, text in self.look.texts.items()}, ())
-        scopes = {name: (*SCOPES.get(name, ()), *self.words.get(name, ())) for name in (*SCOPES, *self.words)}
         for place, change, more in self.all_changes():
-            if change.for_ not in scopes:
-                yield (*place, "for"), f"is for '{shortened(change.for_)}'; {instead_of(change.for_, scopes)}"
+            if change.for_ not in SCOPES:
+                yield (*place, "for"), f"is for '{shortened(change.for_)}'; {instead_of(change.for_, SCOPES)}"
                 continue
-            for key, text in change.unknown_words((*scopes[change.for_], *more)):
+            for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
                 yield (*place, *key), text
             if not (change.is_undone or self.restore):
                 yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
