@@ -340,7 +340,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
+        (("system.up[0]", "system.down"), "'commands.uptime': in its example: 'system.down' is not found"),
         (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
         (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
         (("milliseconds: ", "jiffies: "), "json_paths': names 'jiffies'; expected of years, weeks"),

@@ -124,11 +124,6 @@ class Query(Config):
         found = {name for text in self.pattern for name in compiled(text).groupindex}
         return frozenset(found | set(self.json_paths))
 
-    @property
-    def names_interface(self) -> bool:
-        """Return whether the answer has to name the interface that was asked for."""
-        return any(INTERFACE in text for text in (*self.pattern, *self.json_paths.values()))
-
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with its keys."""
         if bool(self.pattern) == bool(self.json_paths):
@@ -159,7 +154,8 @@ class Query(Config):
             values |= {name: value for name, value in match.groupdict().items() if value is not None}
         if there := {name: value for name, value in values.items() if value is not None}:
             return there
-        raise TestbedError(f"nothing that is searched is in '{first_line(output) or 'no output'}'")
+        searched = "' or '".join(shortened(text, 60) for text in (*self.pattern, *self.json_paths.values())[:2])
+        raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
@@ -226,18 +222,20 @@ class InterfaceQuery(Query):
     """Shows an interface: ``run`` names it, or ``block`` finds where it begins in an output about all."""
 
     words: ClassVar[tuple[str, ...] | None] = ("interface",)
+    is_of_one: ClassVar[bool] = True
+    """It shows the interface that was asked for."""
 
     block: Expression | None = None
 
     @property
     def names_interface(self) -> bool:
         """Return whether the answer has to name the interface that was asked for."""
-        return self.block is not None or super().names_interface
+        return self.block is not None or any(INTERFACE in text for text in (*self.pattern, *self.json_paths.values()))
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with its keys."""
         yield from super().problems()
-        if INTERFACE not in self.run and not self.names_interface:
+        if self.is_of_one and INTERFACE not in self.run and not self.names_interface:
             yield (
                 ("run",),
                 "is for all interfaces; expected {interface} there, in 'pattern' or 'json_paths', or 'block'",
@@ -302,6 +300,7 @@ class TableQuery(InterfaceQuery):
 
     groups: ClassVar[tuple[str, ...]] = ("…",)
     words: ClassVar[tuple[str, ...] | None] = ("interface", "trees")
+    is_of_one: ClassVar[bool] = False
 
     each: str = ""
     head: Expression | None = None
@@ -313,11 +312,6 @@ class TableQuery(InterfaceQuery):
     queues: Mapping[OfQueue, Expression] = {}
     pauses: bool = False
     optional: bool = False
-
-    @property
-    def names_interface(self) -> bool:
-        """Return that rows may be of no interface."""
-        return True
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return the counters of each interface by name. Raises TestbedError, and others for what is no count."""
@@ -396,15 +390,10 @@ class CountersQuery(TableQuery):
 
     groups = (*COUNTERS, "arriving_…", "passing_…", "leaving_…")
     needed = ("rx_packets", "tx_packets")
-    words = ("interface",)
+    words, is_of_one = ("interface",), True
 
     packets: tuple[str, str] = ("rx_packets", "tx_packets")
     drops: Literal["arriving", "passing"] = "arriving"
-
-    @property
-    def names_interface(self) -> bool:
-        """Return whether the answer has to name the interface that was asked for."""
-        return super(TableQuery, self).names_interface
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return each counter. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
