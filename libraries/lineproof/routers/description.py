@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,6 +51,10 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 """Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
 
 
+NO_COMMANDS = {"example", "expected", "without", "source"}
+"""The keys of a look in which no words stand in braces."""
+
+
 class DescribedChange(Config):
     """Commands that change the configuration, with {words} of what they are ``for``, and their opposites.
 
@@ -87,16 +91,12 @@ class DescribedChange(Config):
         """Return whether it has an opposite of its own, whatever was there before."""
         return bool(self.undo or (self.back and self.look))
 
-    def unknown_words(self, known: tuple[str, ...]) -> Iterator[Problem]:
+    def unknown_words(self, known: Collection[str]) -> Iterator[Problem]:
         """Yield each word in braces that is none of *known*."""
-        texts: dict[Location, str] = {("check",): self.check}
-        texts |= {(key, f"{at}"): line for key in ("do", "over", "undo") for at, line in enumerate(getattr(self, key))}
-        if self.look:
-            texts |= {("look", *place): text for place, text in self.look.texts.items()}
-        yield from unknown_words(texts, known)
-        former: dict[Location, str] = {("back", f"{at}"): line for at, line in enumerate(self.back)}
         more = ("former", *self.look.named) if self.look else ()
-        yield from unknown_words({**former, ("note",): self.note}, (*known, *more))
+        data = self.model_dump(exclude={"look": NO_COMMANDS})
+        for key, value in data.items():
+            yield from unknown_words(value, (*known, *more) if key in ("back", "note") else known, (key,))
 
 
 def _merged(change: Any) -> dict[str, Any]:
@@ -225,12 +225,9 @@ class RouterDescription(Config):
             yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
         if bool(self.save) != bool(self.restore):
             yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
-        whole: dict[Location, str] = {
-            (key, f"{at}"): line for key in ("save", "restore") for at, line in enumerate(getattr(self, key))
-        }
-        yield from unknown_words(whole, ())
+        yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
         if self.look:
-            yield from unknown_words({("look", *place): text for place, text in self.look.texts.items()}, ())
+            yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
         for place, change, more in self.all_changes():
             if change.for_ not in SCOPES:
                 yield (*place, "for"), f"is for '{shortened(change.for_)}'; {instead_of(change.for_, SCOPES)}"

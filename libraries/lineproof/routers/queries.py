@@ -83,13 +83,15 @@ def instead_of(word: str, known: Collection[str]) -> str:
     return did_you_mean(word, known).strip() or f"expected of {', '.join(known)}"
 
 
-def unknown_words(texts: Mapping[Location, str], known: Collection[str]) -> Iterator[Problem]:
-    """Yield each word in braces of *texts*, by their places, that is none of *known*."""
-    for place, text in texts.items():
-        for word in WORD_IN_BRACES.findall(text):
-            if word not in known:
-                hint = instead_of(word, known) if known else "expected no word in braces"
-                yield place, f"'{{{word}}}' is not known in '{shortened(text)}'; {hint}"
+def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> Iterator[Problem]:
+    """Yield each word in braces, in any text of *data* at *place*, that is none of *known*."""
+    if isinstance(data, Mapping | list | tuple):
+        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+            yield from unknown_words(value, known, (*place, str(key)))
+    for word in WORD_IN_BRACES.findall(data) if isinstance(data, str) else ():
+        if word not in known:
+            hint = instead_of(word, known) if known else "expected no word in braces"
+            yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
 
 
 OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
@@ -137,7 +139,7 @@ class Query(Config):
             if name not in self.named:
                 yield (key,), f"names no '{name}'; expected a group (?P<{name}>…), or its path in 'json_paths'"
         if self.words is not None:
-            yield from unknown_words({("run",): self.run}, self.words)
+            yield from unknown_words(self.run, self.words, ("run",))
 
     def read(self, output: str, interface: str = "") -> Values:
         """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
@@ -469,23 +471,11 @@ class LookQuery(Query):
         lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
         return {**data, "pattern": (NUMBERS,)} if lacks else data
 
-    @property
-    def texts(self) -> Mapping[Location, str]:
-        """All in which words may stand in braces, by key."""
-        return {
-            ("run",): self.run,
-            **{("pattern", f"{at}"): text for at, text in enumerate(self.pattern)},
-            **{("json_paths", name): path for name, path in self.json_paths.items()},
-            ("none",): self.none,
-            **{("ours", f"{at}"): text for at, text in enumerate(self.ours)},
-        }
-
     def untried(self) -> Iterator[Problem]:
         """Yield what is missing to try the examples, and where ``ours`` is another value than they show."""
-        named = {word for text in self.texts.values() for word in WORD_IN_BRACES.findall(text)}
-        named -= {*WORD_IN_BRACES.findall(self.run), *self.expected}
-        if named:
-            yield ("expected",), f"has no '{min(named)}', which stands in braces; expected its value in the example"
+        read = {*WORD_IN_BRACES.findall(f"{self.pattern} {self.json_paths} {self.none} {self.ours}")}
+        if lacking := sorted(read - {*self.expected}):
+            yield ("expected",), f"has no '{lacking[0]}', which stands in braces; expected its value in the example"
             return
         if self.without is None:
             yield (), "has no 'without'; expected its output where that value is not there, '' if it shows nothing then"
