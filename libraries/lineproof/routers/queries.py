@@ -37,10 +37,7 @@ Values = Mapping[str, str]
 Problem = tuple[Location, str]
 """What is wrong, after the key where it is."""
 
-COUNTERS = (
-    *("rx_packets", "rx_bytes", "rx_drops", "rx_errors"),
-    *("tx_packets", "tx_bytes", "tx_drops", "tx_errors"),
-)
+COUNTERS = ("rx_packets", "rx_drops", "rx_errors", "tx_packets", "tx_drops", "tx_errors")
 UPTIME_UNITS = {
     "years": 365 * 86400.0,
     "weeks": 7 * 86400.0,
