@@ -380,9 +380,9 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     told = [caught.value, *caught.value.others]
     lines = text.splitlines()
     assert [lines[problem.line - 1].strip().partition(":")[0] for problem in told if problem.line] == [
-        *("- do", "pattern", "pattern", "without"),
+        *("- do", "pattern", "without"),
     ]
-    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "rx_packets", "not understood"), strict=True):
+    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not understood"), strict=True):
         assert word in str(problem)
 
 

@@ -91,6 +91,10 @@ def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> It
             yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
 
 
+def _is_named(name: str, known: str) -> bool:
+    return name.startswith(known[:-1]) if known.endswith("…") else name == known
+
+
 OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
 
 
@@ -129,10 +133,11 @@ class Query(Config):
             yield (), "expected one of 'pattern' and 'json_paths'"
             return
         key = "pattern" if self.pattern else "json_paths"
-        for name in sorted(self.named):
-            if not any(name.startswith(known[:-1]) if known.endswith("…") else name == known for known in self.groups):
-                yield (key,), f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
-        for name in self.needed:
+        strange = [name for name in sorted(self.named) if not any(_is_named(name, known) for known in self.groups)]
+        for name in strange:
+            yield (key,), f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
+        # one that is needed may be misspelt
+        for name in () if strange else self.needed:
             if name not in self.named:
                 yield (key,), f"names no '{name}'; expected a group (?P<{name}>…), or its path in 'json_paths'"
         if self.words is not None:
