@@ -84,6 +84,16 @@ def test_of_what_was_read_a_message_shows_a_part(tmp_path: Path):
         assert len(said) < 1000 and said.isprintable()
 
 
+def test_all_that_is_wrong_with_a_file_is_known_each_with_its_line(tmp_path: Path):
+    text = "name: 1\nextra: 2\ninner:\n  sped: 3\nother: {}\n"
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(tmp_path, text), Outer)
+    told = (caught.value, *caught.value.others)
+    # a misspelt key is not missing as well
+    assert sorted(problem.line or 0 for problem in told) == [1, 2, 4, 5]
+    assert all(problem.path == tmp_path / "box.yaml" for problem in told)
+
+
 def test_missing_and_empty_files_are_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.yaml", Outer)

@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
@@ -298,13 +298,26 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     try:
         found = model.model_validate(data, context={"folder": path.parent})
     except ValidationError as error:
-        # a misspelt required key is both unknown and missing: report it as unknown
-        first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        raise ConfigError(_explain_error(first, _key(lines, first), model), path, _line(lines, first)) from None
+        raise ConfigError.first_of(_problems(error, model, path, lines)) from None
     if named and (said := getattr(found, named)) != path.stem:
         problem = f"says '{named}: {shortened(said)}'; in a file of this name expected '{path.stem}'"
         raise ConfigError(problem, path, lines.get((named,)))
     return found
+
+
+def _problems(
+    error: ValidationError, model: type[BaseModel], path: Path, lines: Mapping[Location, int]
+) -> Iterator[ConfigError]:
+    """Yield one problem for each place that *error* names, the unknown keys first."""
+    # a misspelt required key is both unknown and missing: it is told as unknown
+    errors = sorted(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    holders = {found["loc"][:-1] for found in errors if found["type"] == "extra_forbidden"}
+    told = set[str]()
+    for found in errors:
+        key = _key(lines, found)
+        if key not in told and not (found["type"] == "missing" and found["loc"][:-1] in holders):
+            told.add(key)
+            yield ConfigError(_explain_error(found, key, model), path, _line(lines, found))
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
@@ -313,6 +326,12 @@ def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Locatio
     for part in parts:
         place = (*place, str(part)) if (*place, str(part)) in lines else place
     return place
+
+
+def located(path: Path, lines: Mapping[Location, int], key: Location, problem: str) -> ConfigError:
+    """Return *problem* of the value of *key* as an error of the file *path*; *lines* as from :func:`read_yaml`."""
+    place = _place(lines, key)
+    return ConfigError(f"'{shortened('.'.join(map(shown_key, place)))}': {problem}", path, lines.get(place))
 
 
 def _key(lines: Mapping[Location, int], error: Any) -> str:

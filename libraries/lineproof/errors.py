@@ -10,6 +10,7 @@ import errno
 import os
 import struct
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 from .visible import shortened, visible, visible_data
@@ -25,12 +26,22 @@ class LineproofError(Exception):
 
 
 class ConfigError(LineproofError):
-    """A file or an argument is wrong: names file, line and key, and what is expected."""
+    """A file or an argument is wrong: names file, line and key, and what is expected.
+
+    ``others``: what else is wrong with the same file, for ``lineproof check``.
+    """
 
     def __init__(self, message: str, path: Path | str | None = None, line: int | None = None) -> None:
-        self.path, self.line = path, line
+        self.path, self.line, self.others = path, line, tuple[ConfigError, ...]()
         where = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
         super().__init__(where + message)
+
+    @classmethod
+    def first_of(cls, problems: Iterable[ConfigError]) -> ConfigError:
+        """Return the first of *problems* of a file, with the others."""
+        first, *others = problems
+        first.others = tuple(others)
+        return first
 
 
 class SentenceError(LineproofError):

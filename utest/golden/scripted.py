@@ -188,7 +188,7 @@ class ScriptedBench:
         )
         return Telemetry(
             self.more["uptimes"][self.readings] if "uptimes" in self.more else None,
-            {name: InterfaceCounters(self.received[port], 0, self.sent[port]) for port, name in INTERFACES.items()},
+            {name: InterfaceCounters(self.received[port], self.sent[port]) for port, name in INTERFACES.items()},
             runtime=tuple(nodes) if self.trial.cycles[0] else (),
             since_clear=self.waited + self.trial.covered,
             causes=(*causes, *self.more.get("causes", ())) if after else causes,

@@ -14,7 +14,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
-from lineproof.routers.description import SIDE_WORDS, LookQuery, RouterDescription
+from lineproof.routers.description import SIDE_WORDS, RouterDescription
 from lineproof.routers.journal import NONE, Change, Look, look
 from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
@@ -231,7 +231,7 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
     assert machine.state() == before and look(KEY) is None
 
 
-LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}}
+LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}, "without": ""}
 CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
 
 
@@ -244,7 +244,7 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
         ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
-        ({"changes": [CHANGE | {"for": "everything"}]}, "for 'everything'; expected of router, interface, side"),
+        ({"changes": [CHANGE | {"for": "everything"}]}, "'everything'; expected of router, interface, side"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
         ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
@@ -252,11 +252,11 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
 )
 def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("{", r"\{")):
-        RouterDescription.model_validate({"shell": "x", **data})
+        raise ValueError([*RouterDescription.model_validate({"shell": "x", **data}).problems()])
 
 
 def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words() -> None:
-    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer": "x", "value": "1"}}
+    look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer6": "x", "value": "1"}}
     first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{key}={value}"], "undo": "u", "look": look}
     second = {"like": first, "for": "prefix", "with": {"value": "{ip}", "peer": "{peer6}"}, "note": "{key}"}
     third = {"like": second, "with": {"key": "other"}, "undo": ["v"]}
@@ -268,11 +268,34 @@ def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words(
     assert list(file.problems()) == []
 
 
-def test_an_example_of_a_look_that_gives_another_value_is_a_problem_with_its_place() -> None:
-    file = RouterDescription.model_validate({"shell": "x", "changes": [CHANGE | {"look": LOOK | {"example": "x 2"}}]})
-    assert list(file.problems()) == [(("changes", "0", "look"), "its example gives value 2; expected 1")]
-    file = file.model_copy(update={"changes": (), "look": LookQuery.model_validate(LOOK | {"example": "y"})})
-    assert [place for place, _ in file.problems()] == [("look",)]
+OURS = LOOK | {"pattern": "^{peer} (?P<value>\\S+)", "none": "^no entry", "ours": "{peer_mac}", "without": "no entry"}
+OURS |= {"example": "1.2.3.4 02", "expected": {"peer": "1.2.3.4", "peer_mac": "02", "value": "02"}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "places", "word"),
+    [
+        ({}, [], ""),
+        ({"without": "1.2.3.4 05"}, [], ""),
+        ({"expected": OURS["expected"] | {"value": "2"}}, [()], "gives value 02; expected 2"),
+        ({"expected": OURS["expected"] | {"peer_mac": "03"}}, [("example",)], "'03'"),
+        ({"expected": {"peer": "1.2.3.4", "value": "02"}}, [("expected",)], "'peer_mac'"),
+        ({"example": ""}, [("example",)], "(?P<value>"),
+        ({"example": "", "expected": {}}, [()], "is not tried"),
+        ({"none": "^nothing"}, [("without",)], "^nothing"),
+        ({"without": "1.2.3.4 02"}, [("without",)], "not '02'"),
+        ({"without": None}, [()], "'without'"),
+        ({"ours": (), "expected": {"peer": "1.2.3.4", "value": "02"}}, [], ""),
+        ({"ours": (), "without": "1.2.3.4 03"}, [("without",)], "nothing"),
+    ],
+)
+def test_the_examples_of_a_look_are_tried_with_the_change_and_without(
+    keys: dict[str, Any], places: list[tuple[str, ...]], word: str
+) -> None:
+    file = RouterDescription.model_validate({"shell": "x", "changes": [CHANGE | {"look": OURS | keys}]})
+    problems = list(file.problems())
+    assert [place for place, _ in problems] == [("changes", "0", "look", *place) for place in places]
+    assert all(word in text for _, text in problems)
 
 
 def commits(*rows: str) -> str:

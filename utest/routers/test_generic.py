@@ -20,15 +20,9 @@ from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Result
 from lineproof.routers.described import Router
-from lineproof.routers.description import (
-    COUNTERS,
-    SIDE_WORDS,
-    UPTIME_UNITS,
-    RouterDescription,
-    count,
-    number,
-    read_description,
-)
+from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
+from lineproof.routers.shell_output import count, number
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
@@ -332,7 +326,8 @@ def test_a_restart_is_seen_and_an_uptime_in_minutes_or_set_back_is_none(monkeypa
 # -- a file is checked when it is read, and docs/any-router.md walks through one
 
 PAGE = (ROOT / "docs" / "any-router.md").read_text(encoding="utf-8")
-(EXAMPLE,) = (block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "shell: exampleos" in block)
+EXAMPLES = re.findall(r"```yaml\n(# variables/shells/.*?)```", PAGE, re.DOTALL)
+EXAMPLE, AT_A_TERMINAL = EXAMPLES
 
 
 def read(folder: Path, text: str, name: str = "mybox") -> None:
@@ -345,10 +340,10 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
+        (("system.up[0]", "system.down"), "'commands.uptime': in its example: 'system.down' is not found"),
         (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
         (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
-        (("milliseconds: ", "jiffies: "), "json_paths names 'jiffies'; expected of years, weeks"),
+        (("milliseconds: ", "jiffies: "), "json_paths': names 'jiffies'; expected of years, weeks"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
         (
@@ -373,6 +368,24 @@ def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[
     assert says in str(caught.value) and "mybox.yaml" in str(caught.value)
 
 
+def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspelt_word_with_the_right_one(
+    tmp_path: Path,
+) -> None:
+    wrong = (("{peer_mac_dotted} arpa", "{peer_mac_doted} arpa"), ("rx_packets>", "arrivin_crc>"), ("'^Address'", "x"))
+    text = AT_A_TERMINAL
+    for right, misspelt in wrong:
+        text = text.replace(right, misspelt, 1)
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text, "exampleterm")
+    told = [caught.value, *caught.value.others]
+    lines = text.splitlines()
+    assert [lines[problem.line - 1].strip().partition(":")[0] for problem in told if problem.line] == [
+        *("- do", "pattern", "without"),
+    ]
+    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not understood"), strict=True):
+        assert word in str(problem)
+
+
 def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
     terminal = "channel: terminal\nterminal: {prompt: '.*', prompts: ['a>']}\n"
     with pytest.raises(ConfigError, match="matches an empty line"):
@@ -392,6 +405,7 @@ def test_a_version_that_yaml_takes_for_a_number_is_to_be_quoted(tmp_path: Path) 
 
 def test_the_example_of_the_page_is_right_and_its_message_the_real_one(tmp_path: Path) -> None:
     read(tmp_path, EXAMPLE, "exampleos")
+    read(tmp_path, AT_A_TERMINAL, "exampleterm")
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, EXAMPLE.replace("273900", "273901"), "exampleos")
     (shown,) = re.findall(r"^variables/shells/exampleos\.yaml:.*", PAGE, re.MULTILINE)

@@ -162,13 +162,6 @@ def test_a_black_box_is_judged_from_outside(tmp_path: Path, bench: ServedBench) 
         ("box", "ios", "none\nset_up: [vlan]", "box", "'set_up' is for"),
         ("simulated", "ios", "none", "box", "expected a testbed of 'kind: hardware'"),
         ("box", "isos", "none", "box", "no shell 'isos' here; did you mean 'ios'"),
-        (
-            "box",
-            "ios",
-            "none\nsudo: true",
-            "box",
-            r"'sudo: true' is for .*; remove it .* in variables/shells/ios\.yaml",
-        ),
         ("box", "", "configure", "box", "expected 'prepare: none'"),
         ("simulated", "", "none", "box", "expected a testbed of 'kind: hardware'"),
         ("box", "", "none", "vpp", "has no 'router', which says how to log in"),
@@ -177,9 +170,13 @@ def test_a_black_box_is_judged_from_outside(tmp_path: Path, bench: ServedBench) 
 def test_a_router_needs_files_that_fit(
     tmp_path: Path, cli: FakeCli, testbed: str, commands: str, prepare: str, software: str, message: str
 ) -> None:
-    home = project(tmp_path, cli if commands else None, None, commands, prepare.partition("\nsudo")[0])
-    if "sudo" in prepare:
-        box = home / "variables" / "testbeds" / "box.yaml"
-        box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
+    home = project(tmp_path, cli if commands else None, None, commands, prepare)
     with pytest.raises(ConfigError, match=message):
         Plan.read(Project.find(home), "netgate6100", software, testbed, "quick")
+
+
+def test_the_sudo_that_init_writes_fits_a_router_without_it(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None, "ios", "none")
+    box = home / "variables" / "testbeds" / "box.yaml"
+    box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
+    assert Plan.read(Project.find(home), "netgate6100", "box", "box", "quick").software.shell == "generic"

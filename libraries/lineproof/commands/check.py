@@ -161,6 +161,8 @@ def _warnings(project: Project) -> list[str]:
 def _problem(read: Callable[[], object]) -> Iterator[str]:
     try:
         read()
+    except ConfigError as error:
+        yield from map(str, (error, *error.others))
     except LineproofError as error:
         yield str(error)
 

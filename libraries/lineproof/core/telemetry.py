@@ -12,19 +12,13 @@ from .neighbours import NeighbourEntry
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounters:
-    """Frames and bytes of one interface since the router started, as the router counts them.
+    """Frames of one interface since the router started, as the router counts them.
 
-    ``tx_packets``: really sent; frames that the router counted and then failed to send are subtracted. None: not read.
+    ``tx_packets``: really sent; frames that the router counted and then failed to send are subtracted.
     """
 
     rx_packets: int = 0
-    rx_bytes: int | None = 0
     tx_packets: int = 0
-    tx_bytes: int | None = 0
-    rx_drops: int | None = 0
-    tx_drops: int | None = 0
-    rx_errors: int | None = 0
-    tx_errors: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

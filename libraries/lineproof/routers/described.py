@@ -25,19 +25,12 @@ from ..platforms import CommandPair, Tuning
 from ..visible import shortened
 from .base import Entry, LinkState, RouterUnreachable, Shell, Side, validated_side
 from .changes import Changes
-from .description import (
-    DescribedChange,
-    NeighboursQuery,
-    Query,
-    RouterDescription,
-    command_line,
-    filled,
-)
+from .description import DescribedChange, RouterDescription
 from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
+from .queries import Counts, NeighboursQuery, Query, command_line, filled
 from .shell_commands import CommandRefused, ShellCommands
 from .shell_output import plain_mac
-from .tables import Counts
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -528,9 +521,7 @@ class Router:
         if (counters := commands.counters) is not None:
             for name in self.interfaces:
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
-                known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
-                packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
-                interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
+                interfaces[name] = counters.packets_in(counts)
                 causes.extend(counters.causes_in(counts, name))
                 command = filled(counters.run, {"interface": name})
                 if not counters.names_interface and any(counts.values()) and raw[command] in answers:
@@ -548,9 +539,9 @@ class Router:
         for key, table in self.description.commands.tables.items():
             for interface in self.interfaces if "{interface}" in table.run else ("",):
                 counts = self.counts(key, raw, interface)
-                if table.fields:
+                if table.packets:
                     self._require_interfaces(counts)
-                    interfaces |= {name: table.counters_in(own) for name, own in counts.items()}
+                    interfaces |= {name: table.packets_in(own) for name, own in counts.items()}
                 causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
                 if table.pauses:
                     pauses |= {name: received_pauses(own) for name, own in counts.items()}

@@ -1,348 +1,34 @@
-"""A router as a YAML file: its commands, the values in their output, and its changes with their opposites.
-
-Values are found by regular expressions, or by paths where the router prints JSON. A file has no conditions.
-"""
+"""A router as a YAML file: what it is asked, and its changes with their opposites. A file has no conditions."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from ..command_values import Expression, JsonPath, compiled, value_at
-from ..config import Config, Location, read_yaml, validate_config
-from ..core.causes import Cause, Stage
+from ..command_values import Expression, compiled
+from ..config import Config, Location, located, read_yaml, validate_config
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
-from .journal import NONE, Look
-from .shell_output import check_length, first_line, json_in
-from .tables import Counts, TableQuery, causes_by
-
-Values = Mapping[str, str]
-
-
-COUNTERS = (
-    *("rx_packets", "rx_bytes", "rx_drops", "rx_errors"),
-    *("tx_packets", "tx_bytes", "tx_drops", "tx_errors"),
+from .queries import (
+    Commands,
+    InterfaceQuery,
+    Line,
+    Lines,
+    LookQuery,
+    Problem,
+    Query,
+    filled,
+    instead_of,
+    unknown_words,
 )
-UPTIME_UNITS = {
-    "years": 365 * 86400.0,
-    "weeks": 7 * 86400.0,
-    "days": 86400.0,
-    "hours": 3600.0,
-    "minutes": 60.0,
-    "seconds": 1.0,
-    "milliseconds": 0.001,
-}
-"""Seconds of each group of ``uptime``."""
-
-SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
-"""bit/s of each group of ``link``."""
-
-LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in Stage)})_(?P<name>\w+)")
-"""A counter of lost frames of its own: ``passing_no_route``."""
-
-INTERFACE = "{interface}"
-WORD_IN_BRACES = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-
-
-def _one_or_more(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _checked_line(value: str) -> str:
-    if not value.strip() or "\n" in value:
-        raise ValueError("expected one command, in one line")
-    return value
-
-
-Line = Annotated[str, AfterValidator(_checked_line)]
-Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
-
-
-def filled(command: str, words: Mapping[str, str]) -> str:
-    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
-    return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
-
-
-def check_words(command: str, known: tuple[str, ...]) -> None:
-    """Raise ValueError where a word in braces of *command* is none of *known*."""
-    for word in WORD_IN_BRACES.findall(command):
-        if word not in known:
-            expected = ", ".join(f"{{{each}}}" for each in known) or "no word in braces"
-            raise ValueError(f"'{{{word}}}' is not known in '{shortened(command)}'; expected {expected}")
-
-
-OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
-
-
-class Query(Config):
-    """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
-
-    One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
-    ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
-    found, see :meth:`RouterDescription.problems`; ``source``: where the example is from.
-    """
-
-    groups: ClassVar[tuple[str, ...]] = ()
-    other_groups: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    needed: ClassVar[tuple[str, ...]] = ()
-    words: ClassVar[tuple[str, ...] | None] = ()
-    """All that may stand in braces in ``run``; None: the words of its change."""
-
-    run: Line
-    partial: bool = False
-    """It may show a part, and end as if it was refused."""
-    pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
-    json_paths: Mapping[str, JsonPath] = {}
-    example: str = ""
-    expected: Mapping[str, str | int | float] = {}
-    source: str = ""
-
-    @field_validator("run")
-    @classmethod
-    def _check_run(cls, value: str) -> str:
-        if cls.words is not None:
-            check_words(value, cls.words)
-        return value
-
-    @property
-    def named(self) -> frozenset[str]:
-        """The values that it reads."""
-        found = {name for text in self.pattern for name in compiled(text).groupindex}
-        return frozenset(found | set(self.json_paths))
-
-    @property
-    def names_interface(self) -> bool:
-        """Return whether the answer has to name the interface that was asked for."""
-        texts = (*self.pattern, *self.json_paths.values())
-        return getattr(self, "block", None) is not None or any(INTERFACE in text for text in texts)
-
-    @model_validator(mode="after")
-    def _check_values(self) -> Query:
-        if bool(self.pattern) == bool(self.json_paths):
-            raise ValueError("expected one of 'pattern' and 'json_paths'")
-        for name in sorted(self.named):
-            if name not in self.groups and not self.other_groups.fullmatch(name):
-                key = "pattern" if self.pattern else "json_paths"
-                raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
-        if self.words and INTERFACE not in self.run and not self.names_interface:
-            raise ValueError(
-                "'run' is for all interfaces; expected {interface} there, in 'pattern' or 'json_paths', or 'block'"
-            )
-        if lacking := [name for name in self.needed if name not in self.named]:
-            raise ValueError(
-                f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json_paths'"
-            )
-        return self
-
-    def read(self, output: str, interface: str = "") -> Values:
-        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
-        check_length(output)
-        values: dict[str, str | None] = {}
-        if self.json_paths:
-            data = json_in(output)
-            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
-        whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
-        matches = {text: compiled(filled(text, whole_name)).search(output) for text in self.pattern}
-        if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
-            raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
-        for match in filter(None, matches.values()):
-            values |= {name: value for name, value in match.groupdict().items() if value is not None}
-        if there := {name: value for name, value in values.items() if value is not None}:
-            return there
-        raise TestbedError(f"nothing that is searched is in '{first_line(output) or 'no output'}'")
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
-        return dict(self.read(output, interface))
-
-
-class VersionQuery(Query):
-    """``version``: text that identifies the software; ``software``, ``hardware``: likewise."""
-
-    groups = ("version", "software", "hardware")
-    needed = ("version",)
-
-
-class FactQuery(Query):
-    """Shows a ``value`` that is evidence beside the version. It may fail: then it is left out."""
-
-    groups = ("value",)
-    needed = ("value",)
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the ``value`` in one line."""
-        return {"value": " ".join(self.read(output)["value"].split())}
-
-
-class FigureQuery(Query):
-    """Shows one figure, as the sum of numbers in its groups; those that are missing are 0."""
-
-    figure: ClassVar[str]
-    units: ClassVar[Mapping[str, float]]
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the figure, in the unit of those of its groups that count once, and what other groups show."""
-        parts = self.read(output, interface)
-        figure = sum(unit * number(name, parts[name]) for name, unit in self.units.items() if name in parts)
-        return {self.figure: figure, **{name: text for name, text in parts.items() if name not in self.units}}
-
-
-class UptimeQuery(FigureQuery):
-    """The time since the start. ``step``: s by which it advances, as 60 for a router that shows minutes."""
-
-    figure, units, groups = "uptime", UPTIME_UNITS, tuple(UPTIME_UNITS)
-
-    step: Annotated[float, Field(gt=0, le=3600)] = 1.0
-
-
-class LoadQuery(Query):
-    """The load of the processors: ``percent``, or ``idle`` in per cent."""
-
-    groups = ("percent", "idle")
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return ``percent``."""
-        parts = {name: number(name, value) for name, value in self.read(output).items()}
-        return {"percent": parts["percent"] if "percent" in parts else 100 - parts["idle"]}
-
-
-class TemperatureQuery(FigureQuery):
-    """``celsius``."""
-
-    figure, units, groups = "celsius", {"celsius": 1.0}, ("celsius",)
-
-
-class InterfaceQuery(Query):
-    """Shows an interface: ``run`` names it, or ``block`` finds where it begins in an output about all."""
-
-    words = ("interface",)
-
-    block: Expression | None = None
-
-    @model_validator(mode="after")
-    def _check_block(self) -> InterfaceQuery:
-        if self.block is not None and "interface" not in compiled(self.block).groupindex:
-            raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
-        return self
-
-    def block_of(self, output: str, interface: str) -> str:
-        """The part of *output* about *interface*. Raises TestbedError that lists those there are."""
-        if self.block is None:
-            return output
-        begins = list(compiled(self.block).finditer(output))
-        for at, found in enumerate(begins):
-            if found["interface"] == interface:
-                return output[found.start() : begins[at + 1].start() if at + 1 < len(begins) else len(output)]
-        known = ", ".join(shortened(found["interface"], 40) for found in begins[:20]) or "none"
-        raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
-
-    def read(self, output: str, interface: str = "") -> Values:
-        """The values of *interface* in *output*. Raises TestbedError that says what was not found."""
-        return super().read(self.block_of(output, interface), interface)
-
-
-class LinkQuery(InterfaceQuery, FigureQuery):
-    """The ``speed`` of an interface's link in bit/s, its ``mac`` and state.
-
-    ``up`` or ``down``: administratively, and ``carrier`` or ``no_carrier``: groups of which one takes part.
-    """
-
-    figure, units = "speed", SPEED_UNITS
-    groups = (*SPEED_UNITS, "mac", "up", "down", "carrier", "no_carrier")
-
-
-class NeighboursQuery(Query):
-    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
-
-    ``learned``: what the router shows of an entry that will age, and not of one that was set.
-    """
-
-    groups = ("address", "mac", "interface", "learned")
-    needed = ("address", "mac")
-
-    pattern: OneExpression
-
-
-class CountersQuery(InterfaceQuery):
-    """Counters of an interface since the router's start.
-
-    Beside those of COUNTERS each group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
-    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
-    """
-
-    groups, other_groups = COUNTERS, LOSS_GROUP
-    needed = ("rx_packets", "tx_packets")
-
-    absent_is_zero: tuple[str, ...] = ()
-    drops: Literal["arriving", "passing"] = "arriving"
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Each counter, an int. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
-        found = self.read(output, interface)
-        for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
-            shown = first_line(output) or "no output"
-            raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
-        return {name: count(name, found.get(name, "0")) for name in sorted(self.named)}
-
-    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
-        """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
-        rules = {
-            "rx_drops": (self.drops, "loss", "", ""),
-            "rx_errors": ("arriving", "overlapping", "", ""),
-            "tx_drops": ("leaving", "loss", "", ""),
-            "tx_errors": ("leaving", "overlapping", "", ""),
-            **{rf"{stage}_(\w+)": (stage, "loss", "", r"\1") for stage in ("arriving", "passing", "leaving")},
-        }
-        return causes_by(rules, counts, interface)
-
-
-_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}([ ,'])[0-9]{3}(?:\1[0-9]{3})*(?![0-9]|\1)")
-"""Digits in groups of three. A comma that does not group them so is a decimal one."""
-
-
-def count(name: str, text: str) -> int:
-    """Return a count that a router printed. Raises TestbedError."""
-    return int(_digits(name, text, "[0-9]{1,20}", "a count"))
-
-
-def number(name: str, text: str) -> float:
-    """Return a number that a router printed: ``2,5`` is 2.5, ``1,000`` is 1000. Raises TestbedError."""
-    return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
-
-
-def _digits(name: str, text: str, pattern: str, expected: str) -> str:
-    """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
-    whole = _GROUPED.match(plain := text.strip())
-    plain = (re.sub("[ ,']", "", whole[0]) + plain[whole.end() :] if whole else plain).replace(",", ".")
-    if not re.fullmatch(pattern, plain):
-        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
-    return plain
-
-
-class Commands(Config):
-    """The questions to a router. A key that is missing is not read."""
-
-    version: VersionQuery | None = None
-    facts: Mapping[str, FactQuery] = {}
-    uptime: UptimeQuery | None = None
-    counters: CountersQuery | None = None
-    load: LoadQuery | None = None
-    temperature: TemperatureQuery | None = None
-    neighbours: NeighboursQuery | None = None
-    neighbours6: NeighboursQuery | None = None
-    link: LinkQuery | None = None
-    tables: Mapping[str, TableQuery] = {}
-
 
 SIDE_WORDS = (
     *("interface", "address", "ip", "length", "mask", "mask_hex"),
@@ -364,65 +50,9 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 }
 """Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
 
-NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 
-
-class LookQuery(Query):
-    """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
-
-    By default the output is numbers, and these are the value. ``none``: is in an output that shows that there is no
-    value, unless it is blank; any other one without a value is an error. ``at_least``: a greater number than ``ours``
-    will do. Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``,
-    ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``.
-    """
-
-    needed, other_groups, words = ("value",), re.compile(".+"), None
-
-    pattern: OneExpression = ()
-    none: Expression = ""
-    ours: Lines = ()
-    at_least: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers(cls, data: Any) -> Any:
-        lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
-        return {**data, "pattern": (NUMBERS,)} if lacks else data
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All in which words may stand in braces."""
-        return (self.run, *self.pattern, *self.json_paths.values(), self.none, *self.ours)
-
-    def look(self, words: Mapping[str, str], is_posix: bool = False) -> Look:
-        """Return what is run, and read of it, with *words* in place of those in braces."""
-        escaped = {name: re.escape(value) for name, value in words.items()}
-        pattern = filled(self.pattern[0], escaped) if self.pattern else ""
-        path, none = filled(self.json_paths.get("value", ""), words), filled(self.none, escaped)
-        ours = tuple(filled(text, words) for text in self.ours) or (NONE,)
-        return Look(command_line(self.run, words, is_posix), pattern, path, none, ours)
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``value`` and other groups; the words of the example are those of ``expected``."""
-        words = {name: str(value) for name, value in self.expected.items() if name not in self.named}
-        return {**words, **self.look(words).values(output)[0]}
-
-
-def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
-    """Return *line* with *words* in place of those in braces.
-
-    For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
-    Raises TestbedError where the router itself has shown what another command line may take for a command.
-    """
-    if not is_posix:
-        if bad := next((value for value in words.values() if not re.fullmatch(r"[\w ./:@-]*", value)), ""):
-            raise TestbedError(f"'{shortened(bad)}' is no word for a command; expected letters, digits, _ . / : @ -")
-        return filled(line, words)
-    parts: list[str] = []
-    for part in shlex.split(line):
-        alone = WORD_IN_BRACES.fullmatch(part)
-        parts += words[alone[1]].split() if alone and alone[1] in words else [filled(part, words)]
-    return shlex.join(parts)
+NO_COMMANDS = {"example", "expected", "without", "source"}
+"""The keys of a look in which no words stand in braces."""
 
 
 class DescribedChange(Config):
@@ -454,20 +84,19 @@ class DescribedChange(Config):
         keys = _merged(data)
         if not isinstance(texts := keys.pop("with", {}), dict):
             raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
-        return _replaced(keys, {word: str(text) for word, text in texts.items()})
+        return json.loads(filled(json.dumps(keys), {word: json.dumps(f"{text}")[1:-1] for word, text in texts.items()}))
 
     @property
     def is_undone(self) -> bool:
         """Return whether it has an opposite of its own, whatever was there before."""
         return bool(self.undo or (self.back and self.look))
 
-    def check_words(self, known: tuple[str, ...]) -> None:
-        """Raise ValueError where a word in braces is none of *known*."""
+    def unknown_words(self, known: Collection[str]) -> Iterator[Problem]:
+        """Yield each word in braces that is none of *known*."""
         more = ("former", *self.look.named) if self.look else ()
-        for line in (*self.do, *self.over, *self.undo, self.check, *(self.look.texts if self.look else ())):
-            check_words(line, known)
-        for line in (*self.back, self.note):
-            check_words(line, (*known, *more))
+        data = self.model_dump(exclude={"look": NO_COMMANDS})
+        for key, value in data.items():
+            yield from unknown_words(value, (*known, *more) if key in ("back", "note") else known, (key,))
 
 
 def _merged(change: Any) -> dict[str, Any]:
@@ -478,19 +107,6 @@ def _merged(change: Any) -> dict[str, Any]:
     texts = [keys["with"] for keys in (like, change) if "with" in keys]
     merged = {**like, **{key: value for key, value in change.items() if key != "like"}}
     return {**merged, "with": {**texts[0], **texts[1]}} if len(texts) > 1 else merged
-
-
-def _replaced(data: Any, texts: Mapping[str, str], is_expected: bool = False) -> Any:
-    """Return *data* with *texts* in place of words in braces; a word for another one is also one of an example."""
-    if isinstance(data, str):
-        return filled(data, texts)
-    if isinstance(data, dict):
-        names = {key: WORD_IN_BRACES.fullmatch(texts.get(key, "")) if is_expected else None for key in data}
-        return {
-            (name[1] if (name := names[key]) else key): _replaced(value, texts, key == "expected")
-            for key, value in data.items()
-        }
-    return [_replaced(value, texts) for value in data] if isinstance(data, list | tuple) else data
 
 
 class FrameGroup(Config):
@@ -518,7 +134,7 @@ class RouterDescription(Config):
     ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
     to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
     those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag. ``words``: by what a change is for, words that Python in its folder gives.
+    interface of a tag.
     """
 
     shell: str
@@ -535,7 +151,6 @@ class RouterDescription(Config):
     save: tuple[Line, ...] = ()
     restore: tuple[Line, ...] = ()
     look: LookQuery | None = None
-    words: Mapping[str, tuple[str, ...]] = {}
     changes: tuple[DescribedChange, ...] = ()
     tag_interface: str = ""
     ipv6: FrameGroup | None = None
@@ -563,26 +178,6 @@ class RouterDescription(Config):
             for at, change in enumerate(changes):
                 yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
 
-    @model_validator(mode="after")
-    def _check(self) -> RouterDescription:
-        if (self.channel == "terminal") != (self.terminal is not None):
-            raise ValueError("'channel: terminal' and the key 'terminal' go together; expected both or none of them")
-        if bool(self.save) != bool(self.restore):
-            raise ValueError("'save' and 'restore' go together; expected both or none of them")
-        for line in (*self.save, *self.restore, *(self.look.texts if self.look else ())):
-            check_words(line, ())
-        scopes = {name: (*SCOPES.get(name, ()), *self.words.get(name, ())) for name in (*SCOPES, *self.words)}
-        for place, change, more in self.all_changes():
-            where = f"'{'.'.join(place)}'"
-            if change.for_ not in scopes:
-                raise ValueError(f"{where} is for '{shortened(change.for_)}'; expected of {', '.join(scopes)}")
-            change.check_words((*scopes[change.for_], *more))
-            if not (change.is_undone or self.restore):
-                raise ValueError(
-                    f"{where} has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
-                )
-        return self
-
     @property
     def uptime_step(self) -> float:
         """Seconds by which the uptime that is read advances; 0 where none is read."""
@@ -606,8 +201,8 @@ class RouterDescription(Config):
         """The name of the router for a person."""
         return self.description or self.shell
 
-    def _queries(self) -> Iterator[tuple[Location, Query | TableQuery]]:
-        """All that are run and read, by where they stand."""
+    def _queries(self) -> Iterator[tuple[Location, Query]]:
+        """Yield all that are run and read, by where they stand."""
         for name, command in self.commands:
             if isinstance(command, Query):
                 yield ("commands", name), command
@@ -621,35 +216,60 @@ class RouterDescription(Config):
         if self.look is not None:
             yield ("look",), self.look
 
-    def problems(self) -> Iterator[tuple[Location, str]]:
-        """Place and problem of each command whose example is missing or gives something else; a look needs none."""
-        for name, command in self._queries():
-            if not command.expected:
-                if not isinstance(command, LookQuery):
-                    yield name, "is not tried; expected an 'example' of its output, and what is 'expected' in it"
+    def problems(self) -> Iterator[Problem]:
+        """Yield all that is wrong with it, each with its place; examples are tried.
+
+        A change may be for more, and name more, where Python in the router's folder gives these words.
+        """
+        if (self.channel == "terminal") != (self.terminal is not None):
+            yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
+        if bool(self.save) != bool(self.restore):
+            yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
+        yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
+        if self.look:
+            yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
+        for place, change, more in self.all_changes():
+            if change.for_ not in SCOPES:
+                yield (*place, "for"), f"is for '{shortened(change.for_)}'; {instead_of(change.for_, SCOPES)}"
                 continue
-            expected = dict(command.expected)
-            interface = str(expected.pop("interface", "")) if isinstance(command, InterfaceQuery | TableQuery) else ""
-            if refusal := self.refusal_in(command.example):
-                yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
-            if self.terminal is not None:
-                prompt = compiled(self.terminal.prompt)
-                for line in command.example.splitlines():
-                    if prompt.fullmatch(line.rstrip()):
-                        yield name, f"the line '{shortened(line)}' of its example is taken for a prompt"
-            try:
-                found = command.results(command.example, interface)
-            except TestbedError as error:
-                yield name, f"in its example: {error}"
-                continue
-            for key, value in expected.items():
-                if key not in found:
-                    shown = ", ".join(f"{each} {_word(own)}" for each, own in found.items())
-                    yield name, f"'expected' names '{shortened(key)}'; its example gives {shown}"
-                elif not _equal(found[key], value):
-                    text = isinstance(found[key], str) and not isinstance(value, str)
-                    quotes = " (a text: write it in quotes)" if text else ""
-                    yield name, f"its example gives {key} {_word(found[key])}; expected {shortened(value)}{quotes}"
+            for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
+                yield (*place, *key), text
+            if not (change.is_undone or self.restore):
+                yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
+        for place, query in self._queries():
+            for key, text in list(query.problems()) or self._tried(query):
+                yield (*place, *key), text
+
+    def _tried(self, query: Query) -> Iterator[Problem]:
+        """Yield what is wrong with the examples of *query*: they are missing, or give something else."""
+        if not query.expected:
+            yield (), "is not tried; expected an 'example' of its output, and what is 'expected' in it"
+            return
+        if isinstance(query, LookQuery) and (wrong := list(query.untried())):
+            yield from wrong
+            return
+        expected = dict(query.expected)
+        interface = str(expected.pop("interface", "")) if isinstance(query, InterfaceQuery) else ""
+        if refusal := self.refusal_in(query.example):
+            yield (), f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
+        if self.terminal is not None:
+            prompt = compiled(self.terminal.prompt)
+            for line in query.example.splitlines():
+                if prompt.fullmatch(line.rstrip()):
+                    yield (), f"the line '{shortened(line)}' of its example is taken for a prompt"
+        try:
+            found = query.results(query.example, interface)
+        except TestbedError as error:
+            yield (), f"in its example: {error}"
+            return
+        for key, value in expected.items():
+            if key not in found:
+                shown = ", ".join(f"{name} {_word(own)}" for name, own in found.items())
+                yield (), f"'expected' names '{shortened(key)}'; its example gives {shown}"
+            elif not _equal(found[key], value):
+                text = isinstance(found[key], str) and not isinstance(value, str)
+                quotes = " (a text: write it in quotes)" if text else ""
+                yield (), f"its example gives {key} {_word(found[key])}; expected {shortened(value)}{quotes}"
 
 
 def _equal(found: str | float, expected: str | float) -> bool:
@@ -663,19 +283,15 @@ def _word(value: str | float) -> str:
 
 
 def read_description(folder: Folder, name: str) -> RouterDescription:
-    """The router *name* of *folder*, with its examples tried. Raises ConfigError."""
+    """Return the router *name* of *folder*, with its examples tried. Raises ConfigError with all that is wrong."""
     path = named_file(folder, name, "shell")
-    description, lines = load_description(path)
-    if description.shell != name:
-        raise ConfigError(
-            f"says 'shell: {shortened(description.shell)}'; in a file of this name expected '{name}'", path
-        )
-    for place, problem in description.problems():
-        raise ConfigError(f"'{'.'.join(map(str, place))}': {problem}", path, lines.get(place))
+    description, lines = load_description(path, "shell")
+    if problems := [located(path, lines, *problem) for problem in description.problems()]:
+        raise ConfigError.first_of(problems)
     return description
 
 
-def load_description(path: Path) -> tuple[RouterDescription, Mapping[Location, int]]:
-    """Return the description in *path*, and the line of each key. Raises ConfigError."""
+def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
+    """Return the description in *path*, whose key *named* has its name, and each key's line. Raises ConfigError."""
     data, lines = read_yaml(path)
-    return validate_config(data, RouterDescription, path, lines), lines
+    return validate_config(data, RouterDescription, path, lines, named), lines

@@ -18,7 +18,7 @@ from ..config import read_yaml
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
-from .description import filled
+from .queries import filled
 from .shell_commands import ShellCommands, is_cut
 from .shell_output import first_line
 
@@ -97,11 +97,13 @@ def ask_facts(answers: Answers, facts: Mapping[str, Mapping[str, Fact]]) -> dict
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
     """Return those of *facts* that are in *output*, by name."""
-    found = {
-        name: summarised(value.strip() for value in re.findall(pattern, output[command], re.MULTILINE))
-        for name, (command, pattern) in facts.items()
-    }
-    return {name: value for name, value in found.items() if value}
+    found: dict[str, str] = {}
+    for name, (command, pattern) in facts.items():
+        values = re.findall(pattern, output[command], re.MULTILINE)
+        # of a fact that Python reads further the lines are kept
+        if value := summarised(value.strip() if name.startswith("_") else " ".join(value.split()) for value in values):
+            found[name] = value
+    return found
 
 
 def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

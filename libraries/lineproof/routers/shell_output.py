@@ -80,3 +80,26 @@ def counter_value(text: str, base: int = 10) -> int:
     if not _COUNT.fullmatch(text):
         raise ValueError(f"{text[:30]} is no counter")
     return int(text, base)
+
+
+_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}([ ,'])[0-9]{3}(?:\1[0-9]{3})*(?![0-9]|\1)")
+"""Digits in groups of three. A comma that does not group them so is a decimal one."""
+
+
+def count(name: str, text: str) -> int:
+    """Return a count that a router printed. Raises TestbedError."""
+    return int(_digits(name, text, "[0-9]{1,20}", "a count"))
+
+
+def number(name: str, text: str) -> float:
+    """Return a number that a router printed: ``2,5`` is 2.5, ``1,000`` is 1000. Raises TestbedError."""
+    return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
+
+
+def _digits(name: str, text: str, pattern: str, expected: str) -> str:
+    """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
+    whole = _GROUPED.match(plain := text.strip())
+    plain = (re.sub("[ ,']", "", whole[0]) + plain[whole.end() :] if whole else plain).replace(",", ".")
+    if not re.fullmatch(pattern, plain):
+        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
+    return plain

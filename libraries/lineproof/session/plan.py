@@ -443,8 +443,6 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Rout
         f"the router is not configured from here: {file} has no 'changes'; expected 'prepare: none'": (
             commands is not None and prepared and not commands.changes
         ),
-        "'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
-        f" {file})": commands is not None and commands.channel != "posix" and router is not None and router.sudo,
         f"'set_up' has frames that {file} does not describe; set the router up by hand and remove them": (
             commands is not None and any(commands.groups[kind] is None for kind in testbed.set_up)
         ),

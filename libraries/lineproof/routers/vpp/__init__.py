@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ...core.causes import unsent_by_interface
 from ...core.packet_cost import is_input, packet_costs
@@ -16,10 +17,10 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ..base import Side
 from ..described import Router, Words, read_or_note
-from ..fact_reading import Answers, ask_facts, facts_as, matched
+from ..fact_reading import Answers, ask_facts, facts_as, facts_of, matched, picked
 from ..linux.machine import card_facts, link_facts, read_machine
-from ..tables import Counts
-from .output import FREE_BUFFERS, ThreadRuntime, parse_card, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
+from ..queries import Counts
+from .output import FREE_BUFFERS, ThreadRuntime, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
@@ -41,8 +42,12 @@ class Vpp(Router):
         answers = Answers(self._commands)
         shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = read_machine(answers)
-        hardware = dict(self.description.commands.tables["hardware"].parts(shown[_HARDWARE]))
-        cards = {name: parse_card(hardware.get(name, "")) for name in self.interfaces}
+        hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
+        described = facts_of(Path(__file__).parent, "card")
+        cards = {name: picked({_HARDWARE: hardware.get(name, "")}, described) for name in self.interfaces}
+        for card in cards.values():
+            if "pci_address" in card:  # VPP prints 0000:03:00.00
+                card["pci_address"] = re.sub(r"\.0(?=\d)", ".", card["pci_address"])
         links = {
             name: link_facts(f"/sys/bus/pci/devices/{address}")
             for name, card in cards.items()

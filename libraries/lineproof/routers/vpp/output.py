@@ -34,18 +34,6 @@ _POOL = re.compile(
     r"^(?P<name>\S+) +\d+ +\d+ +\d+ +(?P<size>\d+) +(?P<total>\d{1,9}) +(?P<free>\d{1,9}) +(?P<cached>\d{1,9}) ",
     re.MULTILINE,
 )
-_CARD_FACTS = {
-    "model": r"^  Ethernet address .*\n  (\S.*?)(?: *\(\w+\))?$",
-    "driver": r"^  \S.*\((\w+)\)\s*$",
-    "pci_address": r"^ +pci: .*\baddress ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.0?[0-7])\b",
-    "NUMA node": r"^ +pci: .*\bnuma (\d+)",
-    "_rx queues": r"^ +rx: queues (\d{1,9})",
-    "rx ring": r"^ +rx: queues \d+ \(max \d+\), desc (\d+)",
-    "tx ring": r"^ +tx: queues \d+ \(max \d+\), desc (\d+)",
-    # words go on in lines that are indented further, and have no title
-    "RSS": r"^ +rss active: *([^\n]*(?:\n {8,}\S[^:\n]*$)*)",
-    "offloads": r"^ +rx offload active: *([^\n]*(?:\n {8,}\S[^:\n]*$)*)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +111,6 @@ def parse_placement(text: str) -> tuple[Placement, ...]:
         elif thread:
             placement.append(Placement(found["name"], int(found["queue"]), thread))
     return tuple(placement)
-
-
-def parse_card(block: str) -> dict[str, str]:
-    """Return the facts of a card of DPDK; its ``pci_address`` as ``/sys`` writes it: VPP prints ``0000:03:00.00``."""
-    found = {name: re.search(pattern, block, re.MULTILINE) for name, pattern in _CARD_FACTS.items()}
-    facts = {name: " ".join(value[1].split()) for name, value in found.items() if value}
-    return {name: re.sub(r"\.0(?=\d)", ".", text) if name == "pci_address" else text for name, text in facts.items()}
 
 
 def parse_pools(text: str) -> list[Mapping[str, str]]:

@@ -1,0 +1,532 @@
+"""What is asked of a router: commands, how their output is read, and an example that says so.
+
+Values are found by regular expressions, or by paths where the router prints JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from ..command_values import Expression, JsonPath, compiled, value_at
+from ..config import Config, Location, did_you_mean
+from ..core.causes import Cause, Role, Stage
+from ..core.telemetry import InterfaceCounters
+from ..core.under_load import QueueLoad, rates
+from ..errors import TestbedError
+from ..visible import shortened, visible
+from .journal import NONE, Look
+from .shell_output import check_length, count, counter_value, first_line, json_in, number
+
+V = TypeVar("V")
+Counts = Mapping[str, int]
+OfQueue = Literal["packets", "drops"]
+
+CauseRule = Annotated[
+    tuple[Literal["arriving", "passing", "leaving"], Literal["loss", "overlapping", "reason"], str, str],
+    BeforeValidator(lambda rule: (*rule, "")[:4]),
+]
+
+
+Values = Mapping[str, str]
+Problem = tuple[Location, str]
+"""What is wrong, after the key where it is."""
+
+COUNTERS = ("rx_packets", "rx_drops", "rx_errors", "tx_packets", "tx_drops", "tx_errors")
+UPTIME_UNITS = {
+    "years": 365 * 86400.0,
+    "weeks": 7 * 86400.0,
+    "days": 86400.0,
+    "hours": 3600.0,
+    "minutes": 60.0,
+    "seconds": 1.0,
+    "milliseconds": 0.001,
+}
+"""Seconds of each group of ``uptime``."""
+
+SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
+"""bit/s of each group of ``link``."""
+
+INTERFACE = "{interface}"
+WORD_IN_BRACES = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _checked_line(value: str) -> str:
+    if not value.strip() or "\n" in value:
+        raise ValueError("expected one command, in one line")
+    return value
+
+
+Line = Annotated[str, AfterValidator(_checked_line)]
+Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
+
+
+def filled(command: str, words: Mapping[str, str]) -> str:
+    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
+    return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
+
+
+def instead_of(word: str, known: Collection[str]) -> str:
+    """Return the one of *known* that is like *word*, or all of them, for a message."""
+    return did_you_mean(word, known).strip() or f"expected of {', '.join(known)}"
+
+
+def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> Iterator[Problem]:
+    """Yield each word in braces, in any text of *data* at *place*, that is none of *known*."""
+    if isinstance(data, Mapping | list | tuple):
+        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+            yield from unknown_words(value, known, (*place, str(key)))
+    for word in WORD_IN_BRACES.findall(data) if isinstance(data, str) else ():
+        if word not in known:
+            hint = instead_of(word, known) if known else "expected no word in braces"
+            yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
+
+
+def _is_named(name: str, known: str) -> bool:
+    return name.startswith(known[:-1]) if known.endswith("…") else name == known
+
+
+OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
+
+
+class Query(Config):
+    """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
+
+    One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
+    ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
+    found, see :meth:`RouterDescription.problems`; ``source``: where the example is from.
+    """
+
+    groups: ClassVar[tuple[str, ...]] = ()
+    """The values that it may read; with ``…`` at its end one stands for all that begin so."""
+    needed: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[tuple[str, ...] | None] = ()
+    """All that may stand in braces in ``run``; None: the words of its change."""
+
+    run: Line
+    partial: bool = False
+    """It may show a part, and end as if it was refused."""
+    pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
+    json_paths: Mapping[str, JsonPath] = {}
+    example: str = ""
+    expected: Mapping[str, str | int | float] = {}
+    source: str = ""
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The values that it reads."""
+        found = {name for text in self.pattern for name in compiled(text).groupindex}
+        return frozenset(found | set(self.json_paths))
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with its keys."""
+        if bool(self.pattern) == bool(self.json_paths):
+            yield (), "expected one of 'pattern' and 'json_paths'"
+            return
+        key = "pattern" if self.pattern else "json_paths"
+        strange = [name for name in sorted(self.named) if not any(_is_named(name, known) for known in self.groups)]
+        for name in strange:
+            yield (key,), f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
+        # one that is needed may be misspelt
+        for name in () if strange else self.needed:
+            if name not in self.named:
+                yield (key,), f"names no '{name}'; expected a group (?P<{name}>…), or its path in 'json_paths'"
+        if self.words is not None:
+            yield from unknown_words(self.run, self.words, ("run",))
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+        check_length(output)
+        values: dict[str, str | None] = {}
+        if self.json_paths:
+            data = json_in(output)
+            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+        whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
+        matches = {text: compiled(filled(text, whole_name)).search(output) for text in self.pattern}
+        if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
+            raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
+        for match in filter(None, matches.values()):
+            values |= {name: value for name, value in match.groupdict().items() if value is not None}
+        if there := {name: value for name, value in values.items() if value is not None}:
+            return there
+        searched = "' or '".join(shortened(text, 60) for text in (*self.pattern, *self.json_paths.values())[:2])
+        raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
+        return dict(self.read(output, interface))
+
+
+class VersionQuery(Query):
+    """``version``: text that identifies the software; ``software``, ``hardware``: likewise."""
+
+    groups = ("version", "software", "hardware")
+    needed = ("version",)
+
+
+class FactQuery(Query):
+    """Shows a ``value`` that is evidence beside the version. It may fail: then it is left out."""
+
+    groups = ("value",)
+    needed = ("value",)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return the ``value`` in one line."""
+        return {"value": " ".join(self.read(output)["value"].split())}
+
+
+class FigureQuery(Query):
+    """Shows one figure, as the sum of numbers in its groups; those that are missing are 0."""
+
+    figure: ClassVar[str]
+    units: ClassVar[Mapping[str, float]]
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return the figure, in the unit of those of its groups that count once, and what other groups show."""
+        parts = self.read(output, interface)
+        figure = sum(unit * number(name, parts[name]) for name, unit in self.units.items() if name in parts)
+        return {self.figure: figure, **{name: text for name, text in parts.items() if name not in self.units}}
+
+
+class UptimeQuery(FigureQuery):
+    """The time since the start. ``step``: s by which it advances, as 60 for a router that shows minutes."""
+
+    figure, units, groups = "uptime", UPTIME_UNITS, tuple(UPTIME_UNITS)
+
+    step: Annotated[float, Field(gt=0, le=3600)] = 1.0
+
+
+class LoadQuery(Query):
+    """The load of the processors: ``percent``, or ``idle`` in per cent."""
+
+    groups = ("percent", "idle")
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return ``percent``."""
+        parts = {name: number(name, value) for name, value in self.read(output).items()}
+        return {"percent": parts["percent"] if "percent" in parts else 100 - parts["idle"]}
+
+
+class TemperatureQuery(FigureQuery):
+    """``celsius``."""
+
+    figure, units, groups = "celsius", {"celsius": 1.0}, ("celsius",)
+
+
+class InterfaceQuery(Query):
+    """Shows an interface: ``run`` names it, or ``block`` finds where it begins in an output about all."""
+
+    words: ClassVar[tuple[str, ...] | None] = ("interface",)
+    is_of_one: ClassVar[bool] = True
+    """It shows the interface that was asked for."""
+
+    block: Expression | None = None
+
+    @property
+    def names_interface(self) -> bool:
+        """Return whether the answer has to name the interface that was asked for."""
+        return self.block is not None or any(INTERFACE in text for text in (*self.pattern, *self.json_paths.values()))
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with its keys."""
+        yield from super().problems()
+        if self.is_of_one and INTERFACE not in self.run and not self.names_interface:
+            yield (
+                ("run",),
+                "is for all interfaces; expected {interface} there, in 'pattern' or 'json_paths', or 'block'",
+            )
+        if self.block is not None and "interface" not in compiled(self.block).groupindex:
+            yield ("block",), "finds the first line of each interface; expected a group (?P<interface>…)"
+
+    def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
+        """Yield each interface and the part of *output* about it; *interface* and all of it without ``block``."""
+        if self.block is None:
+            yield interface, output
+            return
+        begins = [*compiled(self.block).finditer(output)]
+        for begin, end in zip(begins, [*(later.start() for later in begins[1:]), len(output)], strict=False):
+            yield visible(begin["interface"]), output[begin.start() : end]
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """Return the values of *interface* in *output*. Raises TestbedError that says what was not found."""
+        blocks = [*self.blocks(output, interface)]
+        for name, text in blocks:
+            if name == interface:
+                return super().read(text, interface)
+        known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
+        raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
+
+
+class LinkQuery(InterfaceQuery, FigureQuery):
+    """The ``speed`` of an interface's link in bit/s, its ``mac`` and state.
+
+    ``up`` or ``down``: administratively, and ``carrier`` or ``no_carrier``: groups of which one takes part.
+    """
+
+    figure, units = "speed", SPEED_UNITS
+    groups = (*SPEED_UNITS, "mac", "up", "down", "carrier", "no_carrier")
+
+
+class NeighboursQuery(Query):
+    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
+
+    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    """
+
+    groups = ("address", "mac", "interface", "learned")
+    needed = ("address", "mac")
+
+    pattern: OneExpression
+
+
+class TableQuery(InterfaceQuery):
+    """A command that shows counters: of each ``block`` of its output, of the interface that ``run`` names, or of none.
+
+    ``pattern``: expressions that are found as often as there are rows. A row has a ``name`` and a ``count``, which is
+    hexadecimal with ``base: 16``, or a group for each counter; also an ``interface``, whose number may be its ``unit``,
+    and the ``reason`` that is part of a name. ``head`` stands above rows, and nothing else below it. ``json_paths``:
+    counters of each member of a list, whose name has the key ``each``. ``absent_is_zero``: not shown while they are 0.
+
+    ``causes``: expressions for names, with stage, role and meaning of lost frames, and another name to show; ``title``
+    stands before it. ``packets``: the names of the frames that an interface received and sent.
+    ``queues``: expressions for a receive queue's ``packets`` and ``drops``, with its number. ``pauses``: those of a
+    card are among the counters. ``optional``: the router may refuse the command.
+    """
+
+    groups: ClassVar[tuple[str, ...]] = ("…",)
+    words: ClassVar[tuple[str, ...] | None] = ("interface", "trees")
+    is_of_one: ClassVar[bool] = False
+
+    each: str = ""
+    head: Expression | None = None
+    base: Literal[10, 16] = 10
+    absent_is_zero: tuple[str, ...] = ()
+    title: str = ""
+    causes: Mapping[Expression, CauseRule] = {}
+    packets: tuple[str, str] | None = None
+    queues: Mapping[OfQueue, Expression] = {}
+    pauses: bool = False
+    optional: bool = False
+
+    def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
+        """Return the counters of each interface by name. Raises TestbedError, and others for what is no count."""
+        check_length(output)
+        zeros, found = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
+        if self.each:
+            for one in json_in(output):
+                values = {name: value_at(one, path, "") for name, path in self.json_paths.items()}
+                found[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
+            return found
+        for name, text in self.blocks(self._below_head(output), interface):
+            if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):
+                found[name] = dict(zeros)
+            for row in (row for pattern in self.pattern for row in compiled(pattern).finditer(text)):
+                groups = {key: value.strip() for key, value in row.groupdict().items() if value is not None}
+                place = visible(groups.pop("interface", name) + groups.pop("unit", ""))
+                if "count" in groups:
+                    key = ": ".join(groups[part] for part in ("name", "reason") if part in groups)
+                    groups = {key: groups["count"]}
+                own = found.setdefault(place, dict(zeros)) if groups else {}
+                for key, text_of_count in groups.items():
+                    own[key] = own.get(key, 0) + counter_value(text_of_count, self.base)
+        return found
+
+    def _below_head(self, output: str) -> str:
+        """Return the rows of *output*. Raises TestbedError where it has no ``head``, or other text below it."""
+        if self.head is None:
+            return output
+        head = compiled(self.head).search(output)
+        output = output[head.end() :] if head else output
+        rest = functools.reduce(lambda text, pattern: compiled(pattern).sub("", text), self.pattern, output)
+        if head is None or rest.strip():
+            raise TestbedError(f"no row of it is '{first_line(rest) or 'no output'}'")
+        return output
+
+    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
+        """Yield what *counts* of *interface* mean."""
+        return causes_by(self.causes, counts, interface, self.title)
+
+    def packets_in(self, counts: Counts) -> InterfaceCounters:
+        """Return the ``packets`` of an interface with *counts*."""
+        return InterfaceCounters(*(counts.get(name, 0) for name in self.packets or ()))
+
+    def labelled(self, counts: Counts, interface: str) -> Counts:
+        """Return those of *counts* of *interface* that are causes, by their labels."""
+        return {cause.label: cause.count for cause in self.causes_in(counts, interface)}
+
+    def of_queues(self, what: OfQueue, values: Mapping[str, V]) -> dict[int, V]:
+        """Return those of *values* by name that are *what* of a receive queue, by its number."""
+        found = ((compiled(self.queues.get(what, "(?!)")).fullmatch(name), value) for name, value in values.items())
+        return {int(next(filter(None, match.groups()))): value for match, value in found if match}
+
+    def queue_loads(
+        self, interface: str, before: Counts, after: Counts, seconds: float | None, servers: Mapping[int, str]
+    ) -> list[QueueLoad]:
+        """Return the load of the receive queues of *interface* that are counted, or served by one of *servers*."""
+        risen = rates(before, after, seconds)
+        packets, drops = self.of_queues("packets", risen), self.of_queues("drops", risen)
+        queues = sorted({*self.of_queues("packets", after), *servers})
+        return [
+            QueueLoad(interface, queue, servers.get(queue, ""), packets.get(queue), drops.get(queue))
+            for queue in queues
+        ]
+
+    def results(self, output: str, interface: str = "") -> Counts:
+        """Return the counters of *interface*."""
+        return self.counts(output, interface).get(interface, {})
+
+
+class CountersQuery(TableQuery):
+    """Counters of an interface since the router's start, by the names of COUNTERS.
+
+    Each other group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
+    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
+    """
+
+    groups = (*COUNTERS, "arriving_…", "passing_…", "leaving_…")
+    needed = ("rx_packets", "tx_packets")
+    words, is_of_one = ("interface",), True
+
+    packets: tuple[str, str] = ("rx_packets", "tx_packets")
+    drops: Literal["arriving", "passing"] = "arriving"
+
+    def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
+        """Return each counter. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
+        found = self.read(output, interface)
+        for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
+            shown = first_line(output) or "no output"
+            raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
+        return {interface: {name: count(name, found.get(name, "0")) for name in sorted(self.named)}}
+
+    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
+        """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
+        rules = {
+            "rx_drops": (self.drops, "loss", "", ""),
+            "rx_errors": ("arriving", "overlapping", "", ""),
+            "tx_drops": ("leaving", "loss", "", ""),
+            "tx_errors": ("leaving", "overlapping", "", ""),
+            **{rf"{stage}_(\w+)": (stage, "loss", "", r"\1") for stage in ("arriving", "passing", "leaving")},
+        }
+        return causes_by(rules, counts, interface)
+
+
+def causes_by(
+    rules: Mapping[str, tuple[str, str, str, str]], counts: Counts, interface: str, title: str = ""
+) -> Iterator[Cause]:
+    """Yield what *counts* of *interface* mean by the first of *rules* that finds their name."""
+    for name, frames in counts.items():
+        matches = ((compiled(text).fullmatch(name), rule) for text, rule in rules.items())
+        if found := next(((match, rule) for match, rule in matches if match), None):
+            match, (stage, role, meaning, shown) = found
+            called = title + (match.expand(shown) or name)
+            yield Cause(Stage[stage.upper()], called, interface, frames, Role[role.upper()], meaning)
+
+
+class Commands(Config):
+    """The questions to a router. A key that is missing is not read."""
+
+    version: VersionQuery | None = None
+    facts: Mapping[str, FactQuery] = {}
+    uptime: UptimeQuery | None = None
+    counters: CountersQuery | None = None
+    load: LoadQuery | None = None
+    temperature: TemperatureQuery | None = None
+    neighbours: NeighboursQuery | None = None
+    neighbours6: NeighboursQuery | None = None
+    link: LinkQuery | None = None
+    tables: Mapping[str, TableQuery] = {}
+
+
+NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
+
+
+class LookQuery(Query):
+    """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
+
+    By default the output is numbers, and these are the value. ``none``: is in an output that shows that there is no
+    value, unless it is blank; any other one without a value is an error. ``at_least``: a greater number than ``ours``
+    will do. Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``,
+    ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``. ``without``: its output where the
+    value of the example is not there.
+    """
+
+    groups, needed, words = ("…",), ("value",), None
+
+    pattern: OneExpression = ()
+    none: Expression = ""
+    ours: Lines = ()
+    at_least: bool = False
+    without: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, data: Any) -> Any:
+        lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
+        return {**data, "pattern": (NUMBERS,)} if lacks else data
+
+    def untried(self) -> Iterator[Problem]:
+        """Yield what is missing to try the examples, and where ``ours`` is another value than they show."""
+        read = {*WORD_IN_BRACES.findall(f"{self.pattern} {self.json_paths} {self.none} {self.ours}")}
+        if lacking := sorted(read - {*self.expected}):
+            yield ("expected",), f"has no '{lacking[0]}', which stands in braces; expected its value in the example"
+            return
+        if self.without is None:
+            yield (), "has no 'without'; expected its output where that value is not there, '' if it shows nothing then"
+        look = self.look(self._example_words)
+        for key, output, is_ours in (
+            ("example", self.example, self.ours),
+            ("without", self.without or "", not self.ours),
+        ):
+            try:
+                shown = look.values(output)[0]["value"]
+            except TestbedError as error:
+                yield (key,), f"{error}"
+                continue
+            if key == "example" and shown == NONE:
+                yield (key,), f"shows no value: '{shortened(look.path or look.pattern)}' is not found in it"
+            elif look.is_ours(shown) is not bool(is_ours):
+                ours = "' or '".join(look.ours)
+                expected = f"{'' if is_ours else 'not '}'{ours}' ('ours')" if self.ours else "nothing"
+                yield (key,), f"shows '{shortened(shown, 60)}'; expected {expected}"
+
+    @property
+    def _example_words(self) -> Values:
+        return {name: str(value) for name, value in self.expected.items() if name not in self.named}
+
+    def look(self, words: Mapping[str, str], is_posix: bool = False) -> Look:
+        """Return what is run, and read of it, with *words* in place of those in braces."""
+        escaped = {name: re.escape(value) for name, value in words.items()}
+        pattern = filled(self.pattern[0], escaped) if self.pattern else ""
+        path, none = filled(self.json_paths.get("value", ""), words), filled(self.none, escaped)
+        ours = tuple(filled(text, words) for text in self.ours) or (NONE,)
+        return Look(command_line(self.run, words, is_posix), pattern, path, none, ours)
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``value`` and other groups; the words of the example are those of ``expected``."""
+        return {**self._example_words, **self.look(self._example_words).values(output)[0]}
+
+
+def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
+    """Return *line* with *words* in place of those in braces.
+
+    For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
+    Raises TestbedError where the router itself has shown what another command line may take for a command.
+    """
+    if not is_posix:
+        if bad := next((value for value in words.values() if not re.fullmatch(r"[\w ./:@-]*", value)), ""):
+            raise TestbedError(f"'{shortened(bad)}' is no word for a command; expected letters, digits, _ . / : @ -")
+        return filled(line, words)
+    parts: list[str] = []
+    for part in shlex.split(line):
+        alone = WORD_IN_BRACES.fullmatch(part)
+        parts += words[alone[1]].split() if alone and alone[1] in words else [filled(part, words)]
+    return shlex.join(parts)
