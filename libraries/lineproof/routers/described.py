@@ -257,14 +257,14 @@ class Router:
         """
         groups = values[0]
         now, wanted = groups["value"], f"'{look.command}'"
-        if len(values) > 1 or (now != NONE and not look.is_ours(now) and not entry.back):
+        if len(values) > 1 or (now != NONE and not look.is_ours(groups) and not entry.back):
             there = ", ".join(shortened(each["value"]) for each in values)
             raise TestbedError(
                 f"{wanted} shows {there}, beside which the router would not use {shortened(look.ours[0])} alone; remove"
                 " it for the test"
             )
         enough = entry.look is not None and entry.look.at_least and now.isdigit() and int(now) >= int(look.ours[0])
-        if enough or look.is_ours(now):
+        if enough or look.is_ours(groups):
             return None
         if now == NONE and not entry.undo:
             raise TestbedError(f"{wanted} does not show what is to be set")

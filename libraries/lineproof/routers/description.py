@@ -368,12 +368,12 @@ NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 
 
 class LookQuery(Query):
-    """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
+    """Shows a ``value``: somebody else's where it is none of ``ours``; without them none is ours.
 
     By default the output is numbers, and these are the value. ``none``: is in an output that shows that there is no
     value, unless it is blank; any other one without a value is an error. ``at_least``: a greater number than ``ours``
-    will do. Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``,
-    ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``.
+    will do. Other groups of ``pattern`` belong to it, and are words of the change's ``back``. Words in braces may
+    stand in ``run``, ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``.
     """
 
     needed, other_groups, words = ("value",), re.compile(".+"), None

@@ -39,7 +39,7 @@ class Look:
     """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
 
     *none*: what is in an output without a value, unless that is blank. *former*: the value that was there before;
-    *made*: the one right after a run has set it; *ours*: how that may begin, where it is not known.
+    *ours*: what a run sets; *made*: all groups of the pattern right after it has.
     """
 
     command: str
@@ -47,7 +47,7 @@ class Look:
     path: str = ""
     none: str = ""
     ours: tuple[str, ...] = (NONE,)
-    made: str = ""
+    made: tuple[str, ...] = ()
     former: str = NONE
 
     def values(self, output: str) -> tuple[Mapping[str, str], ...]:
@@ -75,12 +75,11 @@ class Look:
         """Return whether *output*, which is not blank, shows that there is no value."""
         return bool(self.none and compiled(self.none).search(output))
 
-    def is_ours(self, value: str) -> bool:
-        """Return whether *value* is what a run has set; a MAC address may be written in any form."""
+    def is_ours(self, groups: Mapping[str, str]) -> bool:
+        """Return whether *groups* are what a run has set; a MAC address may be written in any form."""
         if self.made:
-            return value == self.made
-        # a kernel puts 'metric 1024 pref medium' behind the route that it was given
-        return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
+            return self.made == tuple(groups.values())
+        return plain_mac(groups["value"]) in map(plain_mac, self.ours)
 
 
 @dataclass(frozen=True, slots=True)
