@@ -164,6 +164,11 @@ def look(host_key: str) -> Leftover | None:
         return leftover
 
 
+def has_journals() -> bool:
+    """Return whether any router has one. Raises TestbedError."""
+    return any(path.is_file() for path in state_folder("routers").glob("[!.]*"))
+
+
 def _read(path: Path) -> Leftover | None:
     try:
         return _CONTENT.validate_json(path.read_bytes())
