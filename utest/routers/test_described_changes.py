@@ -188,6 +188,8 @@ def test_a_value_that_is_written_in_another_way_is_ours(ours: str, shown: str, o
 
 
 V4, V6 = "16.0.0.0/8 via 100.65.1.2 dev eth1", "2001:2::/104 via 2001:2::2 dev eth1 metric 1024"
+PEER = SIDES[0].peer_mac
+ARP = f"? (100.65.1.2) at {PEER} on ix0"
 ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
 
 
@@ -199,20 +201,28 @@ ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
         ("linux", f"{V6} pref medium", f"{V6} pref medium expires 9sec"),
         ("freebsd", "16.0.0.0/8  100.65.1.2  UGS  9  1500  ix0", "16.0.0.0/8  100.65.1.2  UGS  9  1400  ix0"),
         ("freebsd", "16.0.0.0/8  100.65.1.2  UGS  ix0", "16.0.0.0/8  100.65.1.2  UGSB  ix0"),
+        ("linux", f"100.65.1.2 lladdr {PEER} PERMANENT", f"100.65.1.2 lladdr {PEER} PERMANENT proto static"),
+        (
+            "freebsd",
+            f"? (100.65.1.2) at {PEER} on ix0 permanent",
+            f"? (100.65.1.2) at {PEER} on ix0 permanent published",
+        ),
+        ("vpp", f"2.5  100.65.1.2  S  {PEER} eth1", f"2.5  100.65.1.2  S  {PEER} eth1 odd"),
         ("routeros", f"{ROS} gateway-status=x reachable distance=1", f"{ROS} gateway-status=x reachable distance=2"),
         ("routeros", f"{ROS} immediate-gw=x scope=30", f"{ROS} immediate-gw=x check-gateway=ping scope=30"),
     ],
 )
-def test_a_route_to_which_somebody_adds_words_is_theirs(
+def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
     name: str, own: str, theirs: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = described(name) if name in BUILT_IN else shipped(name)
     entries = file.ipv6.changes if own.startswith(V6) and file.ipv6 else file.changes
-    (query,) = (entry.look for entry in entries if entry.look and "{network" in entry.do[0])
+    word = "{peer_mac}" if PEER in own else "{network"
+    (query,) = (entry.look for entry in entries if entry.look and word in entry.do[0])
     words = {**side_words(SIDES[0]), "within": "", "route": "16.0.0.0/8", "peer6": "2001:2::2"}
     look = query.look({**words, "network6": "2001:2::/104"}, file.is_posix)
     # what others add before the first look is seen where the router shows only what it was given
-    for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, name == "linux")):
+    for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, own.startswith((V4, V6)))):
         shell = Showing(look.command, first)
         router = Machine("generic", shell, str, file).router()
         router._changes.make(Change(("do",), ("undo",), look=look))

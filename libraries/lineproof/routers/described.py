@@ -442,7 +442,7 @@ class Router:
         if not queries:
             return ()
         try:
-            shown = [row for query in queries for row in self._neighbours(query)]
+            shown = [row for query in queries for row in self._neighbours(query, [side.peer for side in sides])]
         except RouterUnreachable:
             raise
         except TestbedError:
@@ -471,12 +471,11 @@ class Router:
         command = filled(query.run, {"interface": interface}) if speed else ""
         return LinkState(interface, plain_mac(str(link.get("mac", ""))), up, carrier, speed, command)
 
-    def _neighbours(self, query: NeighboursQuery) -> Iterator[tuple[str, Entry]]:
-        """Yield the address and the entry of each neighbour."""
-        for match in compiled(query.pattern[0]).finditer(self._commands.show(query.run)):
-            groups = match.groupdict()
+    def _neighbours(self, query: NeighboursQuery, peers: Collection[str] = ()) -> Iterator[tuple[str, Entry]]:
+        """Yield the address and the entry of each neighbour. Raises TestbedError, also for one of *peers* unread."""
+        for groups in query.entries(self._commands.show(query.run), peers):
             lasts = not groups["learned"] if "learned" in groups else None
-            yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
+            yield f"{groups['address']}", (groups.get("interface") or "", plain_mac(f"{groups['mac']}"), lasts)
 
     def _known_neighbours(self) -> dict[str, str]:
         query = self.description.commands.neighbours

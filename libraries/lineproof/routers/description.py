@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -264,13 +264,28 @@ class LinkQuery(InterfaceQuery, FigureQuery):
 class NeighboursQuery(Query):
     """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
 
-    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    ``learned``: what the router shows of an entry that will age, and not of one that was set. ``none``: is in a line of
+    no entry, as the head of the table or one without an address.
     """
 
     groups = ("address", "mac", "interface", "learned")
     needed = ("address", "mac")
 
     pattern: OneExpression
+    none: Expression = "(?!)"
+
+    def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Mapping[str, str | None]]:
+        """Return the groups of each entry. Raises TestbedError for a line, not of ``none``, that could be another one.
+
+        Without any entry that is each line, else one that names one of *peers* which has none.
+        """
+        found = [match.groupdict() for match in compiled(self.pattern[0]).finditer(output)]
+        missing = {*peers} - {entry["address"] for entry in found}
+        for line in filter(str.strip, output.splitlines()):
+            may_be_one = not found or missing & {*re.split(r"[^\w.:]+", line)}
+            if may_be_one and not compiled(self.none).search(line):
+                raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
+        return found
 
 
 class CountersQuery(InterfaceQuery):

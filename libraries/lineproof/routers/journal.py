@@ -62,14 +62,15 @@ class Look:
             matches = [{"value": value_at(json_in(output), self.path, "") or ""}]
         else:
             matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
-        different = {" ".join(groups["value"].split()): groups for groups in matches if groups["value"]}
+        in_a_line = [{name: " ".join(text.split()) for name, text in groups.items()} for groups in matches]
+        different = {groups["value"]: groups for groups in in_a_line if groups["value"]}
         if not different and not self.shows_none(output):
             expected = "' or '".join(shortened(text, 60) for text in (self.path or self.pattern, self.none) if text)
             raise TestbedError(
                 f"'{self.command}' was not understood: '{shortened(output.strip(), 80)}'; expected"
                 f" '{expected}' in it, or no output"
             )
-        return tuple({**groups, "value": value} for value, groups in different.items()) or NOTHING
+        return tuple(different.values()) or NOTHING
 
     def shows_none(self, output: str) -> bool:
         """Return whether *output*, which is not blank, shows that there is no value."""

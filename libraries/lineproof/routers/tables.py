@@ -71,7 +71,7 @@ class TableQuery(Config):
             return found
         for name, text in self.parts(output, interface):
             if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):
-                found[name] = dict(zeros)
+                found[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
             for row in (row for pattern in self.pattern for row in compiled(pattern).finditer(text)):
                 groups = {key: value.strip() for key, value in row.groupdict().items() if value is not None}
                 place = visible(groups.pop("interface", name) + groups.pop("unit", ""))
