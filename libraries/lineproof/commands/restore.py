@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
-            text = session.router.undo_leftover(asked=True)
+            text = session.router.undo_leftover(asked=True) or text
     undos = [change.undo_text for change in reversed(changes)]
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos, "result": text}
     print_lines([text], data, arguments.json)
