@@ -33,7 +33,7 @@ from support.scripted_shells import answering, broken
 def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
     router = make_router("linux", answering({"ip neigh show": (line, 0)}))
     query = router.description.commands.neighbours
-    assert query is not None and [entry for _, entry in router._neighbours(query)] == found
+    assert query is not None and [(row.found_at, row.mac, row.permanent) for row in router._neighbours(query)] == found
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "ios", "junos", "routeros", "vyos"])

@@ -113,10 +113,10 @@ class Changes:
             )
         return kept
 
-    def taken_back(self) -> list[str]:
-        """Return the changes that the router does not show any more, with what it shows now. Raises TestbedError."""
-        looks = [(change, look, self._now(look)) for change in self.pending if (look := change.look) is not None]
-        return [f"'{change.do_text}' (now: {_in_words(now)})" for change, look, now in looks if not look.is_ours(now)]
+    def taken_back(self) -> dict[str, str]:
+        """Return by what made it each change that the router does not show, with what it shows. Raises TestbedError."""
+        looks = [(change.do_text, look, self._now(look)) for change in self.pending if (look := change.look)]
+        return {text: f"'{text}' (now: {_in_words(now)})" for text, look, now in looks if not look.is_ours(now)}
 
     def _now(self, look: Look, limit: float | None = None) -> Mapping[str, str]:
         """Return the groups that *look* finds now, within *limit* s. Raises TestbedError."""

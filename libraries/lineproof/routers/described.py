@@ -23,7 +23,7 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Entry, LinkState, RouterUnreachable, Shell, Side, validated_side
+from .base import LinkState, RouterUnreachable, Shell, Side, validated_side
 from .changes import Changes
 from .description import (
     DescribedChange,
@@ -100,15 +100,14 @@ class Router:
 
     def settings(self) -> RouterSetUp:
         """Return what the run has asked for, by what the router shows of it now; no sides. Raises TestbedError."""
-        ignored = self.taken_back()
+        ignored = self._changes.taken_back()
         made = {change.do_text: change.look for change in self.changes}
-        gone = {text for text in made if any(words.startswith(f"'{text}' (") for words in ignored)}
         return RouterSetUp(
-            seen=tuple(text for text, look in made.items() if look is not None and text not in gone),
+            seen=tuple(text for text, look in made.items() if look is not None and text not in ignored),
             unchecked=tuple(text for text, look in made.items() if look is None),
-            ignored=tuple(ignored),
+            ignored=tuple(ignored.values()),
             there=tuple(dict.fromkeys(self._there)),
-            notes=tuple(note for note, text in self._notes.items() if text not in gone),
+            notes=tuple(note for note, text in self._notes.items() if text not in ignored),
         )
 
     def refusal_in(self, command: str, output: str) -> str:
@@ -340,7 +339,7 @@ class Router:
 
     def taken_back(self) -> list[str]:
         """Return what the run has set and the router does not show any more, in words. Raises TestbedError."""
-        return self._changes.taken_back()
+        return [*self._changes.taken_back().values()]
 
     def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
@@ -442,14 +441,12 @@ class Router:
         if not queries:
             return ()
         try:
-            shown = [row for query in queries for row in self._neighbours(query, [side.peer for side in sides])]
+            shown = [entry for query in queries for entry in self._neighbours(query, [side.peer for side in sides])]
         except RouterUnreachable:
             raise
         except TestbedError:
             return ()
-        return tuple(
-            self._neighbour(side, [entry for address, entry in shown if address == side.peer]) for side in sides
-        )
+        return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
@@ -471,23 +468,25 @@ class Router:
         command = filled(query.run, {"interface": interface}) if speed else ""
         return LinkState(interface, plain_mac(str(link.get("mac", ""))), up, carrier, speed, command)
 
-    def _neighbours(self, query: NeighboursQuery, peers: Collection[str] = ()) -> Iterator[tuple[str, Entry]]:
-        """Yield the address and the entry of each neighbour. Raises TestbedError, also for one of *peers* unread."""
+    def _neighbours(self, query: NeighboursQuery, peers: Collection[str] = ()) -> Iterator[NeighbourEntry]:
+        """Yield the entry of each neighbour. Raises TestbedError, also where that of one of *peers* is not read."""
         for groups in query.entries(self._commands.show(query.run), peers):
             lasts = not groups["learned"] if "learned" in groups else None
-            yield f"{groups['address']}", (groups.get("interface") or "", plain_mac(f"{groups['mac']}"), lasts)
+            interface = groups.get("interface", "")
+            yield NeighbourEntry(interface, groups["address"], "", plain_mac(groups["mac"]), lasts, interface)
 
     def _known_neighbours(self) -> dict[str, str]:
         query = self.description.commands.neighbours
-        return {address: mac for address, (_, mac, _) in self._neighbours(query)} if query else {}
+        return {entry.address: entry.mac for entry in self._neighbours(query)} if query else {}
 
-    def _neighbour(self, side: Side, entries: Sequence[Entry]) -> NeighbourEntry:
+    def _neighbour(self, side: Side, entries: Sequence[NeighbourEntry]) -> NeighbourEntry:
         """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
-        own = [entry for entry in entries if entry[0] == side.interface]
-        own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
-        at, mac, permanent = own[0] if own else ("", "", None)
-        fix = self._neighbour_fix(replace(side, interface=at) if at and self.description.is_posix else side)
-        return NeighbourEntry(side.interface, side.peer, side.peer_mac.lower(), mac, permanent, at, fix)
+        own = [entry for entry in entries if entry.found_at == side.interface]
+        own = own or [entry for entry in entries if not _OF_TAGS.search(entry.found_at)]
+        entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
+        at = entry.found_at if self.description.is_posix else ""
+        fix = self._neighbour_fix(replace(side, interface=at or side.interface))
+        return replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix)
 
     def _neighbour_fix(self, side: Side) -> str:
         """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""

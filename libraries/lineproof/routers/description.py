@@ -274,12 +274,12 @@ class NeighboursQuery(Query):
     pattern: OneExpression
     none: Expression = "(?!)"
 
-    def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Mapping[str, str | None]]:
+    def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Values]:
         """Return the groups of each entry. Raises TestbedError for a line, not of ``none``, that could be another one.
 
         Without any entry that is each line, else one that names one of *peers* which has none.
         """
-        found = [match.groupdict() for match in compiled(self.pattern[0]).finditer(output)]
+        found = [match.groupdict("") for match in compiled(self.pattern[0]).finditer(output)]
         missing = {*peers} - {entry["address"] for entry in found}
         for line in filter(str.strip, output.splitlines()):
             may_be_one = not found or missing & {*re.split(r"[^\w.:]+", line)}
