@@ -138,7 +138,7 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
     data = {"shell": "x", "refused": ["^%"], "gone": ["nothing to commit"]}
     router = Machine("generic", shell, str, RouterDescription.model_validate(data)).router()
     undo = (line, *(["no arp x"] if later else []))
-    router._changes._made.add(Change(("x",), undo))
+    router._changes.made.add(Change(("x",), undo))
     with contextlib.nullcontext() if gone else pytest.raises(TestbedError, match=words):
         router.restore()
     assert tuple(ran) == (undo if gone else (line,))

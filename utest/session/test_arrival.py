@@ -326,7 +326,7 @@ def test_a_route_that_somebody_takes_back_makes_no_fail(words: str, tmp_path: Pa
         # whether it was taken back is not known
         with mock.patch.object(session.router.watch, "taken_back", side_effect=TestbedError("the answer is cut")):
             unseen = simulated_session.judged(session, failed)
-        pending = session.router.watch.router._changes.pending
+        pending = session.router.watch.router.changes
         route = next(change for change in pending if "48.0.0.0/8" in change.do_text)
         with closing(SshShell(session.testbed.facts.router)) as shell:
             shell.open()

@@ -34,17 +34,9 @@ class Changes:
 
     def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
         self._commands, self.rehearsing = commands, rehearsing
-        self._made = MadeChanges()
+        self.made = MadeChanges()
+        """What is not undone yet, which :meth:`restore` undoes: a journal has each change before it is made."""
         self._others: list[str] = []
-
-    def keep_journal(self, journal: MadeChanges) -> None:
-        """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
-        self._made = journal
-
-    @property
-    def pending(self) -> tuple[Change, ...]:
-        """Return what is not undone yet, oldest first."""
-        return self._made.pending
 
     def make(self, change: Change, advice: str = "") -> None:
         """Make *change*, and note what the router shows then; :meth:`restore` will undo it. Raises TestbedError.
@@ -53,7 +45,7 @@ class Changes:
         is a warning, or with *advice* an error: a card may take the next one that it can have.
         """
         # noted first: it may run although the link fails or a user interrupts
-        self._made.add(change)
+        self.made.add(change)
         if self.rehearsing:
             return
         with self._in_one_login(change.do):
@@ -62,12 +54,12 @@ class Changes:
                     self._commands.change(line, stdin=change.stdin)
                 except CommandRefused:
                     if at == 0:
-                        self._made.drop(change)
+                        self.made.drop(change)
                     raise
         if (look := change.look) is None:
             return
         if look.is_ours(now := self._now(look)):
-            self._made.add(replace(change, look=replace(look, made=tuple(now.values()))))
+            self.made.add(replace(change, look=replace(look, made=tuple(now.values()))))
             return
         if not advice:
             log.warning("the router took '%s', and does not show just that (now: %s)", change.do_text, _in_words(now))
@@ -76,7 +68,7 @@ class Changes:
         with contextlib.suppress(CommandRefused):
             for line in change.undo:
                 self._commands.change(line)
-            self._made.drop(change)
+            self.made.drop(change)
         raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
 
     def restore(self, keep: int = 0, over: bool = False) -> str:
@@ -90,12 +82,12 @@ class Changes:
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
-        left = [*self.pending[keep:]]
+        left = [*self.made.pending[keep:]]
         while left:
             change = left[-1]
             try:
                 self._undo_change(change, until, over)
-                self._made.drop(change)
+                self.made.drop(change)
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(map(self._listed, reversed(left)))
                 break
@@ -115,7 +107,7 @@ class Changes:
 
     def taken_back(self) -> dict[str, str]:
         """Return by what made it each change that the router does not show, with what it shows. Raises TestbedError."""
-        looks = [(change.do_text, look, self._now(look)) for change in self.pending if (look := change.look)]
+        looks = [(change.do_text, look, self._now(look)) for change in self.made.pending if (look := change.look)]
         return {text: f"'{text}' (now: {_in_words(now)})" for text, look, now in looks if not look.is_ours(now)}
 
     def _now(self, look: Look, limit: float | None = None) -> Mapping[str, str]:

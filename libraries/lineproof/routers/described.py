@@ -96,7 +96,7 @@ class Router:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Return what :meth:`restore` would undo, oldest first."""
-        return self._changes.pending
+        return self._changes.made.pending
 
     def settings(self) -> RouterSetUp:
         """Return what the run has asked for, by what the router shows of it now; no sides. Raises TestbedError."""
@@ -117,7 +117,7 @@ class Router:
 
     def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made."""
-        self._changes.keep_journal(journal)
+        self._changes.made = journal
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Make the changes of the description. With ``restore`` that undoes them all, else their own ``undo``.
@@ -316,7 +316,7 @@ class Router:
         Raises TestbedError.
         """
         if self._before_applied is None:
-            self._before_applied = len(self._changes.pending)
+            self._before_applied = len(self.changes)
         for pair in pairs:
             lines = (command_line(line, {}, self.description.is_posix) for line in (pair.do, pair.undo))
             do, undo = ((line,) for line in lines)
@@ -328,12 +328,12 @@ class Router:
         return "" if keep is None else self._changes.restore(keep)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[Changes]:
+    def rehearsal(self) -> Iterator[MadeChanges]:
         """Meanwhile each change is only noted, among the pending ones, and not made."""
         before = self._changes, {**self._notes}, [*self._there], self.not_forwarded
         self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:
-            yield rehearsed
+            yield rehearsed.made
         finally:
             self._changes, self._notes, self._there, self.not_forwarded = before
 
