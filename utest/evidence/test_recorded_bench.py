@@ -23,7 +23,7 @@ from lineproof.evidence.records import ReadingRecord, TrialRecord
 from lineproof.evidence.rejudge import RecordedBench, RecordMismatch
 from lineproof.evidence.run import RecordedRun
 from lineproof.project import Project
-from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading, nobody
+from lineproof.session.bench import AFTER, BEFORE, SET_UP, EndedTrial, Reading, nobody
 from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted
 from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
@@ -129,6 +129,8 @@ def test_readings_are_those_of_their_moment_and_fail_as_they_did():
     with pytest.raises(RouterRestarted):
         sentence.read("trial 3")
     assert sentence.read(AFTER).uptime == 9.0
+    # it is recorded only where it shows a change
+    assert sentence.read(SET_UP) == Telemetry(None, {})
     with pytest.raises(TestbedError, match="no reading of the router was recorded: after"):
         sentence.read(AFTER)
     with pytest.raises(RecordMismatch, match="no reading of the router was recorded: before"):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
+from lineproof.routers import BUILT_IN, described
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
 from lineproof.routers.description import SIDE_WORDS, RouterDescription
@@ -137,7 +138,7 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
     data = {"shell": "x", "refused": ["^%"], "gone": ["nothing to commit"]}
     router = Machine("generic", shell, str, RouterDescription.model_validate(data)).router()
     undo = (line, *(["no arp x"] if later else []))
-    router._changes._made.add(Change(("x",), undo))
+    router._changes.made.add(Change(("x",), undo))
     with contextlib.nullcontext() if gone else pytest.raises(TestbedError, match=words):
         router.restore()
     assert tuple(ran) == (undo if gone else (line,))
@@ -177,13 +178,69 @@ def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
     [
         ("02:00:00:00:01:02", "0200.0000.0102", "0200.0000.010A"),
         ("02:00:00:00:01:02", "0200-0000-0102", "02:00:00:00:01:0A"),
-        # a kernel puts words of its own behind a route
-        ("via ::2 dev eth1", "via ::2 dev eth1 metric 1024 onlink pref medium", "via ::2 dev eth10 metric 1024"),
+        # as many digits as a MAC address has, and letters beside them
+        ("via 100.65.1.2 dev eth1", "via 100.65.1.2 dev eth1", "via 100.65.1.2 dev eth1 onlink"),
     ],
 )
 def test_a_value_that_is_written_in_another_way_is_ours(ours: str, shown: str, other: str) -> None:
     look = Look("show", ".", ours=(ours,))
-    assert look.is_ours(shown) and not look.is_ours(other)
+    assert look.is_ours({"value": shown}) and not look.is_ours({"value": other})
+
+
+V4, V6 = "16.0.0.0/8 via 100.65.1.2 dev eth1", "2001:2::/104 via 2001:2::2 dev eth1 metric 1024"
+PEER = SIDES[0].peer_mac
+ARP = f"? (100.65.1.2) at {PEER} on ix0"
+ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "theirs"),
+    [
+        ("linux", f"{V4} ", f"{V4} mtu 1400 "),
+        ("linux", f"{V6} onlink pref medium", f"{V6} onlink mtu 1400 pref medium"),
+        ("linux", f"{V6} pref medium", f"{V6} pref medium expires 9sec"),
+        ("freebsd", "16.0.0.0/8  100.65.1.2  UGS  9  1500  ix0", "16.0.0.0/8  100.65.1.2  UGS  9  1400  ix0"),
+        ("freebsd", "16.0.0.0/8  100.65.1.2  UGS  ix0", "16.0.0.0/8  100.65.1.2  UGSB  ix0"),
+        ("linux", f"100.65.1.2 lladdr {PEER} PERMANENT", f"100.65.1.2 lladdr {PEER} PERMANENT proto static"),
+        (
+            "freebsd",
+            f"? (100.65.1.2) at {PEER} on ix0 permanent",
+            f"? (100.65.1.2) at {PEER} on ix0 permanent published",
+        ),
+        ("vpp", f"2.5  100.65.1.2  S  {PEER} eth1", f"2.5  100.65.1.2  S  {PEER} eth1 odd"),
+        ("routeros", f"{ROS} gateway-status=x reachable distance=1", f"{ROS} gateway-status=x reachable distance=2"),
+        ("routeros", f"{ROS} immediate-gw=x scope=30", f"{ROS} immediate-gw=x check-gateway=ping scope=30"),
+    ],
+)
+def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
+    name: str, own: str, theirs: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = described(name) if name in BUILT_IN else shipped(name)
+    entries = file.ipv6.changes if own.startswith(V6) and file.ipv6 else file.changes
+    word = "{peer_mac}" if PEER in own else "{network"
+    (query,) = (entry.look for entry in entries if entry.look and word in entry.do[0])
+    words = {**side_words(SIDES[0]), "within": "", "route": "16.0.0.0/8", "peer6": "2001:2::2"}
+    look = query.look({**words, "network6": "2001:2::/104"}, file.is_posix)
+    # what others add before the first look is seen where the router shows only what it was given
+    for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, own.startswith((V4, V6)))):
+        shell = Showing(look.command, first)
+        router = Machine("generic", shell, str, file).router()
+        router._changes.make(Change(("do",), ("undo",), look=look))
+        shell.shown = then
+        assert ("somebody has set something else since: 'do' (now: " in router.restore()) is stays
+        assert ("undo" in shell.ran) is not stays
+        assert bool(caplog.messages) is (first is not own and stays)
+
+
+class Showing:
+    """A shell that answers *command* with ``shown``, and takes all others."""
+
+    def __init__(self, command: str, shown: str) -> None:
+        self.command, self.shown, self.ran = command, shown, list[str]()
+
+    def __call__(self, command: str, limit: float) -> Result:
+        self.ran.append(command)
+        return Result(f"{self.shown}\n" if command == self.command else "", "", 0, 0.0)
 
 
 def test_a_look_finds_its_value_in_json_too() -> None:
@@ -323,6 +380,6 @@ def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...],
     query = shipped("junos").look
     assert query is not None
     look = query.look({})
-    found = look.values(commits(*rows))[0]["value"]
+    found = look.values(commits(*rows))[0]
     assert look.is_ours(found) is not somebody
-    assert not somebody or found.startswith("2018-02-07 20:50:04 UTC by root")
+    assert not somebody or found["value"].startswith("2018-02-07 20:50:04 UTC by root")

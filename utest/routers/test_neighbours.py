@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from lineproof.command_values import compiled
 from lineproof.core.neighbours import NeighbourEntry
+from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
-from lineproof.project import Project
-from lineproof.routers import make_router
+from lineproof.routers import BUILT_IN, described, make_router
 from lineproof.routers.base import LinkState
-from lineproof.routers.description import read_description
+from support.described_router import shipped, with_examples
 from support.fake_router import SIDES, shell_of, simulated
-from support.paths import ROOT
 from support.scripted_shells import answering, broken
 
 
@@ -33,7 +33,35 @@ from support.scripted_shells import answering, broken
 def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
     router = make_router("linux", answering({"ip neigh show": (line, 0)}))
     query = router.description.commands.neighbours
-    assert query is not None and [entry for _, entry in router._neighbours(query)] == found
+    assert query is not None and [(row.found_at, row.mac, row.permanent) for row in router._neighbours(query)] == found
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "ios", "junos", "routeros", "vyos"])
+def test_an_entry_that_is_not_understood_is_not_taken_for_none(name: str) -> None:
+    query = (with_examples(name) if name in BUILT_IN else shipped(name)).commands.neighbours
+    assert query is not None
+    address, mac = (str(query.expected[key]) for key in ("address", "mac"))
+    cut = query.example.replace(mac, mac[:-3])
+    head = "\n".join(line for line in query.example.splitlines() if not compiled(query.pattern[0]).search(line))
+    assert len(query.entries(query.example, [address])) >= 1 and query.entries(head, [address]) == []
+    for output in (cut, query.example.replace(address, "192.0.2.77") + cut, "table is busy\n"):
+        with pytest.raises(TestbedError, match=f"^'{query.run}' was not understood: '"):
+            query.entries(output, [address])
+    assert len(query.entries(query.example + cut.replace(address, "192.0.2.77"), [address])) >= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("linux", "/sys/class/net/eth1/flags:0x1003\n/sys/class/net/eth1/operstate:odd\n"),
+        ("freebsd", "eth1: flags=8843<UP,BROADCAST> metric 0 mtu 1500\n\tstatus: associated\n"),
+    ],
+)
+def test_a_state_that_is_not_known_is_no_missing_link_and_no_count_of_zero(kind: str, shown: str) -> None:
+    link = described(kind).commands.link
+    assert link is not None and {"up", "carrier", "no_carrier"} & link.results(shown, "eth1").keys() == {"up"}
+    table = described(kind).commands.tables["softnet" if kind == "linux" else "ip"]
+    assert table.absent_is_zero and table.counts("/proc/uptime: 5\n") == {"": {}}
 
 
 ADDRESS = {
@@ -87,5 +115,4 @@ def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:
-    file = read_description(Project.find(ROOT).shells, "ios")
-    assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
+    assert make_router("generic", broken, ("one",), file=shipped("ios")).link_states() == (LinkState("one"),)

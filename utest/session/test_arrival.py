@@ -323,11 +323,15 @@ def test_a_route_that_somebody_takes_back_makes_no_fail(words: str, tmp_path: Pa
         assert simulated_session.judged(session, passed).ruling is Ruling.PASS
         verdict = simulated_session.judged(session, failed)
         assert verdict.ruling is Ruling.FAIL, verdict.message
-        pending = session.router.watch.router._changes.pending
+        # whether it was taken back is not known
+        with mock.patch.object(session.router.watch, "taken_back", side_effect=TestbedError("the answer is cut")):
+            unseen = simulated_session.judged(session, failed)
+        pending = session.router.watch.router.changes
         route = next(change for change in pending if "48.0.0.0/8" in change.do_text)
         with closing(SshShell(session.testbed.facts.router)) as shell:
             shell.open()
             assert shell(route.undo[0], 10.0).status == 0
         verdict = simulated_session.judged(session, passed)
-    assert verdict.ruling is Ruling.INCONCLUSIVE and verdict.trials[0].lost
-    assert Fault.SET_UP in {problem.fault for trial in verdict.trials for problem in trial.problems}, verdict.message
+    for found in (unseen, verdict):
+        assert found.ruling is Ruling.INCONCLUSIVE and found.trials[0].lost
+        assert Fault.SET_UP in {problem.fault for trial in found.trials for problem in trial.problems}, found.message

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +13,12 @@ from lineproof.core.router_facts import RouterSetUp
 from lineproof.errors import TestbedError
 from lineproof.generators.base import PortsTaken
 from lineproof.routers.base import Side
+from lineproof.routers.journal import ChangeJournal
 from lineproof.session import generator
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
 from lineproof.testbed.settings import HardwareSettings
+from support.journals import CHANGE, ROUTER, occasion
 
 TAKEN = PortsTaken("a port of the TRex server at a:4501 is taken: port 0 is owned by 'alice'")
 
@@ -118,6 +121,28 @@ def test_what_the_end_of_a_run_finds_on_the_router_is_kept_once(end: object, res
         router.restore()
     router.restore()
     assert router.afterwards == said
+
+
+@pytest.mark.parametrize("left", ["SHA256:first", "SHA256:known", "SHA256:another router's", ""])
+def test_changes_are_found_by_a_host_key_that_only_the_router_itself_shows(
+    left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    if left:
+        with closing(ChangeJournal.claim(occasion(), left)) as journal:
+            journal.add(CHANGE)
+    logins, keys = list[int](), ("SHA256:known", "SHA256:first")
+    ssh = SimpleNamespace(is_open=True, host_keys=lambda: keys)
+    shell = SimpleNamespace(open=lambda: logins.append(1), connection=ssh)
+    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
+    settings = HardwareSettings.model_validate({"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}})
+    software = SimpleNamespace(shell="linux")
+    plan: Any = SimpleNamespace(link_wait=1, testbed=settings, software=software, command_file=None)
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_keys=keys[:1])))
+    router = RouterConnection(plan, testbed, *[cast(Any, None)] * 2)
+    found = [each.changes for each in router.leftovers()]
+    assert found == ([(CHANGE,)] if left in keys else [])
+    assert len(logins) == (left not in ("", "SHA256:known"))
 
 
 @pytest.mark.parametrize("end", ["restore", "log_in"])

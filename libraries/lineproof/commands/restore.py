@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = (
         "Undo what a run that was killed, or was refused an undo, has left on a router of hardware, as its journal on"
-        " this machine says. The next run on this router does the same. Nothing else is changed, and a router without"
-        " such changes is not logged in to."
+        " this machine says. The next run on this router does the same. Nothing else is changed, and where no journal"
+        " is left the router is not logged in to."
     )
     add_plan_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the commands, and run none (status 1 if any)")
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
-            text = session.router.undo_leftover(asked=True)
+            text = session.router.undo_leftover(asked=True) or text
     undos = [change.undo_text for change in reversed(changes)]
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos, "result": text}
     print_lines([text], data, arguments.json)

@@ -108,7 +108,7 @@ class Fault(NamedEnum):
     AFTER_ROUTER = "the router counts missing frames as sent"
     GENERATOR = "the generator reported an error"
     NEIGHBOUR = "the router lost the address of the generator's port"
-    SET_UP = "somebody changed the router's set-up"
+    SET_UP = "the router's set-up may have changed"
     ROUTER = "the router restarted or could not be reached"
     CLOCK = "the clock jumped"
     UNENDED = "the run was ended"

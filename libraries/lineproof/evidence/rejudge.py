@@ -30,7 +30,7 @@ from ..core.trial import Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
-from ..session.bench import AFTER, BEFORE, EndedTrial, Listener, Reading
+from ..session.bench import AFTER, BEFORE, SET_UP, EndedTrial, Listener, Reading
 from ..session.explaining import explained
 from ..session.generator import measured_limits
 from ..session.judging import judge, promised
@@ -167,9 +167,9 @@ class RecordedBench:
         Raises TestbedError where none was recorded, because the trial kept the limit then: it has no ledger. Raises
         RecordMismatch where the trials cannot be judged without it.
         """
-        if self.searched:
-            return Telemetry(None, {})
         readings = [reading for reading in self.readings if reading.moment == moment]
+        if self.searched or (moment == SET_UP and not readings):  # recorded only where it shows a change
+            return Telemetry(None, {})
         if self._given[moment] >= len(readings):
             needed = moment in (BEFORE, AFTER) and not readings
             raise (RecordMismatch if needed else TestbedError)(f"no reading of the router was recorded: {moment}")

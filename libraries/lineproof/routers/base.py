@@ -12,9 +12,6 @@ from .shell_commands import Shell as Shell
 
 MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
-Entry = tuple[str, str, bool | None]
-"""Interface ("": not shown), MAC in lower case, and whether it was set for good (None: not shown)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Side:

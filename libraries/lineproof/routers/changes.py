@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,8 @@ from ..visible import shortened
 from .journal import NONE, Change, Look, MadeChanges
 from .shell_commands import CommandRefused, RouterUnreachable, ShellCommands
 from .shell_output import already_gone
+
+log = logging.getLogger("lineproof.router")
 
 RESTORE_LIMIT = 30.0
 """Seconds in all that undoing every change on a router may take, logins included."""
@@ -31,26 +34,18 @@ class Changes:
 
     def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
         self._commands, self.rehearsing = commands, rehearsing
-        self._made = MadeChanges()
+        self.made = MadeChanges()
+        """What is not undone yet, which :meth:`restore` undoes: a journal has each change before it is made."""
         self._others: list[str] = []
-
-    def keep_journal(self, journal: MadeChanges) -> None:
-        """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
-        self._made = journal
-
-    @property
-    def pending(self) -> tuple[Change, ...]:
-        """Return what is not undone yet, oldest first."""
-        return self._made.pending
 
     def make(self, change: Change, advice: str = "") -> None:
         """Make *change*, and note what the router shows then; :meth:`restore` will undo it. Raises TestbedError.
 
-        One of which a later line is refused is undone too. *advice*: is said where the router shows another value than
-        it was given: a card may take the next one that it can have.
+        One of which a later line is refused is undone too. Where the router shows another value than it was given, that
+        is a warning, or with *advice* an error: a card may take the next one that it can have.
         """
         # noted first: it may run although the link fails or a user interrupts
-        self._made.add(change)
+        self.made.add(change)
         if self.rehearsing:
             return
         with self._in_one_login(change.do):
@@ -59,20 +54,21 @@ class Changes:
                     self._commands.change(line, stdin=change.stdin)
                 except CommandRefused:
                     if at == 0:
-                        self._made.drop(change)
+                        self.made.drop(change)
                     raise
         if (look := change.look) is None:
             return
-        if look.is_ours(made := self._now(look)):
-            self._made.add(replace(change, look=replace(look, made=made)))
+        if look.is_ours(now := self._now(look)):
+            self.made.add(replace(change, look=replace(look, made=tuple(now.values()))))
             return
         if not advice:
+            log.warning("the router took '%s', and does not show just that (now: %s)", change.do_text, _in_words(now))
             return
         # restoring would take the other value for somebody else's; what is not there at all it may try to undo
         with contextlib.suppress(CommandRefused):
             for line in change.undo:
                 self._commands.change(line)
-            self._made.drop(change)
+            self.made.drop(change)
         raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
 
     def restore(self, keep: int = 0, over: bool = False) -> str:
@@ -86,12 +82,12 @@ class Changes:
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
-        left = [*self.pending[keep:]]
+        left = [*self.made.pending[keep:]]
         while left:
             change = left[-1]
             try:
                 self._undo_change(change, until, over)
-                self._made.drop(change)
+                self.made.drop(change)
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(map(self._listed, reversed(left)))
                 break
@@ -109,14 +105,14 @@ class Changes:
             )
         return kept
 
-    def taken_back(self) -> list[str]:
-        """Return the changes that the router does not show any more, with what it shows now. Raises TestbedError."""
-        looks = [(change, look, self._now(look)) for change in self.pending if (look := change.look) is not None]
-        return [f"'{change.do_text}' (now: {shortened(now)})" for change, look, now in looks if not look.is_ours(now)]
+    def taken_back(self) -> dict[str, str]:
+        """Return by what made it each change that the router does not show, with what it shows. Raises TestbedError."""
+        looks = [(change.do_text, look, self._now(look)) for change in self.made.pending if (look := change.look)]
+        return {text: f"'{text}' (now: {_in_words(now)})" for text, look, now in looks if not look.is_ours(now)}
 
-    def _now(self, look: Look, limit: float | None = None) -> str:
-        """Return the value that *look* finds now, within *limit* s. Raises TestbedError."""
-        return self._commands.values(look, partial(self._commands.show, limit=limit))[0]["value"]
+    def _now(self, look: Look, limit: float | None = None) -> Mapping[str, str]:
+        """Return the groups that *look* finds now, within *limit* s. Raises TestbedError."""
+        return self._commands.values(look, partial(self._commands.show, limit=limit))[0]
 
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
@@ -178,14 +174,20 @@ class Changes:
         now = self._now(look, limit)
         if look.is_ours(now):
             return True
-        if now == look.former == NONE:
+        if now["value"] == look.former == NONE:
             return False
         if change.whole:
             raise TestbedError(
-                f"it would go over what somebody else has configured since: {shortened(now)}; look at it, then"
+                f"it would go over what somebody else has configured since: {_in_words(now)}; look at it, then"
                 " 'lineproof restore' runs these commands in any case, or undo the run's changes by hand"
             )
-        if now != look.former:
+        if now["value"] != look.former:
             former = f"; before the run: {shortened(look.former)}" if look.former != NONE else ""
-            self._others.append(f"'{change.do_text}' (now: {shortened(now)}{former})")
+            self._others.append(f"'{change.do_text}' (now: {_in_words(now)}{former})")
         return False
+
+
+def _in_words(groups: Mapping[str, str]) -> str:
+    """Return the value among *groups*, and what else belongs to it."""
+    others = ", ".join(f"{name} {text}" for name, text in groups.items() if text and name != "value")
+    return shortened(groups["value"] + (f" ({others})" if others else ""))

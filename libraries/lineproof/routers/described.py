@@ -23,7 +23,7 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import Entry, LinkState, RouterUnreachable, Shell, Side, validated_side
+from .base import LinkState, RouterUnreachable, Shell, Side, validated_side
 from .changes import Changes
 from .description import DescribedChange, RouterDescription
 from .fact_reading import output_by_moment
@@ -89,19 +89,18 @@ class Router:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Return what :meth:`restore` would undo, oldest first."""
-        return self._changes.pending
+        return self._changes.made.pending
 
     def settings(self) -> RouterSetUp:
         """Return what the run has asked for, by what the router shows of it now; no sides. Raises TestbedError."""
-        ignored = self.taken_back()
+        ignored = self._changes.taken_back()
         made = {change.do_text: change.look for change in self.changes}
-        gone = {text for text in made if any(words.startswith(f"'{text}' (") for words in ignored)}
         return RouterSetUp(
-            seen=tuple(text for text, look in made.items() if look is not None and text not in gone),
+            seen=tuple(text for text, look in made.items() if look is not None and text not in ignored),
             unchecked=tuple(text for text, look in made.items() if look is None),
-            ignored=tuple(ignored),
+            ignored=tuple(ignored.values()),
             there=tuple(dict.fromkeys(self._there)),
-            notes=tuple(note for note, text in self._notes.items() if text not in gone),
+            notes=tuple(note for note, text in self._notes.items() if text not in ignored),
         )
 
     def refusal_in(self, command: str, output: str) -> str:
@@ -111,7 +110,7 @@ class Router:
 
     def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made."""
-        self._changes.keep_journal(journal)
+        self._changes.made = journal
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Make the changes of the description. With ``restore`` that undoes them all, else their own ``undo``.
@@ -250,14 +249,14 @@ class Router:
         """
         groups = values[0]
         now, wanted = groups["value"], f"'{look.command}'"
-        if len(values) > 1 or (now != NONE and not look.is_ours(now) and not entry.back):
+        if len(values) > 1 or (now != NONE and not look.is_ours(groups) and not entry.back):
             there = ", ".join(shortened(each["value"]) for each in values)
             raise TestbedError(
                 f"{wanted} shows {there}, beside which the router would not use {shortened(look.ours[0])} alone; remove"
                 " it for the test"
             )
         enough = entry.look is not None and entry.look.at_least and now.isdigit() and int(now) >= int(look.ours[0])
-        if enough or look.is_ours(now):
+        if enough or look.is_ours(groups):
             return None
         if now == NONE and not entry.undo:
             raise TestbedError(f"{wanted} does not show what is to be set")
@@ -310,7 +309,7 @@ class Router:
         Raises TestbedError.
         """
         if self._before_applied is None:
-            self._before_applied = len(self._changes.pending)
+            self._before_applied = len(self.changes)
         for pair in pairs:
             lines = (command_line(line, {}, self.description.is_posix) for line in (pair.do, pair.undo))
             do, undo = ((line,) for line in lines)
@@ -322,18 +321,18 @@ class Router:
         return "" if keep is None else self._changes.restore(keep)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[Changes]:
+    def rehearsal(self) -> Iterator[MadeChanges]:
         """Meanwhile each change is only noted, among the pending ones, and not made."""
         before = self._changes, {**self._notes}, [*self._there], self.not_forwarded
         self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:
-            yield rehearsed
+            yield rehearsed.made
         finally:
             self._changes, self._notes, self._there, self.not_forwarded = before
 
     def taken_back(self) -> list[str]:
         """Return what the run has set and the router does not show any more, in words. Raises TestbedError."""
-        return self._changes.taken_back()
+        return [*self._changes.taken_back().values()]
 
     def restore(self, over: bool = False) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
@@ -435,14 +434,12 @@ class Router:
         if not queries:
             return ()
         try:
-            shown = [row for query in queries for row in self._neighbours(query)]
+            shown = [entry for query in queries for entry in self._neighbours(query, [side.peer for side in sides])]
         except RouterUnreachable:
             raise
         except TestbedError:
             return ()
-        return tuple(
-            self._neighbour(side, [entry for address, entry in shown if address == side.peer]) for side in sides
-        )
+        return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
@@ -464,24 +461,25 @@ class Router:
         command = filled(query.run, {"interface": interface}) if speed else ""
         return LinkState(interface, plain_mac(str(link.get("mac", ""))), up, carrier, speed, command)
 
-    def _neighbours(self, query: NeighboursQuery) -> Iterator[tuple[str, Entry]]:
-        """Yield the address and the entry of each neighbour."""
-        for match in compiled(query.pattern[0]).finditer(self._commands.show(query.run)):
-            groups = match.groupdict()
+    def _neighbours(self, query: NeighboursQuery, peers: Collection[str] = ()) -> Iterator[NeighbourEntry]:
+        """Yield the entry of each neighbour. Raises TestbedError, also where that of one of *peers* is not read."""
+        for groups in query.entries(self._commands.show(query.run), peers):
             lasts = not groups["learned"] if "learned" in groups else None
-            yield groups["address"], (groups.get("interface") or "", plain_mac(groups["mac"]), lasts)
+            interface = groups.get("interface", "")
+            yield NeighbourEntry(interface, groups["address"], "", plain_mac(groups["mac"]), lasts, interface)
 
     def _known_neighbours(self) -> dict[str, str]:
         query = self.description.commands.neighbours
-        return {address: mac for address, (_, mac, _) in self._neighbours(query)} if query else {}
+        return {entry.address: entry.mac for entry in self._neighbours(query)} if query else {}
 
-    def _neighbour(self, side: Side, entries: Sequence[Entry]) -> NeighbourEntry:
+    def _neighbour(self, side: Side, entries: Sequence[NeighbourEntry]) -> NeighbourEntry:
         """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
-        own = [entry for entry in entries if entry[0] == side.interface]
-        own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
-        at, mac, permanent = own[0] if own else ("", "", None)
-        fix = self._neighbour_fix(replace(side, interface=at) if at and self.description.is_posix else side)
-        return NeighbourEntry(side.interface, side.peer, side.peer_mac.lower(), mac, permanent, at, fix)
+        own = [entry for entry in entries if entry.found_at == side.interface]
+        own = own or [entry for entry in entries if not _OF_TAGS.search(entry.found_at)]
+        entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
+        at = entry.found_at if self.description.is_posix else ""
+        fix = self._neighbour_fix(replace(side, interface=at or side.interface))
+        return replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix)
 
     def _neighbour_fix(self, side: Side) -> str:
         """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""

@@ -39,7 +39,7 @@ class Look:
     """A command that shows a value: the group ``value`` of *pattern*, or what *path* leads to in its JSON.
 
     *none*: what is in an output without a value, unless that is blank. *former*: the value that was there before;
-    *made*: the one right after a run has set it; *ours*: how that may begin, where it is not known.
+    *ours*: what a run sets; *made*: all groups of the pattern right after it has.
     """
 
     command: str
@@ -47,7 +47,7 @@ class Look:
     path: str = ""
     none: str = ""
     ours: tuple[str, ...] = (NONE,)
-    made: str = ""
+    made: tuple[str, ...] = ()
     former: str = NONE
 
     def values(self, output: str) -> tuple[Mapping[str, str], ...]:
@@ -62,25 +62,25 @@ class Look:
             matches = [{"value": value_at(json_in(output), self.path, "") or ""}]
         else:
             matches = [match.groupdict("") for match in compiled(self.pattern).finditer(output)]
-        different = {" ".join(groups["value"].split()): groups for groups in matches if groups["value"]}
+        in_a_line = [{name: " ".join(text.split()) for name, text in groups.items()} for groups in matches]
+        different = {groups["value"]: groups for groups in in_a_line if groups["value"]}
         if not different and not self.shows_none(output):
             expected = "' or '".join(shortened(text, 60) for text in (self.path or self.pattern, self.none) if text)
             raise TestbedError(
                 f"'{self.command}' was not understood: '{shortened(output.strip(), 80)}'; expected"
                 f" '{expected}' in it, or no output"
             )
-        return tuple({**groups, "value": value} for value, groups in different.items()) or NOTHING
+        return tuple(different.values()) or NOTHING
 
     def shows_none(self, output: str) -> bool:
         """Return whether *output*, which is not blank, shows that there is no value."""
         return bool(self.none and compiled(self.none).search(output))
 
-    def is_ours(self, value: str) -> bool:
-        """Return whether *value* is what a run has set; a MAC address may be written in any form."""
+    def is_ours(self, groups: Mapping[str, str]) -> bool:
+        """Return whether *groups* are what a run has set; a MAC address may be written in any form."""
         if self.made:
-            return value == self.made
-        # a kernel puts 'metric 1024 pref medium' behind the route that it was given
-        return any(plain_mac(value) == plain_mac(ours) or value.startswith(f"{ours} ") for ours in self.ours)
+            return self.made == tuple(groups.values())
+        return plain_mac(groups["value"]) in map(plain_mac, self.ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,11 @@ def look(host_key: str) -> Leftover | None:
             return leftover and replace(leftover, in_use=is_locked(lock.fileno()))
     except FileNotFoundError:
         return leftover
+
+
+def has_journals() -> bool:
+    """Return whether any router has one. Raises TestbedError."""
+    return any(path.is_file() for path in state_folder("routers").glob("[!.]*"))
 
 
 def _read(path: Path) -> Leftover | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -279,13 +279,28 @@ class LinkQuery(InterfaceQuery, FigureQuery):
 class NeighboursQuery(Query):
     """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
 
-    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    ``learned``: what the router shows of an entry that will age, and not of one that was set. ``none``: is in a line of
+    no entry, as the head of the table or one without an address.
     """
 
     groups = ("address", "mac", "interface", "learned")
     needed = ("address", "mac")
 
     pattern: OneExpression
+    none: Expression = "(?!)"
+
+    def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Values]:
+        """Return the groups of each entry. Raises TestbedError for a line, not of ``none``, that could be another one.
+
+        Without any entry that is each line, else one that names one of *peers* which has none.
+        """
+        found = [match.groupdict("") for match in compiled(self.pattern[0]).finditer(output)]
+        missing = {*peers} - {entry["address"] for entry in found}
+        for line in filter(str.strip, output.splitlines()):
+            may_be_one = not found or missing & {*re.split(r"[^\w.:]+", line)}
+            if may_be_one and not compiled(self.none).search(line):
+                raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
+        return found
 
 
 class TableQuery(InterfaceQuery):
@@ -328,7 +343,7 @@ class TableQuery(InterfaceQuery):
             return found
         for name, text in self.blocks(self._below_head(output), interface):
             if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):
-                found[name] = dict(zeros)
+                found[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
             for row in (row for pattern in self.pattern for row in compiled(pattern).finditer(text)):
                 groups = {key: value.strip() for key, value in row.groupdict().items() if value is not None}
                 place = visible(groups.pop("interface", name) + groups.pop("unit", ""))
@@ -450,13 +465,13 @@ NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 
 
 class LookQuery(Query):
-    """Shows a ``value``: somebody else's where it does not begin with one of ``ours``; without them none is ours.
+    """Shows a ``value``: somebody else's where it is none of ``ours``; without them none is ours.
 
     By default the output is numbers, and these are the value. ``none``: is in an output that shows that there is no
     value, unless it is blank; any other one without a value is an error. ``at_least``: a greater number than ``ours``
-    will do. Other groups of ``pattern`` are words of the change's ``back``. Words in braces may stand in ``run``,
-    ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``. ``without``: its output where the
-    value of the example is not there.
+    will do. Other groups of ``pattern`` belong to it, and are words of the change's ``back``. Words in braces may
+    stand in ``run``, ``pattern``, ``none`` and ``ours``; those of the example are in ``expected``. ``without``: its
+    output where the value of the example is not there.
     """
 
     groups, needed, words = ("…",), ("value",), None
@@ -487,13 +502,14 @@ class LookQuery(Query):
             ("without", self.without or "", not self.ours),
         ):
             try:
-                shown = look.values(output)[0]["value"]
+                groups = look.values(output)[0]
             except TestbedError as error:
                 yield (key,), f"{error}"
                 continue
+            shown = groups["value"]
             if key == "example" and shown == NONE:
                 yield (key,), f"shows no value: '{shortened(look.path or look.pattern)}' is not found in it"
-            elif look.is_ours(shown) is not bool(is_ours):
+            elif look.is_ours(groups) is not bool(is_ours):
                 ours = "' or '".join(look.ours)
                 expected = f"{'' if is_ours else 'not '}'{ours}' ('ours')" if self.ours else "nothing"
                 yield (key,), f"shows '{shortened(shown, 60)}'; expected {expected}"

@@ -45,8 +45,8 @@ def check_length(output: str) -> None:
 
 def plain_mac(text: str) -> str:
     """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
-    digits = "".join(each for each in text.lower() if each in "0123456789abcdef")
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if len(digits) == 12 else text
+    is_one = re.fullmatch(r"(?:[0-9a-f]{2}[:. -]?){5}[0-9a-f]{2}", text.lower())
+    return ":".join(re.findall("[0-9a-f]{2}", text.lower())) if is_one else text
 
 
 def plain_text(text: str) -> str:

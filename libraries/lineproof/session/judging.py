@@ -184,12 +184,16 @@ class _Sentence:
         return problems
 
     def _changed_by_others(self) -> list[Problem]:
-        """Return that somebody has taken back what the run has set on the router, as far as it shows that."""
-        with suppress(TestbedError):
-            if (shown := self.bench.read(SET_UP)).taken_back:
-                self.hear(Reading(SET_UP, shown))
-                return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(shown.taken_back))]
-        return []
+        """Return that somebody has taken back what the run has set on the router, or that this is not known."""
+        try:
+            shown = self.bench.read(SET_UP)
+        except TestbedError as error:
+            self.hear(Reading(SET_UP, None, str(error)))
+            return [Problem(Fault.SET_UP, f"whether it has is not known: {error}")]
+        if not shown.taken_back:
+            return []
+        self.hear(Reading(SET_UP, shown))
+        return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(shown.taken_back))]
 
     def _asked_again(self, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]) -> Decision:
         """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.

@@ -7,7 +7,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from ..routers.base import LinkState, Shell, Side
 from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.fact_reading import differences
-from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, look
+from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..routers.none import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -299,18 +299,25 @@ class RouterConnection:
         return ssh.host_keys()[1] if ssh is not None and ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Return changes that earlier runs left on this router, recognised by its host key at any address.
+        """Return changes that earlier runs left on this router, recognised by its host keys at any address.
 
-        Before it is logged in to: with one that is known of it. Raises TestbedError.
+        Before it is logged in to those that are known of it. Where these have no journal, and another one is there, it
+        is logged in to and shows its own. Raises TestbedError.
         """
+        if not self.journal_name:
+            return ()
+        login, shown = self.testbed.facts.router, self.host_key
+        keys: Collection[str] = login.host_keys
+        if shown:
+            keys = _required(self.connection).host_keys()
+        elif not keys:
+            keys = known_fingerprints(login.known_hosts_path, login.host, login.port)
         # keys of one router lead to one journal
-        return tuple(dict.fromkeys(filter(None, map(look, sorted(self._host_keys()))))) if self.journal_name else ()
-
-    def _host_keys(self) -> frozenset[str]:
-        login = self.testbed.facts.router
-        if self.host_key:
-            return frozenset(_required(self.connection).host_keys())
-        return frozenset(login.host_keys) or known_fingerprints(login.known_hosts_path, login.host, login.port)
+        found = tuple(dict.fromkeys(filter(None, map(look, sorted(keys)))))
+        if found or shown or not has_journals():
+            return found
+        self.log_in()
+        return self.leftovers()
 
     def undo_leftover(self, asked: bool = False) -> str:
         """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.

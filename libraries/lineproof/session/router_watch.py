@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Side
 from ..routers.described import Router
+
+T = TypeVar("T")
 
 BOOT_TOLERANCE = 5.0
 """Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
@@ -75,19 +78,27 @@ class RouterWatch:
         return telemetry
 
     def read_again(self) -> Telemetry:
-        """:meth:`read`, a second time if the first failed: a link may work again, and who was busy may answer."""
+        """:meth:`read`, a second time if the first failed. Raises as it does."""
+        return self._again(self.read)
+
+    def taken_back(self) -> list[str]:
+        """:meth:`.Router.taken_back`, a second time if the first failed. Raises TestbedError."""
+        return self._again(self.router.taken_back)
+
+    def _again(self, read: Callable[[], T]) -> T:
+        """Return what *read* does, at the second try if the first fails: a link may work, who was busy may answer."""
         try:
-            return self.read()
+            return read()
         except TestbedError:
             if self._restarted or self._problems():
                 raise
         time.sleep(PAUSE / self._speed)
-        return self.read()
+        return read()
 
     def read_last(self) -> Telemetry:
         """:meth:`read_again`, with the neighbour entries of the generator's ports as far as they can be read."""
         found = self.read_again()
-        for _ in range(2 if self.sides else 0):
-            with suppress(TestbedError):
-                return replace(found, neighbours=self.router.neighbours(self.sides))
+        with suppress(TestbedError):
+            if self.sides:
+                return replace(found, neighbours=self._again(lambda: self.router.neighbours(self.sides)))
         return found

@@ -194,7 +194,7 @@ class Session:
         SET_UP: what of the run's changes it does not show any more, and no counters.
         """
         if moment == SET_UP:
-            return Telemetry(None, {}, taken_back=tuple(self.router.watch.router.taken_back()))
+            return Telemetry(None, {}, taken_back=tuple(self.router.watch.taken_back()))
         return self.router.watch.read_last() if moment == AFTER else self.router.watch.read_again()
 
     def settle(self) -> None:
