@@ -193,7 +193,7 @@ def _text_table(table: Table, width: int) -> list[str]:
     others = [min(24, other) for other in others]
     words = [[*head.split(), *column] for head, *column in list(zip(*cells, strict=True))[1:]]
     # names of columns are broken before what is below them
-    for wanted, least in ((first, [max(map(len, column)) for column in words]), (28, [4] * len(others))):
+    for wanted, least in ((first, [max(map(len, column)) for column in words]), (min(28, first), [4] * len(others))):
         slack = [wide - few for wide, few in zip(others, least, strict=True)]
         while width - sum(others) - 2 * len(others) < wanted and max(slack, default=0) > 0:
             widest = max(range(len(others)), key=lambda place: (slack[place] > 0, others[place]))
