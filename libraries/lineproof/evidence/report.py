@@ -10,6 +10,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def report(found: ExecutionSummary) -> str:
     parts = [body(Document("", beside))] if beside else []
     for place, run in enumerate(found.runs):
         parts += _run(run, f"r{place}")
-    parts.append(body(Document("", [last_section(found)])))
+    parts.append(body(Document("", [last_section(replace(found, page=""))])))
     return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
 
 
@@ -68,7 +69,8 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
     results = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
     for each in results:
-        yield f"<section>{body(Document('', [_characterisation(each)], simulated))}</section>\n"
+        is_marked = simulated and not each.picture  # which is marked itself
+        yield f"<section>{body(Document('', [_characterisation(each)], is_marked))}</section>\n"
     yield body(Document("", [Section("", [evidence(run)])]))
 
 
@@ -76,7 +78,7 @@ def _characterisation(record: CharacterisationRecord) -> Section:
     """Return what was measured without a promise, as the log shows it; a long table is folded."""
     picture = [Figure(svg_image(record.method, record.picture), record.method)] if record.picture else []
     parts: list[Part] = [
-        Folded(counted(len(part.rows), "row"), [part])
+        Folded(f"Table of {counted(len(part.rows), 'row')}", [part])
         if isinstance(part, Table) and len(part.rows) > _LONGEST_TABLE
         else part
         for part in record.shown
