@@ -90,11 +90,13 @@ def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path) -> None:
     found = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *words, *project)
     assert found.returncode == 0, found.stdout + found.stderr
     rows = re.findall(
-        r"^(64b|imix) 1-flow unidirectional +(?:≥ )?([\d.]+) +([\d.]+) +(?:≥ )?([\d.]+)", found.stdout, re.MULTILINE
+        r"^(64b|imix) 1-flow unidirectional +(?:≥ )?([\d.]+) +([\d.]+) +([\d.]+) ", found.stdout, re.MULTILINE
     )
     (small, *of_small), (mix, *of_mix) = rows
     assert (small, mix) == ("64b", "imix") and float(of_small[0]) > float(of_mix[0]) > 1
-    assert "SIMULATED" in found.stdout and "NDR % line" in found.stdout
+    mpps, gigabits, percent = map(float, of_small)
+    assert gigabits == pytest.approx(mpps * 0.672, rel=1e-3) == pytest.approx(percent / 10, rel=1e-2)
+    assert "SIMULATED" in found.stdout
     (kept,) = (tmp_path / "results").glob("*/results.jsonl")
     assert json.loads(kept.read_text().partition("\n")[0])["method"] == "matrix"
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
@@ -73,6 +73,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if origin is tuple:
         few = values(args[0])
         return st.lists(few, max_size=2).map(tuple) if args[1] is ... else st.tuples(*map(values, args))
+    if origin is Sequence:
+        return st.lists(values(args[0]), max_size=2)
     if origin is Mapping:
         return st.dictionaries(values(args[0]), values(args[1]), max_size=2)
     (info,) = kind.__metadata__

@@ -39,6 +39,9 @@ Failing Meanwhile
     Run Keyword And Expect Error    oops    Send Traffic    64b 1-flow unidirectional    1 Mpps    1 s    Fail    oops
     Run Keyword And Expect Error    *above 0*    Send Traffic    64b 1-flow unidirectional    1 Mpps    0 s
     Run Keyword And Expect Error    *above 0*    Send Traffic    64b 1-flow unidirectional    1 Mpps    -1 s
+    VAR    @{sent}    Send Traffic    64b 1-flow unidirectional    1 Mpps    1 s
+    Run Keyword And Expect Error    *being sent already*    @{sent}    @{sent}
+    Run Keyword And Expect Error    '64b 1-flow at 1 inch': *    Send Traffic    64b 1-flow    1 inch
 """
 
 
@@ -98,5 +101,9 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
     pictures = [path.read_text() for path in (left / "allure").glob("*-attachment.svg")]
     assert len(pictures) >= len(results) and all("SIMULATED" in text for text in pictures)
     page = (left / "summary.html").read_text()
-    assert all(html.escape(item["findings"].splitlines()[0]) in page for item in results.values())
+    tables = [part for item in results.values() for part in item["shown"] if "rows" in part]
+    assert len(tables) == len(results)
+    assert all(f">{html.escape(row['cells'][0])}<" in page for table in tables for row in table["rows"])
+    assert page.count("data:image/svg+xml") == len(pictures := [item for item in results.values() if item["picture"]])
+    assert pictures
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True

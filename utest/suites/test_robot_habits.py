@@ -59,11 +59,12 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_console_ends_with_counts_the_folder_and_the_page_and_verdicts_are_tags(failed: tuple[Path, str]) -> None:
     folder, console = failed
     (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
-    end = console[console.index("\nSuite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE") + 1 :]
-    _, simulated, line, following, page = filter(None, end.splitlines())
+    end = console[console.index("\nPage:") + 1 :]
+    page, title, simulated, line, following = filter(None, end.splitlines())
+    assert title == "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE"
     assert simulated.startswith("SIMULATED") and "\x1b" not in end
     assert line == f"Evidence: {run}" and following.startswith("Next: robot ")
-    assert page == f"Page: {run.relative_to(folder)}/summary.html" and (folder / page.removeprefix("Page: ")).is_file()
+    assert page.split() == ["Page:", f"{run.relative_to(folder)}/summary.html"] and (run / "summary.html").is_file()
     log = html.unescape((folder / "out" / "output.xml").read_text(encoding="utf-8"))
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in log
     assert verify(run)[0].altered == check_integrity(run).altered == ()

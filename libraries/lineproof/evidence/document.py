@@ -48,14 +48,16 @@ class Column:
     on_page: bool = False
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """The cells of a table's line, and how all of them look."""
 
     cells: Sequence[Cell | str]
     mark: Mark = ""
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Table:
     """Rows below their columns. In a terminal the first column takes the width that is left."""
 
     columns: Sequence[Column]
@@ -80,7 +82,8 @@ class Items(NamedTuple):
     texts: Sequence[str]
 
 
-class Note(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Note:
     """A paragraph; ``strong``: the reader must not miss it."""
 
     text: str
@@ -188,9 +191,15 @@ def _text_table(table: Table, width: int) -> list[str]:
     cells = [[one_line(row.cells[place]) for place in shown] for row in (names, *table.rows)]
     first, *others = (max(1, *map(len, column)) for column in zip(*cells, strict=True))
     others = [min(24, other) for other in others]
-    while (rest := width - sum(others) - 2 * len(others)) < 28 and max(others, default=0) > 4:
-        others[others.index(max(others))] -= 1
-    widths = [min(first, max(4, rest)), *others]
+    words = [[*head.split(), *column] for head, *column in list(zip(*cells, strict=True))[1:]]
+    # names of columns are broken before what is below them
+    for wanted, least in ((first, [max(map(len, column)) for column in words]), (min(28, first), [4] * len(others))):
+        slack = [wide - few for wide, few in zip(others, least, strict=True)]
+        while width - sum(others) - 2 * len(others) < wanted and max(slack, default=0) > 0:
+            widest = max(range(len(others)), key=lambda place: (slack[place] > 0, others[place]))
+            others[widest] -= 1
+            slack[widest] -= 1
+    widths = [min(first, max(4, width - sum(others) - 2 * len(others))), *others]
     lines = []
     for row in (cells[0], ["-" * most for most in widths], *cells[1:]):
         wrapped = (textwrap.wrap(cell, most) or [""] for cell, most in zip(row, widths, strict=True))
@@ -270,7 +279,7 @@ def _html_table(table: Table) -> str:
     for row in table.rows:
         cells = (
             _element("td", escape(one_line(cell)), side, getattr(cell, "mark", ""))
-            for cell, side in zip(row.cells, sides, strict=True)
+            for cell, side in zip(row.cells, sides, strict=False)  # a record's row may be of any length
         )
         lines.append(_element("tr", "".join(cells), row.mark))
     return _element("div", _element("table", "\n".join(lines)), "wide") if lines else ""

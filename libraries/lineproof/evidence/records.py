@@ -33,6 +33,7 @@ from ..json_text import parse_json
 from ..session.bench import Reading
 from ..units import apart
 from ..visible import shortened
+from .document import Note, Table
 from .recorded_sentence import recorded_requirement
 
 Id = Annotated[str, Field(min_length=1)]
@@ -368,8 +369,9 @@ class CharacterisationRecord(RunRecord):
     """The result of a search, a ramp, a test of RFC 2544 or a comparison over flows or sizes.
 
     Its trials stand in ``trials.jsonl`` under the numbers ``number`` to ``last``, one for each traffic. ``method``: as
-    ``rfc2544 throughput``. ``sentence``: the traffic in words; ``findings``: the result in words, with the declared
-    deviations. ``result``: the figures; loads in frames/s into each port, trials by their numbers.
+    ``RFC 2544 throughput``. ``sentence``: the traffic in words; ``shown``: the result as people read it, with the
+    declared deviations, and its ``picture`` as SVG. ``result``: the figures; loads in frames/s into each port, trials
+    by their numbers.
     """
 
     number: Annotated[int, Field(ge=1)]
@@ -377,13 +379,14 @@ class CharacterisationRecord(RunRecord):
     test: str
     method: str
     sentence: str
-    findings: str
+    shown: tuple[Note | Table, ...]
     link_bps: Positive
     started: float
     ended: float
     result: Any
+    picture: str = ""
     loadtest: Mapping[str, Any] | None = None
-    schema: Literal["lineproof.characterisation/1"] = "lineproof.characterisation/1"
+    schema: Literal["lineproof.characterisation/2"] = "lineproof.characterisation/2"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from ..core.verdict import where_lost, widened_by
 from ..files import write_whole
 from ..units import counted, si
 from ..visible import one_line, shortened
-from .document import Document, Figure, Folded, Items, Note, Part, Section, body, page
+from .document import Document, Figure, Folded, Items, Note, Part, Section, Table, body, page
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
@@ -28,10 +29,13 @@ from .run import RecordedRun
 from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
-from .svg import SvgPicture
+from .svg import SvgPicture, svg_image
 
 WORKERS = "The router's workers in each trial"
 """Title of the picture of their work."""
+
+_LONGEST_TABLE = 20
+"""Rows that a table may have that is seen at once."""
 
 _STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of the page, beside that of every document."""
@@ -48,7 +52,7 @@ def report(found: ExecutionSummary) -> str:
     parts = [body(Document("", beside))] if beside else []
     for place, run in enumerate(found.runs):
         parts += _run(run, f"r{place}")
-    parts.append(body(Document("", [last_section(found)])))
+    parts.append(body(Document("", [last_section(replace(found, page=""))])))
     return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
 
 
@@ -64,8 +68,22 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
         document = sentence_document(run.run, row, simulated)
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
     results = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
-    sections = [Section(f"{each.method}: {each.sentence}", [Items(each.findings.splitlines())]) for each in results]
-    yield body(Document("", [*sections, Section("", [evidence(run)])]))
+    for each in results:
+        is_marked = simulated and not each.picture  # which is marked itself
+        yield f"<section>{body(Document('', [_characterisation(each)], is_marked))}</section>\n"
+    yield body(Document("", [Section("", [evidence(run)])]))
+
+
+def _characterisation(record: CharacterisationRecord) -> Section:
+    """Return what was measured without a promise, as the log shows it; a long table is folded."""
+    picture = [Figure(svg_image(record.method, record.picture), record.method)] if record.picture else []
+    parts: list[Part] = [
+        Folded(f"Table of {counted(len(part.rows), 'row')}", [part])
+        if isinstance(part, Table) and len(part.rows) > _LONGEST_TABLE
+        else part
+        for part in record.shown
+    ]
+    return Section(f"{record.method}: {record.sentence}", [*picture, *parts])
 
 
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:

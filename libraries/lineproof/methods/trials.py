@@ -52,7 +52,8 @@ def check_deadline(deadline: float, traffic: float, duration: float) -> None:
     """Raise CharacterisationEnded if a trial of *duration* s after *traffic* s would end after *deadline* s."""
     if traffic + duration > deadline:
         raise CharacterisationEnded(
-            f"deadline: {traffic:g} of {deadline:g} s of traffic were sent, and the next trial takes {duration:g} s"
+            f"deadline: {traffic:g} of {round(deadline, 1):g} s of traffic were sent, and the next trial takes"
+            f" {duration:g} s"
         )
 
 

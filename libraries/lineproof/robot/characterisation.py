@@ -29,6 +29,7 @@ from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
+from ..methods.budget import duration_text
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.margin import margin_of_forwarding
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
@@ -64,8 +65,9 @@ class CharacterisationKeywords(Component):
         words = Characteriser(session).traffic(traffic)
         line_bps = session.plan.link_bps(words.pairs)
         parts = partial(procedures.search_parts, size=words.profile.mean_size, link_bps=line_bps)
-        procedure = Procedure("search", parts, procedures.search_plot)
-        terms = LOSS_RATIOS, relative_width, _seconds(deadline)
+        seconds = _seconds(deadline)
+        procedure = Procedure("search", parts, procedures.search_plot, deadline=seconds)
+        terms = LOSS_RATIOS, relative_width, seconds
         return self._measured(procedure, Characteriser.search, traffic, *terms)
 
     @keyword(tags=["sentences"])
@@ -101,7 +103,8 @@ class CharacterisationKeywords(Component):
         if requirement.quantity.margin == "its own trials":
             record = recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence)
         else:
-            with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+            procedure = Procedure("margin", lambda result: (), deadline=deadline)
+            with CharacterisationWork(self.shared, procedure, requirement.traffic) as work:
                 margin = work.characteriser.margin(requirement, deadline)
                 record = recorder.keep_margin(margin, number, requirement.sentence)
         at_least = "" if record.finished and record.high is not None else "≥ "
@@ -137,11 +140,13 @@ class CharacterisationKeywords(Component):
             raise ConfigError(f"nothing sets '{axis}'; expected {' or '.join(kinds)}, or a keyword as 'set_up'")
         name, usual, words = kinds[axis] if not set_up else (axis, (), lambda value: traffic)
         run = partial(BuiltIn().run_keyword, set_up) if set_up else lambda value: None
+        values, seconds = values or tuple(usual), _seconds(deadline)
 
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
-            return characteriser.scale(name, values or usual, words, relative_width, _seconds(deadline), run)
+            return characteriser.scale(name, values, words, relative_width, seconds, run)
 
-        procedure = Procedure(f"scaling over {axis}", procedures.scaling_parts, procedures.scaling_plot)
+        parts, plot = procedures.scaling_parts, procedures.scaling_plot
+        procedure = Procedure(f"scaling over {axis}", parts, plot, searches=len(values), deadline=seconds)
         return self._measured(procedure, measure, traffic)
 
     @keyword(tags=["characterise"])
@@ -165,16 +170,19 @@ class CharacterisationKeywords(Component):
         if not values or len(set(values)) < len(values):
             raise ConfigError(f"expected frames, flows and directions, each once, not {lists}")
         known = [Characteriser(session).traffic(words) for words in values]
-        rates = [each.profile.line_rate_pps(session.plan.link_bps(each.pairs)) for each in known]
-        lines = dict(zip(values, rates, strict=True))
+        links = [session.plan.link_bps(each.pairs) for each in known]
+        rates = [(each.profile.line_rate_pps(link), link) for each, link in zip(known, links, strict=True)]
+        lines, seconds = dict(zip(values, rates, strict=True)), _seconds(deadline)
 
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
-            matrix = characteriser.scale("traffic", values, str, relative_width, _seconds(deadline))
+            matrix = characteriser.scale("traffic", values, str, relative_width, seconds)
+            self.shared.progress.end()
             logger.console("\n" + as_text(Document("", [Section("", parts(matrix))], session.simulated)))
             return matrix
 
         parts, plot = partial(procedures.matrix_parts, lines=lines), partial(procedures.matrix_plot, lines=lines)
-        return self._measured(Procedure("matrix", parts, plot), measure, " ".join((frames, flows, directions, more)))
+        procedure = Procedure("matrix", parts, plot, searches=len(values), deadline=seconds)
+        return self._measured(procedure, measure, " ".join(filter(None, (frames, flows, directions, more))))
 
     @keyword(tags=["traffic"])
     def send_traffic(
@@ -193,12 +201,15 @@ class CharacterisationKeywords(Component):
         ended: list[ExecutionStatus] = []
 
         def run(wait: Callable[[float], None]) -> None:
+            self.shared.is_sending = True
             try:
                 BuiltIn().run_keyword(during, *arguments)
             except ExecutionStatus as error:
                 if error.exit:  # an interrupt
                     raise
                 ended.append(error)
+            finally:
+                self.shared.is_sending = False
 
         def measure(characteriser: Characteriser, traffic: str) -> SendingResult:
             return characteriser.send(traffic, load, duration.total_seconds(), run if during else None)
@@ -210,11 +221,11 @@ class CharacterisationKeywords(Component):
 
     def _measured(self, procedure: Procedure, measure: Callable[..., R], traffic: str, *terms: Any, **named: Any) -> R:
         """Measure *traffic* on these terms, keep and show the result: the same for each procedure."""
-        with CharacterisationWork(self.shared, procedure.name, traffic) as work:
+        with CharacterisationWork(self.shared, procedure, traffic) as work:
             if procedure.needs is not None:
                 work.session.plan.check_method(procedure.needs)
             result = measure(work.characteriser, traffic, *terms, **named)
-            work.keep(result, procedure)
+            work.keep(result)
         return result
 
 
@@ -250,10 +261,11 @@ def _told(search: Callable[[], object]) -> str:
 class CharacterisationWork:
     """One characterisation: its records from begin to end, and what log, report and console show of it."""
 
-    def __init__(self, shared: Shared, method: str, traffic: str) -> None:
-        session = shared.session
-        self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
+    def __init__(self, shared: Shared, procedure: Procedure, traffic: str) -> None:
+        session, method = shared.session, procedure.name
+        self.session, self.recorder, self.procedure, self.words = session, shared.records, procedure, traffic
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
+        self._begun, self._sent = 0, 0.0
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
@@ -271,15 +283,16 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
-    def keep(self, result: Any, procedure: Procedure) -> None:
+    def keep(self, result: Any) -> None:
         """Keep the figures of *result*, one or several, and show them with table and picture."""
-        problem, simulated = self.characteriser.router_problem(), self.session.simulated
+        problem, simulated, procedure = self.characteriser.router_problem(), self.session.simulated, self.procedure
         parts = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
-        declared = [f"Deviation: {deviation}." for deviation in deviations]
+        shown = [*procedure.parts(result), *(Note(f"Deviation: {deviation}.") for deviation in deviations)]
+        picture = procedure.picture(result, self.title, simulated) if procedure.picture else ""
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -287,9 +300,10 @@ class CharacterisationWork:
                 number=self._first,
                 last=self.recorder.number,
                 test=self._test,
-                method=self.method,
+                method=procedure.name,
                 sentence=self.words,
-                findings="\n".join([told, *declared]),
+                shown=tuple(shown),
+                picture=picture,
                 link_bps=self._link_bps,
                 started=self._started,
                 ended=time.time(),
@@ -297,14 +311,13 @@ class CharacterisationWork:
                 loadtest=procedure.loadtest and procedure.loadtest(result, self._traffic, simulated),
             )
         )
-        if procedure.picture is not None:
-            picture = procedure.picture(result, self.title, simulated)
+        if picture:
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        section = Section("", [*procedure.parts(result), *map(Note, declared)])
-        show_document(Document(self.title, [section], simulated), f"{self.title} (table)")
-        for words in early:
-            logger.warn(f"{self.title}: {words}")
+        show_document(Document(self.title, [Section("", shown)], simulated), f"{self.title} (table)")
+        if early:
+            others = f" (and {len(early) - 1} more, below its table)" if len(early) > 1 else ""
+            logger.warn(f"{self.title}: {early[0]}{others}")
         message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
@@ -315,15 +328,25 @@ class CharacterisationWork:
         self.recorder.begin(self._test)
         self._first, self._traffic = self._first or self.recorder.number, traffic
         self._link_bps = self.session.plan.link_bps(traffic.pairs)
-        logger.info(f"{self.method}: {traffic.sentence}")
-        self._progress.work(f"{self.method}: {traffic.sentence}")
+        self._begun += 1
+        words, searches = f": {traffic.sentence}", self.procedure.searches
+        logger.info(f"{self.procedure.name}{words}")
+        self._progress.work(f"{self.procedure.name}{f' {self._begun} of {searches}' * (searches > 1)}{words}")
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
         pps, lost = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}"
-        self._progress.step(f"trial {trial.number}, {lost} at {si(pps, 'pps')}")
+        self._sent += trial.outcome.duration if trial.number else 0.0
+        self._progress.step(f"{self._left()}trial {trial.number}, {lost} at {si(pps, 'pps')}")
         words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
         logger.info("; ".join([words, *map(str, trial.problems)]))
+
+    def _left(self) -> str:
+        """Return how long it takes at most, by its deadline; "": it has none."""
+        if math.isinf(self.procedure.deadline):
+            return ""
+        left = max(0.0, self.procedure.deadline - self._sent) / self.session.clock_speed
+        return f"at most {duration_text(left)} left, "
 
 
 def json_data(result: Any) -> Any:

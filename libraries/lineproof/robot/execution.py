@@ -68,7 +68,7 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
-    """The last words on the console: counts, folders and page of *execution*, of which the report is left.
+    """The last words on the console: page, counts and folders of *execution*, of which the report is left.
 
     Empty if nothing was left. *closed*: this process's own runs, by folder.
     """
@@ -85,11 +85,12 @@ def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
             write_report(execution, found)
         except BREAKDOWN_ERRORS as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
-    document = summary(found)
+    document = summary(replace(found, page=""))
     sections = [
         # the sentences were told, each when it was judged
         replace(section, parts=[part for part in section.parts if not isinstance(part, Facts | Table)])
         for section in document.sections
     ]
-    document = replace(document, sections=sections)
-    return f"\n{as_text(document)}"
+    # below Robot's own lines, as one of them
+    page = f"{'Page:':9}{found.page}\n" if found.page else ""
+    return f"{page}\n{as_text(replace(document, sections=sections))}"

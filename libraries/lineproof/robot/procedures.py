@@ -6,6 +6,7 @@ Rates are of each port unless stated.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from ..core.phrases import percent
 from ..core.trial import Load
 from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
-from ..evidence.document import Column, Items, Note, Part, Table
+from ..evidence.document import Cell, Column, Note, Table
 from ..generators.base import Method
 from ..methods import rfc2544
 from ..methods.loadtest import loadtest_data
@@ -42,22 +43,25 @@ class Procedure(NamedTuple):
     """The name of a procedure, and what makes the parts of a result's document, and its picture (SVG).
 
     ``loadtest``: what makes the data for trex-loadtest-viz. A procedure with a ``keyword`` is that method of the
-    characteriser (``measure``); ``needs``: what it asks of a generator beside its traffic.
+    characteriser (``measure``); ``needs``: what it asks of a generator beside its traffic. ``searches``: how many it
+    makes, with at most ``deadline`` s of traffic together.
     """
 
     name: str
-    parts: Callable[..., Sequence[Part]]
+    parts: Callable[..., Sequence[Note | Table]]
     picture: Callable[[Any, str, bool], str] | None = None
     loadtest: Callable[..., Mapping[str, object]] | None = None
     keyword: str = ""
     measure: Callable[..., Any] = Characteriser.search
     needs: Method | None = None
+    searches: int = 1
+    deadline: float = math.inf
 
 
 # -- search ------------------------------------------------------------------------------------------------------------
 
 
-def search_parts(result: SearchResult, size: float, link_bps: float) -> Sequence[Part]:
+def search_parts(result: SearchResult, size: float, link_bps: float) -> Sequence[Note | Table]:
     """Return the bounds for each loss ratio, in every unit; *size*: the mean of the frames, in bytes with FCS."""
     bounds_of_ratios = [
         {
@@ -96,32 +100,53 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False) -> st
 # -- what somebody does first with a new router ------------------------------------------------------------------------
 
 
-def matrix_parts(result: ScalingResult, lines: Mapping[str, float]) -> Sequence[Part]:
-    """Return a row for each traffic with the lower bounds of all loss ratios. *lines*: line rates, pps."""
-    rows = []
-    for point in result.points:
-        row = {Column("traffic", left=True): f"{point.value}"}
+def matrix_parts(result: ScalingResult, lines: Mapping[str, tuple[float, float]]) -> Sequence[Note | Table]:
+    """Return a row for each traffic with the lower bounds of all loss ratios, and why others are not there.
+
+    *lines*: line rate of each port, in frames/s and in bit/s.
+    """
+    rows, reasons = [], defaultdict[str, list[str]](list)
+    for point, ending in zip(result.points, result.endings, strict=True):
+        traffic, why = f"{point.value}", ending.removeprefix("inconclusive: ")
+        otherwise = "unfinished" if why == ending else "INCONCLUSIVE"
+        row: dict[Column, Cell | str] = {Column("traffic", left=True): traffic}
         for name in LOSS_RATIOS:
             bounds = point.result[name] if point.result else None
-            lower = None if bounds is None else bounds.lower
-            mark = "" if bounds is None or lower is None or (bounds.upper and bounds.finished) else "≥ "
-            more = " …" if bounds is not None and not bounds.finished else ""
-            row[Column(f"{name} Mpps")] = f"{mark}{_pps(lower, '.4g', 1e-6)}{more}"
-            row[Column(f"{name} % line")] = _pps(lower, ".3g", 100 / lines[f"{point.value}"])
+            row |= _matrix_cells(name, bounds, otherwise, *lines[traffic])
         rows.append(row)
+        reasons[f"{otherwise}: {why}"] += [traffic] if why else []
     ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
-    how = f"Lower bounds of each port; {ratios}; ≥: no more was offered; …: the search is unfinished."
-    endings = zip(result.points, result.endings, strict=True)
-    return [Table.of(rows), Note(how), Items([f"{point.value}: {words}" for point, words in endings if words])]
+    how = f"Lower bounds of each port, Gbit/s on layer 1; {ratios}; ≥: no more was offered; …: unfinished."
+    notes = [Note(f"{', '.join(traffic)}: {why}") for why, traffic in reasons.items() if traffic]
+    return [Table.of(rows), Note(how), *notes]
 
 
-def matrix_plot(result: ScalingResult, title: str, simulated: bool, lines: Mapping[str, float]) -> str:
+def _matrix_cells(
+    name: str, bounds: CapacityBounds | None, otherwise: str, line_pps: float, link_bps: float
+) -> Mapping[Column, Cell]:
+    """Return the lower one of *bounds* in each unit; *otherwise*: the word for one that was not found."""
+    finished, figures = bounds is not None and bounds.finished, (otherwise, "", "")
+    if bounds and (lower := bounds.lower):
+        share = lower.pps / line_pps
+        mark = "" if finished and bounds.upper else "≥ "
+        figures = (
+            f"{mark}{_pps(lower, '.4g', 1e-6)}{'' if finished else ' …'}",
+            f"{share * link_bps / 1e9:.4g}",
+            f"{100 * share:.3g}",
+        )
+    elif bounds and finished:
+        figures = f"< {_pps(bounds.upper, '.4g', 1e-6)}", "", ""
+    columns = (Column(f"{name} {unit}") for unit in ("Mpps", "Gbit/s", "% line"))
+    return {column: Cell(figure, "" if finished else "unsure") for column, figure in zip(columns, figures, strict=True)}
+
+
+def matrix_plot(result: ScalingResult, title: str, simulated: bool, lines: Mapping[str, tuple[float, float]]) -> str:
     """Return for each traffic a bar up to its NDR, and a range up to its PDR, in per cent of line rate."""
     names = [f"{point.value}" for point in result.points]
     plot = Chart(title, chart.columns("", names), linear("% of line rate, each port", 105), simulated, is_level=True)
     for place, point in enumerate(result.points):
         loads = [bounds.lower.pps if bounds.lower else 0.0 for bounds in point.result.bounds] if point.result else []
-        shares = [100 * pps / lines[names[place]] for pps in loads]
+        shares = [100 * pps / lines[names[place]][0] for pps in loads]
         if shares:
             plot.bar(place, [chart.Part(shares[0], "NDR: no frame lost", chart.AREAS[0])])
             plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
@@ -129,7 +154,7 @@ def matrix_plot(result: ScalingResult, title: str, simulated: bool, lines: Mappi
     return plot.svg()
 
 
-def sending_parts(result: SendingResult) -> Sequence[Part]:
+def sending_parts(result: SendingResult) -> Sequence[Note | Table]:
     """Return the counts of each direction."""
     rows = [
         {
@@ -147,7 +172,7 @@ def sending_parts(result: SendingResult) -> Sequence[Part]:
 # -- ramp --------------------------------------------------------------------------------------------------------------
 
 
-def ramp_parts(result: RampResult) -> Sequence[Part]:
+def ramp_parts(result: RampResult) -> Sequence[Note | Table]:
     """Return a row for each step, below the findings."""
     steps = [
         {
@@ -187,7 +212,7 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
 # -- scaling -----------------------------------------------------------------------------------------------------------
 
 
-def scaling_parts(result: ScalingResult) -> Sequence[Part]:
+def scaling_parts(result: ScalingResult) -> Sequence[Note | Table]:
     """Return the bounds at every value."""
     points: list[Cells] = []
     for point in result.points:
@@ -344,10 +369,10 @@ def _pps(load: Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
     return _figure(None if load is None else load.pps, form, factor)
 
 
-def _by_size(rows_of: Callable[[Any], Iterator[Cells]]) -> Callable[[Any], Sequence[Part]]:
+def _by_size(rows_of: Callable[[Any], Iterator[Cells]]) -> Callable[[Any], Sequence[Note | Table]]:
     """Return what makes one table of a result, or of those for several sizes, and says which of them ended early."""
 
-    def parts(found: Any) -> Sequence[Part]:
+    def parts(found: Any) -> Sequence[Note | Table]:
         results = found if isinstance(found, tuple) else (found,)
         endings = [Note(f"{result.size:g} bytes: {result.ended}.") for result in results if result.ended]
         return [Table.of([row for result in results for row in rows_of(result)]), *endings]

@@ -110,8 +110,11 @@ class Characteriser:
             raise SentenceError(f"a trial takes time; expected a duration above 0, not {seconds:g} s")
         session, known = self.session, self.traffic(words)
         # a demand that nothing breaks stands in, so that the load is read as a sentence's
-        each_way = " each way" if known.directions > 1 else ""
-        asked = session.plan.measurable(f"{words} forwards ≥ 1 pps{each_way} at {load}")
+        demand = f" forwards ≥ 1 pps{' each way' if known.directions > 1 else ''}"
+        try:
+            asked = session.plan.measurable(f"{words}{demand} at {load}")
+        except SentenceError as error:
+            raise SentenceError(str(error).replace(demand, "")) from None
         self.begin(known)
         session.traffic.put(known)
         outcome = session.traffic.measure(session.plan.load_for(asked), seconds, during)
