@@ -107,7 +107,6 @@ def start_netns(
         router=router,
         sides=sides,
         label=f"{platform.description}, {software}, in network namespaces of this machine",
-        runtime=belongings.folder,
         sender=sender,
         namespaces=topology.namespaces,
     )

@@ -1,87 +1,95 @@
-"""Runs a command on another host, in a terminal, as long as this process's standard input lasts.
+"""A command on another host, in a terminal there, that ends with the SSH connection.
 
-``python -m lineproof.testbed.trex.over_ssh``. At the end of its input, or a signal, it types Ctrl-C there, which
-asks the command to end in order, whoever's it is (sudo). The end of the connection hangs up what still runs. So the
-command ends with this process, however that ends.
+The end of the connection hangs up what runs in the terminal, so the command ends with this process, however that ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-import os
-import select
-import shutil
-import signal
-import sys
-import time
+import threading
+from collections.abc import Callable
+from functools import partial
 
 import paramiko
-from pydantic import TypeAdapter
 
 from ...errors import TestbedError
-from ...json_text import parse_json
 from ...system.login import Login
-from ...system.signals import ENDING, end_with_parent
-from ...system.ssh import Connection
+from ...system.ssh import CONNECT_LIMIT, Connection
+from ...system.worker_thread import run_in_worker_thread
+from ..process import LOG_LENGTH, Program
 
 GRACE = 8.0
 """Seconds for an orderly end."""
 
-LONGEST_LOG = 64 << 20
-"""Bytes of its output that are kept: a server that writes without end must not fill the disk."""
-
 STATUS_LIMIT = 2.0
 """Seconds for the exit status, after the output has ended."""
 
-
-def main() -> int:
-    """Run the one command that standard input describes; return its exit status."""
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    # the handlers do nothing: one that waits for what it has interrupted would wait for ever
-    signal.set_wakeup_fd(tell)
-    for number in ENDING:
-        signal.signal(number, lambda *_: None)
-    data = parse_json(sys.stdin.buffer.readline(), own=True)
-    if data["ends_with_parent"]:
-        end_with_parent()
-    login = TypeAdapter(Login).validate_python(data["login"])
-    try:
-        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
-            return _run(connection.session(15.0), data["command"], (0, told))
-    except (TestbedError, paramiko.SSHException, OSError, EOFError) as error:
-        print("lineproof:", str(error) or f"{login.where} ended the connection", file=sys.stderr)
-        return 1
-    finally:
-        if select.select([0, told], [], [], 0.0)[0]:  # else the testbed reads the log
-            shutil.rmtree(data["folder"], ignore_errors=True)
+LOST = 255
+"""The status of a command whose connection was lost, as ssh(1) has it."""
 
 
-def _run(channel: paramiko.Channel, command: str, ends: tuple[int, int]) -> int:
-    """Run *command* until one of the descriptors *ends* can be read. Raises paramiko's errors and OSError."""
-    # so that both ends notice a lost connection
-    channel.get_transport().set_keepalive(5)
-    channel.get_pty("dumb")
-    channel.exec_command(command)
-    left, until = LONGEST_LOG, math.inf
-    while time.monotonic() < until:
-        waited = ends if until == math.inf else ()
-        ready = select.select([channel, *waited], [], [], 0.5)[0]
-        if channel in ready:
-            output = channel.recv(65536)
-            if not output:
-                break
-            os.write(2, output[:left])
-            left = max(0, left - len(output))
-        elif ready:
-            channel.sendall(b"\x03")
-            until = time.monotonic() + GRACE
-    channel.status_event.wait(STATUS_LIMIT)
-    if channel.exit_status < 0 and until == math.inf:
-        raise TestbedError("the SSH connection to TRex was lost")
-    return max(0, channel.exit_status)
+class RemoteProgram(Program):
+    """*command* on the host of *login*; ready once *answers* raises neither OSError nor TestbedError, after *limit* s.
 
+    Raises TestbedError, with the command ended, where it is not. Its output is kept in memory.
+    """
 
-if __name__ == "__main__":
-    sys.exit(main())
+    def __init__(
+        self, name: str, login: Login, who: str, command: str, answers: Callable[[], object], limit: float
+    ) -> None:
+        self.name, self._output, self._status = name, bytearray(), LOST
+        self._channel: paramiko.Channel | None = None
+        self._login, self._connection = login, Connection(login, who)
+        self._reader = threading.Thread(target=self._read, daemon=True, name=f"log of {name}")
+        try:
+            self._connection.open()
+            run_in_worker_thread(partial(self._begin, command), 2 * CONNECT_LIMIT, f"'{command}'")
+            self._await(partial(self._answering, answers), limit)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, command: str) -> None:
+        try:
+            channel = self._channel = self._connection.session(CONNECT_LIMIT)
+            # so that both ends notice a lost connection
+            channel.get_transport().set_keepalive(5)
+            channel.get_pty("dumb")
+            channel.exec_command(command)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise TestbedError(f"'{self.name}' cannot be started: {error or 'the connection ended'}") from None
+        self._reader.start()
+
+    def _read(self) -> None:
+        channel = self._channel
+        while channel is not None and (output := channel.recv(1 << 16)):
+            self._output += output
+            del self._output[:-LOG_LENGTH]
+        if channel is not None and channel.status_event.wait(STATUS_LIMIT) and channel.exit_status >= 0:
+            self._status = channel.exit_status
+        else:
+            self._output += b"\nthe SSH connection to it was lost\n"
+
+    def status(self) -> int | None:
+        """Return the command's exit status; None while its output goes on."""
+        return None if self._reader.is_alive() else self._status
+
+    def log(self) -> str:
+        """Return the end of its output, without secrets of the login."""
+        return self._login.masked(self._output.decode(errors="replace"))
+
+    def request_end(self) -> None:
+        """Type Ctrl-C, which asks the command to end in order, whoever's it is (sudo)."""
+        if not self._closed and self._channel is not None:
+            with contextlib.suppress(TestbedError, OSError):
+                run_in_worker_thread(partial(self._channel.sendall, b"\x03"), STATUS_LIMIT, "Ctrl-C")
+        self._closed = True
+
+    def close(self) -> str:
+        """End it; the end of the connection hangs up what still runs after :data:`GRACE`."""
+        self.request_end()
+        if self._reader.is_alive():
+            self._reader.join(GRACE)
+        with contextlib.suppress(TestbedError):
+            run_in_worker_thread(self._connection.close, STATUS_LIMIT, "closing the SSH link")
+        return ""

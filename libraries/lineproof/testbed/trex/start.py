@@ -11,15 +11,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
-from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside, kept_within, run_in_namespace
 from ..process import Belongings, TestbedProcess
-from .over_ssh import GRACE
+from .over_ssh import RemoteProgram
 
 NAME = "trex"
 """The name of the process, in messages."""
@@ -40,9 +37,7 @@ exec ./_t-rex-64 "$@"
 """
 
 
-def start_over_ssh(
-    belongings: Belongings, login: Login, home: str, command: str, address: str, rpc_port: int
-) -> TestbedProcess:
+def start_over_ssh(belongings: Belongings, login: Login, home: str, command: str, address: str, rpc_port: int) -> None:
     """Run *command* in the folder *home* of the host of *login*, with :data:`ARGUMENTS` after it.
 
     Its API must answer at *address*. Raises TestbedError.
@@ -54,22 +49,8 @@ def start_over_ssh(
             " 'start' out of the testbed file to use it"
         )
     whole = f"cd {shlex.quote(home)} && {command} {shlex.join(ARGUMENTS)}"
-    return belongings.keep(
-        TestbedProcess(
-            NAME,
-            children.python("lineproof.testbed.trex.over_ssh"),
-            belongings.folder / "trex.log",
-            {
-                "login": TypeAdapter(Login).dump_python(login, mode="json"),
-                "command": whole,
-                "folder": str(belongings.folder),
-            },
-            answers=partial(ask_server, address, rpc_port),
-            more=login.environment(),
-            limit=LIMIT,
-            grace=GRACE + 5.0,
-        )
-    )
+    answers = partial(ask_server, address, rpc_port)
+    belongings.keep(RemoteProgram(NAME, login, "the TRex server's host", whole, answers, LIMIT))
 
 
 def start_in_namespace(belongings: Belongings, namespace: str, home: Path, config: str, rpc_port: int) -> None:
