@@ -133,7 +133,7 @@ class TestbedProcess(Program):
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts
                 lasting = threading.current_thread() is threading.main_thread()
                 children.send_line(self._child, json.dumps({**specification, "ends_with_parent": lasting}))
-            self.facts = self._await(partial(self._answering, answers) if answers else self._next_answer, limit)
+            self.facts = self._await(partial(self._answering, answers) if answers else self.hear, limit)
             if "error" in self.facts:
                 raise TestbedError(self.facts["error"])
         except BaseException:
@@ -156,9 +156,9 @@ class TestbedProcess(Program):
             return file.read(LOG_LENGTH).decode(errors="replace")
         return ""
 
-    def _next_answer(self) -> dict[str, Any] | None:
-        """Return what it says next; None if it says nothing now."""
-        out, wait = self._child.stdout, POLL
+    def hear(self, wait: float = POLL) -> dict[str, Any] | None:
+        """Return what it says next; None if it says nothing within *wait* s."""
+        out = self._child.stdout
         while out is not None and not out.closed and select.select([out], [], [], wait)[0]:
             received = os.read(out.fileno(), 65536)
             if not received:
@@ -170,12 +170,12 @@ class TestbedProcess(Program):
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
-        while self._next_answer() is not None:
+        while self.hear() is not None:
             pass
         children.send_line(self._child, json.dumps(request))
         until, answer = time.monotonic() + ANSWER_LIMIT, None
         while answer is None and time.monotonic() < until and self.status() is None:
-            answer = self._next_answer()
+            answer = self.hear()
         if problem := ({"error": "it gave no answer"} if answer is None else answer).get("error"):
             raise TestbedError(f"the testbed's process '{self.name}' refused: {problem}")
 
