@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,10 +12,10 @@ import hypothesis
 import pytest
 
 from lineproof.system.folders import runtime_folder
-from lineproof.testbed import namespaces
 from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
+from support.two_hosts import no_namespaces
 
 SLOW = ("slow", "netns")
 """Markers of tests that ``--quick`` leaves out."""
@@ -70,12 +69,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test between network namespaces is skipped where there can be none, before any fixture makes one."""
     if item.get_closest_marker("netns") and (reason := no_namespaces()):
         pytest.skip(reason)
-
-
-@cache
-def no_namespaces() -> str | None:
-    """Why there can be none here. Tries it, once."""
-    return namespaces.reason_against()
 
 
 @pytest.fixture(autouse=True)

@@ -242,7 +242,7 @@ def test_few_compute_with_the_time_of_day() -> None:
 # -- robot ends a run by an exception, raised wherever its main thread is: nothing there may keep it from Robot
 
 
-OTHER_PROCESSES = ("lineproof.generators.trex.client.", "lineproof.testbed.trex.", "lineproof_bench.")
+OTHER_PROCESSES = ("lineproof.generators.trex.client.", "lineproof_bench.")
 IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
 """Functions that only worker threads run, where no signal arrives."""
 

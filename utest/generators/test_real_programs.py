@@ -17,11 +17,10 @@ from lineproof.core.trial import HOST_COUNTS, Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, directions_of
 from lineproof.system import children
-from lineproof.testbed import namespaces
 from support.catalogue import CATALOGUE
 from support.paths import ROOT
 from support.patience import wait_until
-from support.two_hosts import TwoHosts, two_hosts
+from support.two_hosts import TwoHosts, no_namespaces, two_hosts
 
 pytestmark = pytest.mark.netns
 BOTH, ONE = directions_of((0, 1), bidirectional=True), directions_of((0, 1), bidirectional=False)
@@ -37,7 +36,7 @@ def need(program: str) -> None:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoHosts]:
-    if reason := namespaces.reason_against():
+    if reason := no_namespaces():
         pytest.skip(reason)
     with two_hosts(tmp_path_factory.mktemp("hosts")) as found:
         yield found

@@ -35,7 +35,6 @@ from lineproof.core.verdict import where_lost
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.probe_counts import probe_counts
-from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms
@@ -46,6 +45,7 @@ from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
+from lineproof.units import duration_text
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group
 from support.paths import VARIABLES

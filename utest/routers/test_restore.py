@@ -173,7 +173,7 @@ def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, m
     monkeypatch.setattr(changes, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
-    (shells,) = session.testbed.pids
+    (shells,) = [program.pid for program in session.testbed.belongings.programs]
     try:
         session.generator.connect()
         session.router.connect()

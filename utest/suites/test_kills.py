@@ -43,7 +43,7 @@ PROCESSES = {
         **{"sshd": SSHD, "namespace": NAMESPACE},
     },
     "netns-trex": {
-        **{"robot": "", "client": CLIENT, "holder": "lineproof.testbed.trex", "trex": "_t-rex-64"},
+        **{"robot": "", "client": CLIENT, "holder": "lineproof-trex", "trex": "_t-rex-64"},
         **{"sshd": SSHD, "namespace": NAMESPACE},
     },
 }

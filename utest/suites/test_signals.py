@@ -43,7 +43,9 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     steps = [f"Signal This Process    2    {after}" for after in (0.5, 1.5)]
     began = time.monotonic()
     # what the testbed's process is asked is never answered
-    stop = "Evaluate    os.kill($library.session.testbed.pids[0], signal.SIGSTOP)    modules=os, signal"
+    stop = (
+        "Evaluate    os.kill($library.session.testbed.belongings.programs[0].pid, signal.SIGSTOP)    modules=os, signal"
+    )
     library = "${library} =    Get Library Instance    Lineproof"
     found = run(tmp_path, library, stop, *steps, "Run On Router    uname -a    limit=50 s")
     assert time.monotonic() - began < 90

@@ -22,10 +22,10 @@ def runs(process: psutil.Process) -> bool:
 
 
 def await_end(runtime: Path, processes: Sequence[psutil.Process] = ()) -> None:
-    """Wait until nothing is left of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
+    """Wait until nothing is left of *runtime* (but locks of hardware) and *processes*."""
 
     def left() -> list[object]:
-        files = [path for path in runtime.glob("*") if path.name != "logs" and path.suffix != ".in-use"]
+        files = [path for path in runtime.glob("*") if path.suffix != ".in-use"]
         return [*files, *filter(runs, processes)]
 
     wait_until(lambda: not left(), lambda: f"{left()} are left", LIMIT)

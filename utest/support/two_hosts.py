@@ -7,10 +7,12 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
 
+from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator
 from lineproof.platforms import read_platform
 from lineproof.session.generator import connect_generator
@@ -63,6 +65,16 @@ class TwoHosts:
             ["ip", "netns", "exec", self.names[0], *command], capture_output=True, text=True, check=True
         )
         return done.stdout
+
+
+@cache
+def no_namespaces() -> str | None:
+    """Why there can be no network namespaces here. Tries it, once."""
+    try:
+        namespaces.build_topology(bypass=True).close()
+    except TestbedError as error:
+        return str(error)
+    return None
 
 
 @contextlib.contextmanager

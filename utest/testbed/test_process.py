@@ -44,20 +44,20 @@ def test_a_process_that_does_not_become_ready_is_one_sentence_and_ends(tmp_path:
 
 def test_it_lives_until_it_is_closed(tmp_path: Path) -> None:
     process = started(tmp_path, f"{READY}; sys.stdin.read()")
-    assert process.facts["port"] == 7 and process.runs and process.problems() == ()
+    assert process.facts["port"] == 7 and process.status() is None and process.problems() == ()
     assert process.close() == process.close() == ""
-    assert not process.runs and process.problems() == ()
+    assert process.status() is not None and process.problems() == ()
 
 
 def test_one_that_does_not_end_is_killed_and_named(tmp_path: Path) -> None:
     process = started(tmp_path, f"{READY}; time.sleep(60)", grace=0.2)
     assert process.close() == "'child' had to be killed"
-    assert not process.runs
+    assert process.status() == -signal.SIGKILL
 
 
 def test_an_end_by_itself_is_a_problem_with_the_last_words_of_its_log(tmp_path: Path) -> None:
     process = started(tmp_path, f"{READY}; sys.exit('it went wrong')")
-    while process.runs:
+    while process.status() is None:
         time.sleep(0.01)
     assert process.problems() == ("the testbed's process 'child' ended with status 1; its log ends: it went wrong",)
     process.close()
@@ -92,27 +92,13 @@ def test_only_the_main_thread_starts_what_ends_with_its_parent(tmp_path: Path) -
     thread.start()
     thread.join()
     assert direct[0].wait(10) == -signal.SIGTERM
-    assert found[0].runs and found[0].close() == ""
+    assert found[0].status() is None and found[0].close() == ""
 
 
-# -- logs may be larger than the memory: an end is read, and one copy is kept
-
-
-def log(runtime: Path, lease: str, text: bytes) -> Path:
-    path = runtime / lease / "server.log"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(text)
-    return path
-
-
-def test_a_copy_is_bounded_and_private(tmp_path: Path) -> None:
-    own = log(tmp_path, "run", b"x" * (3 << 20) + b"\xff the end\n")
-    copy = processes.keep_log(own)
-    assert copy == tmp_path / "logs" / "server.log"
-    assert processes.log_end(own).endswith("the end") and len(processes.log_end(own)) < 700
-    assert copy.stat().st_size <= (1 << 20) + 10 and copy.parent.stat().st_mode & 0o077 == 0
-
-
-def test_a_copy_that_cannot_be_made_is_no_other_error(tmp_path: Path) -> None:
-    (tmp_path / "logs").write_text("a file")
-    assert processes.keep_log(log(tmp_path, "run", b"it failed\n")) is None
+def test_of_a_log_that_is_larger_than_the_memory_an_end_is_read(tmp_path: Path) -> None:
+    belongings = processes.Belongings()
+    code = f"sys.stderr.write('x' * (3 << 20) + ' the end'); sys.stderr.flush(); {READY}; sys.stdin.read()"
+    process = belongings.keep(started(tmp_path, code))
+    (log,) = belongings.logs().values()
+    assert len(log) == 1 << 20 and processes.log_end(log).endswith("the end") and len(processes.log_end(log)) < 700
+    assert belongings.close() == () and process.status() == 0

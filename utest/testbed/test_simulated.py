@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,8 +15,7 @@ from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.children import environment
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import hardware_facts
-from lineproof.testbed.opening import OpenTestbed, open_testbed
-from lineproof.testbed.process import Belongings
+from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
 from lineproof_bench import serve
 from support.paths import ROOT
@@ -60,9 +58,9 @@ class TestSimulatedTestbed:
             )
             assert router.key_path is not None and router.key_path.stat().st_mode & 0o777 == 0o600
             processes = [child for child in psutil.Process().children(recursive=True) if child not in others]
-            assert [process.pid for process in processes] == list(testbed.pids)
+            assert [process.pid for process in processes] == [program.pid for program in testbed.belongings.programs]
             testbed.close()
-        assert testbed.failures == ()
+        assert testbed.failures == () and testbed.logs == {}
         assert psutil.wait_procs(processes, 30)[1] == []
         assert list(runtime.iterdir()) == []
 
@@ -97,18 +95,3 @@ def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
     assert "0.1 is not between 1 and 1000" in capsys.readouterr().err
-
-
-def test_what_a_process_wrote_to_its_log_is_there_after_the_end(runtime: Path) -> None:
-    (runtime / "run").mkdir()
-    (runtime / "run" / "server.log").write_text("it went wrong\n")
-    (runtime / "run" / "shells.log").write_text("")
-    settings = read_testbed(ROOT / "variables" / "testbeds", "lab-example")
-    assert isinstance(settings, HardwareSettings)
-    facts = replace(hardware_facts(settings, PLATFORM, "vpp"), runtime=runtime / "run")
-    belongings = Belongings()
-    belongings.folder = runtime / "run"
-    testbed = OpenTestbed(facts, belongings)
-    testbed.close()
-    testbed.close()
-    assert testbed.logs == {"server": "it went wrong\n"}

@@ -19,7 +19,6 @@ from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
 from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
-from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import LinkState
 from ..routers.none import WHY_UNREAD
@@ -28,7 +27,7 @@ from ..session.plan import Plan
 from ..session.router import WRONG_PEER, leftover_text, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
-from ..units import counted, si
+from ..units import counted, duration_text, si
 from ..visible import shortened
 from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
 from .calibrate import GOAL, folder
@@ -149,22 +148,16 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield wrong(str(error), name=opening)
         return
     with closing(session):
-        known = session.simulated
-        if known:
-            yield from step("testbed", _simulated(session))
         yield from step("generator host", _host(session))
         yield from step("generator", _generator(session))
+        if session.simulated:
+            words = f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement"
+            yield warning(words, name="testbed")
         if session.generator.connected and arguments.listen:
             yield from step("noise", _noise(session, arguments.listen))
         yield from _router(session, arguments.traffic, arguments.dry_run)
-        if session.simulated and not known:
-            yield from step("testbed", _simulated(session))
         if session.generator.connected:
             yield from step("calibration", _calibration(session))
-
-
-def _simulated(session: Session) -> Iterator[Check]:
-    yield warning(f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement")
 
 
 # -- generator ---------------------------------------------------------------------------------------------------------
@@ -192,7 +185,10 @@ def _generator(session: Session) -> Iterator[Check]:
     yield ok(f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
     driver = session.generator.driver
     if isinstance(driver, TrexGenerator):
-        yield _distance(median(driver.round_trips()))
+        seconds = median(driver.round_trips())
+        words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
+        far = warning(f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
+        yield replace(far if seconds >= FAR else ok(words), name="distance")
     if lacking := session.plan.abilities.lacks_of(*WORDS):
         words = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
@@ -205,13 +201,14 @@ def _generator(session: Session) -> Iterator[Check]:
     for port in ports:
         yield from step(f"port {port.index}", _port(session, port, addressed[port.index] if filtered else ""))
     yield from step("card", _card(session))
-    yield from _firmware(session)
     if isinstance(driver, TrexGenerator):
         yield _latency(driver, session.plan.probe.profile)
 
 
 def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Check]:
     """Yield what is known of *port*. *addressed*: the MAC address that the router sends to, if its card may filter."""
+    host, known = session.testbed.host, session.generator.known_limits
+    firmware = {nic.interface: nic.firmware for nic in host.facts.nics}.get(port.pci.lower()) if host else None
     if not port.link_up and session.plan.testbed.prepare == "configure":
         yield warning("has no link; check the cable, unless the router takes its interface up for a run only")
     elif not port.link_up:
@@ -220,8 +217,12 @@ def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Che
         yield wrong(slower)
     else:
         said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
+        said += f", firmware {firmware}" if firmware else ""
         said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
         yield ok(said if port.numa is None else f"{said}, NUMA node {port.numa}")
+    if firmware and known and known.card:
+        for fact in known.card.firmware_facts(firmware, known.server):
+            yield warning(f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
     if port.flow_control not in (None, "off"):
         yield warning(
             f"flow control is on ({port.flow_control}); switch it off: 'portattr -p {port.index} --fc none' in TRex's"
@@ -255,42 +256,8 @@ def _card(session: Session) -> Iterator[Check]:
             yield warning(f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
 
 
-def _firmware(session: Session) -> Iterator[Check]:
-    """The firmware of the generator's cards, compared with what the card's file knows of it under this TRex."""
-    host, known = session.testbed.host, session.generator.known_limits
-    if host is None or known is None or known.card is None:
-        return
-    card = known.card
-    nics = {nic.interface: nic for nic in host.facts.nics}
-    for port in session.generator.ports:
-        held = nics.get(port.pci.lower())
-        name = f"port {port.index}"
-        if held is None or (held.firmware is None and not card.firmware):
-            continue
-        if held.firmware is None:
-            yield ok(
-                f"the firmware of {held.interface} is not read: {held.driver or 'no driver'} holds the card, and"
-                " only Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
-                name=name,
-            )
-            continue
-        facts, firmware = card.firmware_facts(held.firmware, known.server), f"firmware {held.firmware}"
-        for fact in facts:
-            yield warning(f"{firmware}: {fact.problem}; {fact.remedy}", fact.source, name)
-        if not facts:
-            yield ok(f"{firmware}: nothing is known against it" if card.firmware else firmware, name=name)
-
-
 TRIAL_REQUESTS, FAR = 20, 0.005
 """Round trips that a trial waits for beside its sending; s of one that are worth a warning."""
-
-
-def _distance(seconds: float) -> Check:
-    words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
-    if seconds < FAR:
-        return ok(words, name="distance")
-    words += ", and trials are longer where its clock decides; a nearer machine is faster"
-    return warning(words, name="distance")
 
 
 def _latency(driver: TrexGenerator, probe: Profile) -> Check:
@@ -381,7 +348,7 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
         if session.router.is_black_box:
             session.router.connect()
             yield ok(f"{WHY_UNREAD}: no login, no ledger", name="router")
-            yield from step("line rate", _interfaces(session, described=True))
+            yield from step("line rate", _line_rate(session, session.router.driver.link_states()))
         else:
             name = "router login"
             try:
@@ -469,20 +436,16 @@ def _planned_changes(session: Session) -> Iterator[Check]:
 
 def _rights(session: Session) -> Iterator[Check]:
     access, shell = session.testbed.facts.router, session.router.shell
-    if access.sudo:
-        result = shell("sudo -n true", COMMAND_LIMIT)
-        if result.status:
-            why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
-            yield wrong(
-                f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in sudoers),"
-                " or log in as root without 'sudo: true'"
-            )
-        else:
-            yield ok(f"'{access.user}' may 'sudo -n'")
-    elif "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
-        yield ok(f"'{access.user}' is root")
-    else:
+    if not access.sudo and "uid=0(" not in shell("id", COMMAND_LIMIT).stdout:
         yield warning(f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router")
+    elif access.sudo and (result := shell("sudo -n true", COMMAND_LIMIT)).status:
+        why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
+        yield wrong(
+            f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in sudoers),"
+            " or log in as root without 'sudo: true'"
+        )
+    else:
+        yield ok(f"'{access.user}' may 'sudo -n'" if access.sudo else f"'{access.user}' is root")
 
 
 def _counters(session: Session) -> Iterator[Check]:
@@ -508,12 +471,11 @@ def _interfaces(session: Session, described: bool) -> Iterator[Check]:
 
 def _line_rate(session: Session, states: Sequence[LinkState]) -> Iterator[Check]:
     generator, plan = session.generator, session.plan
-    if not generator.connected or any(map(generator.slower_words, generator.ports)):
-        # the lines of the ports say so
-        return
-    note = note_line_rate(states, generator)
-    speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
-    yield warning(note) if note else ok(f"{speeds} by 'ports' of the platform, and each link shows the same")
+    # else the lines of the ports say so
+    if generator.connected and not any(map(generator.slower_words, generator.ports)):
+        note = note_line_rate(states, generator)
+        speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
+        yield warning(note) if note else ok(f"{speeds} by 'ports' of the platform, and each link shows the same")
 
 
 def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:

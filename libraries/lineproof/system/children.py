@@ -1,8 +1,6 @@
-"""How every other program is started: nothing of the current folder becomes code, and no secret is handed on.
+"""How every other program is started: in the folder ``/`` if the caller names none, and with no secret handed on.
 
-A program gets an environment that is made here, and begins in the folder ``/`` if the caller names none. A Python
-program finds this package and what it needs, and nothing else. Only this module starts programs
-(``utest/test_layers.py``).
+Only this module starts programs (``utest/test_layers.py``).
 """
 
 from __future__ import annotations
@@ -39,9 +37,6 @@ HANDED_ON = frozenset(
 )
 """Variables that a program gets, and those of the locale (``LC_…``): none that a person would give a password."""
 
-_LISTS_OF_FOLDERS = ("PATH", "LD_LIBRARY_PATH")
-_FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE")
-
 
 def is_handed_on(name: str) -> bool:
     """Return whether every program gets the environment variable *name*."""
@@ -53,46 +48,21 @@ def environment(more: Mapping[str, str] | None = None, given: Mapping[str, str] 
 
     A secret that a program needs has to be named in *more*.
     """
-    given = os.environ if given is None else given
-    found = {name: text for name, text in given.items() if is_handed_on(name)}
-    return {**_safe(found), **(more or {})}
+    found = {name: text for name, text in (os.environ if given is None else given).items() if is_handed_on(name)}
+    return {**_importing(found), **(more or {})}
 
 
 def users_environment() -> dict[str, str]:
     """This process's whole environment, for a program that runs in the user's own name: Robot, the bench's commands."""
-    known = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON") or name in HANDED_ON}
-    return _safe(known)
+    return _importing(os.environ)
 
 
-def _safe(given: Mapping[str, str]) -> dict[str, str]:
-    """*given* without what depends on the current folder, and with the import path that this package needs."""
-    found = dict(given)
-    for name in _LISTS_OF_FOLDERS:
-        if name in found:
-            # an empty entry is the current folder
-            found[name] = os.pathsep.join(_absolute(found[name]))
-            if not found[name]:
-                del found[name]
-    for name in _FOLDERS:
-        if name in found and _absolute(found[name]) != found[name].split(os.pathsep):
-            del found[name]
-    found.pop("PYTHONPATH", None)
-    if folders := _import_path(given.get("PYTHONPATH", "")):
-        found["PYTHONPATH"] = os.pathsep.join(folders)
-    return found
-
-
-def _absolute(folders: str) -> list[str]:
-    return [folder for folder in folders.split(os.pathsep) if Path(folder).is_absolute()]
-
-
-def _import_path(given: str) -> list[str]:
-    """This package's folder, and those of PYTHONPATH that packages are installed in (``pip install --target``)."""
-    # an installed package is found anyway, and site-packages must not come before the standard library
-    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()}
-    home = [] if str(LIBRARIES) in installed else [str(LIBRARIES)]
-    others = [folder for folder in _absolute(given) if any(Path(folder).glob("*.dist-info"))]
-    return list(dict.fromkeys([*home, *others]))
+def _importing(given: Mapping[str, str]) -> dict[str, str]:
+    """*given*, with this package on Python's path, also where it is not installed."""
+    # an installed one is found anyway, and site-packages must not come before the standard library
+    if str(LIBRARIES) in (sysconfig.get_path("purelib"), site.getusersitepackages()):
+        return dict(given)
+    return {**given, "PYTHONPATH": os.pathsep.join(filter(None, (str(LIBRARIES), given.get("PYTHONPATH"))))}
 
 
 def python(module: str, *words: str) -> tuple[str, ...]:
@@ -102,8 +72,8 @@ def python(module: str, *words: str) -> tuple[str, ...]:
 
 def find_program(program: str) -> str | None:
     """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`; never one of the current folder."""
-    folders = [*_absolute(os.environ.get("PATH", os.defpath)), *SBIN_FOLDERS]
-    return shutil.which(program, path=os.pathsep.join(folders))
+    folders = [*os.environ.get("PATH", os.defpath).split(os.pathsep), *SBIN_FOLDERS]
+    return shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, folders)))
 
 
 def start(

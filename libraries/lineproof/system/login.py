@@ -77,8 +77,7 @@ class Login:
     What ends in ``from`` is the name of a secret. A key with a passphrase: that is ``passphrase_from``, or ssh-agent
     holds the key. A public key in ``key_path``: ssh-agent holds the private half. The machine's host key must be in
     the file ``known_hosts_path``, or have one of the fingerprints ``host_keys``. ``jump``: the login through which
-    the connection goes. ``sudo``: the user is not root, and commands need ``sudo``. As JSON it has no secrets: who
-    reads it gets them by :meth:`environment`.
+    the connection goes. ``sudo``: the user is not root, and commands need ``sudo``.
     """
 
     host: str
@@ -92,7 +91,7 @@ class Login:
     host_keys: tuple[str, ...] = ()
     jump: Login | None = None
     sudo: bool = False
-    secrets: Annotated[Secrets, Field(exclude=True)] = field(default_factory=Secrets)
+    secrets: Secrets = field(default_factory=Secrets)
 
     @property
     def where(self) -> str:
@@ -105,12 +104,6 @@ class Login:
         """Return what its secrets are called, and those of its jump host."""
         own = tuple(name for name in (self.password_from, self.passphrase_from, self.key_from) if name)
         return own + (self.jump.secret_names if self.jump else ())
-
-    def environment(self) -> dict[str, str]:
-        """The variables that a process needs to log in: those of the secrets, and the way to ssh-agent."""
-        found = {name: self.secrets.get(name) for name in self.secret_names}
-        found["SSH_AUTH_SOCK"] = os.environ.get("SSH_AUTH_SOCK", "")
-        return {name: value for name, value in found.items() if value}
 
     def masked(self, text: str) -> str:
         """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""

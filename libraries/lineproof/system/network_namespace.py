@@ -70,7 +70,7 @@ class Namespace:
         """Make one, without IPv6, with whose end *folder* is removed. Raises TestbedError."""
         # --kill-child: the holder ends as well if only this outer process is killed
         kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
-        argv = (_program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
+        argv = (program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
         pipe, env = children.PIPE, children.environment({"LC_ALL": "C"})
         # a session of its own: no Ctrl-C of a terminal ends it before its owner
         holder = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, env=env, start_new_session=True)
@@ -105,7 +105,7 @@ def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:
         return ()
     folder = namespace.removesuffix("/net")
     pids = (f"--pid={folder}/pid",) if bound else ()
-    return (_program("nsenter"), f"--net={namespace}", f"--mount={folder}/mnt", *pids, "--")
+    return (program("nsenter"), f"--net={namespace}", f"--mount={folder}/mnt", *pids, "--")
 
 
 _KEEP = r"""
@@ -144,7 +144,7 @@ def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
 def configure(namespace: str | None, *commands: str) -> None:
     """Do *commands* of ip(8), ``link set dev lo up`` for instance, in *namespace*. Raises TestbedError."""
     try:
-        done = children.run((*inside(namespace), _program("ip"), "-batch", "-"), LIMIT, text="\n".join(commands))
+        done = children.run((*inside(namespace), program("ip"), "-batch", "-"), LIMIT, text="\n".join(commands))
     except children.TimeoutExpired:
         raise TestbedError(f"'ip {commands[0]}' did not end within {LIMIT:g} s") from None
     if done.returncode:
@@ -152,14 +152,15 @@ def configure(namespace: str | None, *commands: str) -> None:
         raise TestbedError(f"one of {len(commands)} commands from 'ip {commands[0]}' on fails here: {reason}")
 
 
-def _program(name: str) -> str:
-    if program := children.find_program(name):
-        return program
+def program(name: str) -> str:
+    """Return the path of a program of :data:`PACKAGES`. Raises TestbedError."""
+    if found := children.find_program(name):
+        return found
     raise TestbedError(f"the program '{name}' is missing; install the package {PACKAGES[name]}")
 
 
-PACKAGES = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2"}
-"""Debian's package of each program that is needed here."""
+PACKAGES = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "sshd": "openssh-server"}
+"""Debian's package of each program that a testbed of namespaces needs."""
 
 
 def enter_namespace(netns: str | None) -> None:

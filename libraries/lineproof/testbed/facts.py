@@ -21,7 +21,6 @@ class TestbedFacts:
     generator's port once that is known.
     ``clock_speed``: seconds of the testbed's clock per second of real time.
     ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
-    ``runtime``: the folder of this run's keys and logs until the testbed is closed; None if nothing was started.
     """
 
     generator: GeneratorEndpoint
@@ -30,7 +29,6 @@ class TestbedFacts:
     label: str
     clock_speed: float = 1.0
     simulated: bool = False
-    runtime: Path | None = None
     namespaces: tuple[str, ...] = ()
     """Network namespaces of this machine, as paths below /proc: the generator's first, the router's last."""
     sender: int | None = None

@@ -22,7 +22,16 @@ from ..generators.site import GeneratorSettings
 from ..platforms import named_file
 from ..project import Folder, Layers, packaged_variables
 from ..visible import shortened
-from .settings import DEFAULT, HardwareSettings, NetnsSettings, PoolSettings, SimulatedSettings, Testbed, default_side
+from .settings import (
+    DEFAULT,
+    EMBEDDED,
+    HardwareSettings,
+    NetnsSettings,
+    PoolSettings,
+    SimulatedSettings,
+    Testbed,
+    default_side,
+)
 
 KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings] | type[PoolSettings]] = {
     "simulated": SimulatedSettings,
@@ -31,7 +40,7 @@ KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[Hardwar
     "pool": PoolSettings,
 }
 
-WORDS_ON_NETNS = ("embedded", DEFAULT)
+WORDS_ON_NETNS = (EMBEDDED, DEFAULT)
 """The keys that a testbed of namespaces may have of its generator in place of a kind's keys."""
 
 

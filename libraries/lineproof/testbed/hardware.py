@@ -49,9 +49,8 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
     return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
 
 
-def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> TestbedFacts:
-    """Start the TRex server that *testbed* has ``start`` for; returns its *facts*. Raises TestbedError."""
+def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> None:
+    """Start the TRex server that *testbed* has ``start`` for. Raises TestbedError."""
     generator, server = facts.generator, testbed.trex
     if generator.login and server and server.start:
         start_over_ssh(belongings, generator.login, generator.home, server.start, server.address, server.sync_port)
-    return replace(facts, runtime=belongings.folder)

@@ -14,13 +14,10 @@ and loses no frames in a queue.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import TestbedError
-from ..system import children
-from ..system.network_namespace import PACKAGES, Namespace, configure
+from ..system.network_namespace import Namespace, configure
 
 MTU = 9216
 """Bytes after the Ethernet header: enough for the profiles' longest frames."""
@@ -128,18 +125,3 @@ def _connect(cables: tuple[Cable, ...], router: str, apart: bool) -> None:
 
 def _set_up(namespace: str, *interfaces: str) -> None:
     configure(namespace, *(f"link set dev {interface} up" for interface in ("lo", *interfaces)))
-
-
-def reason_against() -> str | None:
-    """Why the netns testbed cannot work here, with the remedy; None if it can. Leaves nothing behind."""
-    if os.geteuid() != 0:
-        return "making network namespaces needs root; run it with sudo"
-    packages = {**PACKAGES, "sysctl": "procps", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
-    for program, package in packages.items():
-        if children.find_program(program) is None:
-            return f"the program '{program}' is missing; install the package {package}"
-    try:
-        build_topology(bypass=True).close()
-    except (TestbedError, OSError) as error:
-        return str(error)
-    return None

@@ -53,8 +53,6 @@ def start_netns(
             f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: {sys.platform}', or"
             " a simulated testbed"
         )
-    if reason := namespaces.reason_against():
-        raise TestbedError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
     home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
     programs = settings.generator if isinstance(settings.generator, GeneratorSettings) else None
     topology = namespaces.build_topology(
@@ -107,7 +105,6 @@ def start_netns(
         router=router,
         sides=sides,
         label=f"{platform.description}, {software}, in network namespaces of this machine",
-        runtime=belongings.folder,
         sender=sender,
         namespaces=topology.namespaces,
     )

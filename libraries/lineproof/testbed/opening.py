@@ -20,7 +20,7 @@ from .facts import TestbedFacts
 from .hardware import hardware_facts, start_hardware
 from .in_use import HeldTestbed
 from .lab.place import LabPlace
-from .process import Belongings, TestbedProcess, read_log
+from .process import Belongings, Program, TestbedProcess
 from .settings import HardwareSettings, SimulatedSettings, Testbed
 from .simulated import start_simulated
 from .waiting_time import Say, silent
@@ -47,27 +47,24 @@ class OpenTestbed:
     failures: tuple[str, ...] = ()
 
     @property
-    def _processes(self) -> tuple[TestbedProcess, ...]:
-        return tuple(self.belongings.processes) if self.belongings else ()
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """The numbers of the processes that were started for it."""
-        return tuple(process.pid for process in self._processes)
+    def _programs(self) -> list[Program]:
+        return self.belongings.programs if self.belongings else []
 
     @property
     def runs(self) -> bool:
-        """Return whether all processes that were started for it run."""
-        return all(process.runs for process in self._processes)
+        """Return whether all that was started for it runs."""
+        return all(program.status() is None for program in self._programs)
 
     def problems(self) -> tuple[str, ...]:
         """A sentence for each of the testbed's processes that ended since it was opened, and why it is not ours."""
-        ended = [problem for process in self._processes for problem in process.problems()]
+        ended = [problem for program in self._programs for problem in program.problems()]
         return (*ended, *(self.lab.problems() if self.lab else ()))
 
     def cause(self, fault: InjectedFault) -> None:
         """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
-        self._processes[0].ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
+        for program in self._programs:
+            if isinstance(program, TestbedProcess):
+                program.ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
 
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
@@ -75,14 +72,9 @@ class OpenTestbed:
             if self.held:
                 stack.callback(self.held.close)
             if self.belongings:
-                self.logs = self.logs or self._read_logs()
+                logs = self.belongings.logs()
+                self.logs = self.logs or {name: visible(plain_text(text)) for name, text in logs.items()}
                 self.failures += self.belongings.close()
-
-    def _read_logs(self) -> dict[str, str]:
-        paths = [] if self.facts.runtime is None else sorted(self.facts.runtime.glob("*.log"))
-        login = self.facts.generator.login
-        logs = {path.stem: text for path in paths if (text := read_log(path))}
-        return {name: visible(plain_text(login.masked(text) if login else text)) for name, text in logs.items()}
 
     def __enter__(self) -> OpenTestbed:
         return self
@@ -132,7 +124,7 @@ def open_testbed(
             belongings = Belongings()
             failing.callback(belongings.close)
             if isinstance(testbed, HardwareSettings):
-                facts = start_hardware(testbed, facts, belongings)
+                start_hardware(testbed, facts, belongings)
             elif isinstance(testbed, SimulatedSettings):
                 box = platform, software, platform_file
                 facts = start_simulated(testbed, *box, belongings, ports, bypass=bypass, setups=setups)

@@ -1,9 +1,4 @@
-"""A process of the testbed: its start, its ready line, what it reports, its end. It lives as long as its testbed.
-
-It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
-killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too. It answers
-``{"ready": true, …}`` or ``{"error": "sentence"}``.
-"""
+"""What a testbed runs: its start, what it reports, its log, its end. It lives as long as its testbed."""
 
 from __future__ import annotations
 
@@ -16,9 +11,11 @@ import shutil
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
@@ -33,13 +30,75 @@ POLL = 0.02
 ANSWER_LIMIT = 2.0
 """Seconds for the answer to a request."""
 
+LOG_LENGTH = 1 << 20
+"""Bytes from the end of a log that are kept."""
 
-class TestbedProcess:
+P = TypeVar("P", bound="Program")
+
+
+class Program(ABC):
+    """A program of the testbed, here or on another machine. ``name``: for messages."""
+
+    name: str
+    _closed = False
+
+    @abstractmethod
+    def status(self) -> int | None:
+        """Return its exit status, below 0 after a signal; None while it runs."""
+
+    @abstractmethod
+    def log(self) -> str:
+        """Return the last MB of what it wrote; "" if that cannot be read."""
+
+    @abstractmethod
+    def request_end(self) -> None:
+        """Ask it to end."""
+
+    @abstractmethod
+    def close(self) -> str:
+        """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence where it ended by itself."""
+        status = self.status()
+        if self._closed or status is None:
+            return ()
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        end = log_end(self.log())
+        return (f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else ""),)
+
+    def _await(self, ready: Callable[[], Mapping[str, Any] | None], limit: float) -> Mapping[str, Any]:
+        """Return what *ready* gives: None, OSError and TestbedError say that it is not, for *limit* s at most."""
+        until, problem = time.monotonic() + limit, ""
+        while True:
+            status = self.status()
+            try:
+                if (answer := ready()) is not None:
+                    return answer
+            except (OSError, TestbedError) as error:
+                problem = f" ({error})"
+            if status is not None or time.monotonic() > until:
+                end = log_end(self.log())
+                quoted = f"; its log ends: {end}" if end else "; its log is empty"
+                late = f"was not ready within {limit:g} s{problem}"
+                words = late if status is None else f"ended with status {status} before it was ready"
+                raise TestbedError(f"'{self.name}' {words}{quoted}")
+
+    def _answering(self, answers: Callable[[], object]) -> Mapping[str, Any] | None:
+        """Return a mapping once *answers* raises no error while this runs: else another program answers."""
+        time.sleep(POLL)
+        answers()
+        return {} if self.status() is None else None
+
+
+class TestbedProcess(Program):
     """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
 
-    *specification*: its first line, if any. *answers*: it is ready when this raises neither OSError nor TestbedError;
-    None: when it says so. *log*: the file for its standard error, and its output where it says nothing. *more*:
-    environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
+    *specification*: a JSON object, its first line on standard input, which then stays open: its end asks the process to
+    end, so a killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too.
+    *answers*: it is ready when this raises neither OSError nor TestbedError; None: when it says so, by
+    ``{"ready": true, …}`` or ``{"error": "sentence"}``. *log*: the file for its standard error, and its output where it
+    says nothing. *limit*: s until it is ready; *grace*: s for its end.
     """
 
     def __init__(
@@ -50,14 +109,12 @@ class TestbedProcess:
         specification: Mapping[str, Any] | None = None,
         *,
         answers: Callable[[], object] | None = None,
-        more: Mapping[str, str] | None = None,
         limit: float = 15.0,
         grace: float = 4.0,
     ) -> None:
         self.name, self._log, self._grace = name, log, grace
         self._answers: list[dict[str, Any]] = []
         self._text = b""
-        self._closed = False
         with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as errors:
             try:
                 # a session of its own: Ctrl-C in the terminal reaches the owner only, which ends its processes in order
@@ -66,7 +123,6 @@ class TestbedProcess:
                     stdin=children.PIPE,
                     stdout=children.PIPE if answers is None else errors,
                     stderr=errors,
-                    env=children.environment(more),
                     bufsize=0,
                     start_new_session=True,
                 )
@@ -77,7 +133,9 @@ class TestbedProcess:
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts
                 lasting = threading.current_thread() is threading.main_thread()
                 children.send_line(self._child, json.dumps({**specification, "ends_with_parent": lasting}))
-            self.facts: Mapping[str, Any] = self._await_ready(answers, limit)
+            self.facts = self._await(partial(self._answering, answers) if answers else self.hear, limit)
+            if "error" in self.facts:
+                raise TestbedError(self.facts["error"])
         except BaseException:
             self.close()
             raise
@@ -87,73 +145,39 @@ class TestbedProcess:
         """The process's id."""
         return self._child.pid
 
-    @property
-    def runs(self) -> bool:
-        """Return whether it runs."""
-        return self._child.poll() is None
+    def status(self) -> int | None:
+        """Return its exit status, as the base class says."""
+        return self._child.poll()
 
-    def _await_ready(self, answers: Callable[[], object] | None, limit: float) -> Mapping[str, Any]:
-        until, problem = time.monotonic() + limit, ""
-        while True:
-            ended = self._child.poll() is not None
-            if answers is None:
-                self._hear(POLL)
-                if self._answers:
-                    answer = self._answers.pop(0)
-                    if "error" in answer:
-                        raise TestbedError(answer["error"])
-                    return answer
-            else:
-                try:
-                    answers()
-                    if not ended:  # else another process answers
-                        return {}
-                except (OSError, TestbedError) as error:
-                    problem = f" ({error})"
-                time.sleep(POLL)
-            if ended:
-                status = self._child.returncode
-                raise TestbedError(f"'{self.name}' ended with status {status} before it was ready{self._quoted_log()}")
-            if time.monotonic() > until:
-                raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{problem}{self._quoted_log()}")
+    def log(self) -> str:
+        """Return the end of the file."""
+        with contextlib.suppress(OSError), self._log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_LENGTH))
+            return file.read(LOG_LENGTH).decode(errors="replace")
+        return ""
 
-    def _quoted_log(self) -> str:
-        if not (end := log_end(self._log)):
-            return "; its log is empty"
-        copy = keep_log(self._log)
-        return f"; its log ends: {end}" + (f" (all of it is in {copy})" if copy else "")
-
-    def _hear(self, seconds: float) -> None:
-        """Read what it has written, for which this waits *seconds* at most."""
+    def hear(self, wait: float = POLL) -> dict[str, Any] | None:
+        """Return what it says next; None if it says nothing within *wait* s."""
         out = self._child.stdout
-        while out is not None and not out.closed and select.select([out], [], [], seconds)[0]:
+        while out is not None and not out.closed and select.select([out], [], [], wait)[0]:
             received = os.read(out.fileno(), 65536)
             if not received:
                 out.close()
             *lines, self._text = (self._text + received).split(b"\n")
             self._answers += [parse_json(line, own=True) for line in lines]
-            seconds = 0.0
+            wait = 0.0
+        return self._answers.pop(0) if self._answers else None
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
-        self._hear(0.0)
-        self._answers.clear()
+        while self.hear() is not None:
+            pass
         children.send_line(self._child, json.dumps(request))
-        until = time.monotonic() + ANSWER_LIMIT
-        while not self._answers and time.monotonic() < until and self._child.poll() is None:
-            self._hear(POLL)
-        answer = self._answers.pop(0) if self._answers else {"error": "it gave no answer"}
-        if "error" in answer:
-            raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
-
-    def problems(self) -> tuple[str, ...]:
-        """A sentence where it ended by itself."""
-        status = self._child.poll()
-        if self._closed or status is None:
-            return ()
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        end = log_end(self._log)
-        return (f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else ""),)
+        until, answer = time.monotonic() + ANSWER_LIMIT, None
+        while answer is None and time.monotonic() < until and self.status() is None:
+            answer = self.hear()
+        if problem := ({"error": "it gave no answer"} if answer is None else answer).get("error"):
+            raise TestbedError(f"the testbed's process '{self.name}' refused: {problem}")
 
     def request_end(self) -> None:
         """Ask it to end, by the end of its input."""
@@ -163,7 +187,7 @@ class TestbedProcess:
                 self._child.stdin.close()
 
     def close(self) -> str:
-        """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
+        """End it, by force after its grace."""
         self.request_end()
         failure = "" if children.end(self._child, self._grace) else f"'{self.name}' had to be killed"
         if self._child.stdout is not None:
@@ -172,35 +196,48 @@ class TestbedProcess:
 
 
 class Belongings:
-    """Made empty; :meth:`close` it. Raises TestbedError where the runtime folder is not ours, or cannot be written.
+    """What was started for a testbed, and what it needs. Made empty; :meth:`close` it.
 
     Where the owner is killed instead, the processes end with it, and one of them removes the folder.
     """
 
     def __init__(self) -> None:
-        runtime = runtime_folder()
-        try:
-            self.folder = Path(tempfile.mkdtemp(prefix="", dir=runtime))
-        except OSError as error:
-            raise not_written(runtime, error, ELSEWHERE) from error
-        self.processes: list[TestbedProcess] = []
+        self.programs: list[Program] = []
         self._ends: list[Callable[[], str | None]] = []
 
-    def keep(self, process: TestbedProcess) -> TestbedProcess:
-        """Keep a process that was started."""
-        self.processes.append(process)
-        self._ends.append(process.close)
-        return process
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of its keys and logs, made when it is first asked for, and removed after all that is kept then.
+
+        Raises TestbedError where the runtime folder is not ours, or cannot be written.
+        """
+        runtime = runtime_folder()
+        try:
+            made = Path(tempfile.mkdtemp(prefix="", dir=runtime))
+        except OSError as error:
+            raise not_written(runtime, error, ELSEWHERE) from error
+        self.later(partial(shutil.rmtree, made, ignore_errors=True))
+        return made
+
+    def keep(self, program: P) -> P:
+        """Keep a program that was started."""
+        self.programs.append(program)
+        self._ends.append(program.close)
+        return program
 
     def later(self, close: Callable[[], None]) -> None:
-        """Call *close* after the processes that are kept from now on have ended."""
+        """Call *close* after the programs that are kept from now on have ended."""
         self._ends.append(close)
+
+    def logs(self) -> dict[str, str]:
+        """Return the last MB of each log that has any text, by the name of its program."""
+        return {program.name: text for program in self.programs if (text := program.log())}
 
     def close(self) -> tuple[str, ...]:
         """End all in reverse order, every step even if one fails; a sentence for each failure."""
         failures = list[str | None]()
-        for process in self.processes:
-            process.request_end()
+        for program in self.programs:
+            program.request_end()
         while self._ends:
             try:
                 failures.append(self._ends[-1]())
@@ -208,15 +245,8 @@ class Belongings:
                 failures.append(in_words(error))
             # only now: after an interrupt the next call goes on here
             self._ends.pop()
-        shutil.rmtree(self.folder, ignore_errors=True)
         return tuple(filter(None, failures))
 
-
-FOLDER = "logs"
-"""The folder of the copies, in the runtime folder."""
-
-LENGTH = 1 << 20
-"""Bytes from the end of a log that are kept."""
 
 LOG_TAIL = 600
 """Characters of a log that an error quotes."""
@@ -227,31 +257,9 @@ LOG_LINES = 6
 _HAS_WORD = re.compile(r"[A-Za-z]{3}")
 
 
-def log_end(log: Path) -> str:
+def log_end(log: str) -> str:
     """Return the last lines of *log* in one line; "" without any."""
     # without lines of dashes and the like
-    lines = terminal_text(read_log(log)).splitlines()
-    shown = [words for line in lines if _HAS_WORD.search(words := " ".join(line.split()))]
+    shown = [words for line in terminal_text(log).splitlines() if _HAS_WORD.search(words := " ".join(line.split()))]
     quoted = "; ".join(shown[-LOG_LINES:])
     return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
-
-
-def read_log(log: Path) -> str:
-    """The last MB of *log*; "" where it cannot be read."""
-    with contextlib.suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LENGTH))
-        return file.read(LENGTH).decode(errors="replace")
-    return ""
-
-
-def keep_log(log: Path) -> Path | None:
-    """Copy *log* of a testbed that does not begin to where it stays, over the last one: its folder is removed.
-
-    Returns None where that fails, which is no error beside the one to be reported.
-    """
-    copy = log.parent.parent / FOLDER / log.name
-    with contextlib.suppress(OSError):
-        copy.parent.mkdir(mode=0o700, exist_ok=True)
-        copy.write_text(read_log(log))
-        return copy
-    return None

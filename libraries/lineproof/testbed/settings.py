@@ -37,7 +37,7 @@ def _checked_next_hop(value: str) -> str:
 
 
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
-DEFAULT = "trex"
+DEFAULT, EMBEDDED = "trex", "embedded"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
 
 
@@ -157,8 +157,8 @@ class CommonSettings(Config):
 
     @property
     def generator_type(self) -> str:
-        """The generator's ``type``."""
-        return DEFAULT
+        """The generator's ``type``: the embedded server is a TRex server to all who use it."""
+        return str(getattr(getattr(self, "generator", None), "type", DEFAULT))
 
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
@@ -166,8 +166,8 @@ class CommonSettings(Config):
 
     @property
     def sends_late_frames(self) -> bool:
-        """Return whether the generator sends all frames of a trial even if it takes longer (TRex), or stops in time."""
-        return False
+        """Return whether the generator sends all frames, however late; the embedded server stops in time."""
+        return getattr(self, "generator", EMBEDDED) != EMBEDDED
 
 
 class LocalSettings(CommonSettings):
@@ -220,16 +220,6 @@ class NetnsSettings(LocalSettings):
     generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 
-    @property
-    def sends_late_frames(self) -> bool:
-        """Only the embedded server stops in time."""
-        return self.generator != "embedded"
-
-    @property
-    def generator_type(self) -> str:
-        """The generator's ``type``: the embedded server is a TRex server to all who use it."""
-        return self.generator.type if isinstance(self.generator, GeneratorSettings) else DEFAULT
-
 
 class RouterSettings(LoginSettings):
     """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
@@ -261,16 +251,6 @@ class HardwareSettings(CommonSettings):
     def starts_generator(self) -> bool:
         """Return whether its generator is a server that is started for each run."""
         return self.trex is not None and self.trex.start is not None
-
-    @property
-    def generator_type(self) -> str:
-        """The generator's ``type``."""
-        return self.generator.type
-
-    @property
-    def sends_late_frames(self) -> bool:
-        """Every kind does."""
-        return True
 
     @property
     def pair_count(self) -> int:

@@ -85,5 +85,4 @@ def start_simulated(
         label=f"{platform.description}, {software}",
         clock_speed=settings.clock_speed,
         simulated=True,
-        runtime=folder,
     )

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from ..files import write_whole
 from ..system import children
-from ..system.children import find_program
 from ..system.folders import ELSEWHERE
 from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
-from ..system.network_namespace import inside, kept_within
+from ..system.network_namespace import inside, kept_within, program
 from ..system.private_key import make_key
 from .process import Belongings, TestbedProcess
 
@@ -49,8 +48,7 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
 
     Returns the command that runs the server in the foreground, its log on standard error, and the login.
     """
-    # that it is there, and that the user is root, was looked at before the namespaces were made
-    server, user = find_program("sshd") or "sshd", pwd.getpwuid(os.geteuid()).pw_name
+    server, user = program("sshd"), pwd.getpwuid(os.geteuid()).pw_name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     port = free_port()
@@ -83,8 +81,6 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         "PidFile none",
         f"AuthorizedKeysFile {quoted['authorized_keys']}",
         f"AllowUsers {user}",
-        "PermitRootLogin prohibit-password",
-        "PubkeyAuthentication yes",
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
         f"UsePAM {'yes' if pam else 'no'}",
@@ -96,10 +92,6 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         "SetEnv SHLVL=1",
         "AllowTcpForwarding no",
         "AllowAgentForwarding no",
-        "X11Forwarding no",
-        "PrintMotd no",
-        "PrintLastLog no",
-        "UseDNS no",
         "LoginGraceTime 20",
         "LogLevel ERROR",
     )

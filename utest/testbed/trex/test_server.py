@@ -229,12 +229,11 @@ def test_a_lost_connection_ends_the_server(lab: Lab, host: Host, tmp_path: Path)
         pid = server_pid(tmp_path)
         host.cut()
         wait_until(lambda: testbed.problems() != ())
-        assert "the SSH connection to TRex was lost" in testbed.problems()[0]
+        assert testbed.problems()[0].endswith("the SSH connection to it was lost")
         wait_until(lambda: not psutil.pid_exists(pid), limit=20)
 
 
-@pytest.mark.parametrize("victim", ["owner", "holder"])
-def test_the_server_ends_when_a_process_above_it_is_killed(lab: Lab, tmp_path: Path, victim: str) -> None:
+def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> None:
     lab()
     program = (
         "import sys, time; from pathlib import Path; from lineproof.testbed.files import read_testbed;"
@@ -248,23 +247,14 @@ def test_the_server_ends_when_a_process_above_it_is_killed(lab: Lab, tmp_path: P
     try:
         assert owner.stdout is not None and owner.stdout.readline() == "open\n"
         pid = server_pid(tmp_path)
-        (holder,) = psutil.Process(owner.pid).children()
-        (owner if victim == "owner" else holder).kill()
+        owner.kill()
         wait_until(lambda: not psutil.pid_exists(pid), limit=20)
-        owner.send_signal(signal.SIGINT)  # where the holder was killed, it closes the testbed itself
-        owner.wait(30)
     finally:
         owner.kill()
         owner.wait(30)
         if owner.stdout is not None:
             owner.stdout.close()
-    leftovers.await_end(runtime_folder(), [holder])
-
-
-def test_a_signal_ends_it_in_order(lab: Lab, tmp_path: Path) -> None:
-    with opened(lab(), tmp_path) as testbed:
-        os.kill(testbed.pids[0], signal.SIGTERM)
-        wait_until(lambda: not psutil.pid_exists(server_pid(tmp_path)), limit=20)
+    leftovers.await_end(runtime_folder())
 
 
 def test_the_host_gets_no_command_without_its_key_and_a_locked_one_without_its_passphrase(

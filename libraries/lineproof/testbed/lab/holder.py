@@ -1,6 +1,6 @@
-"""Has one of labgrid's places for a run: ``python -m lineproof.testbed.lab.holder ADDRESS KEY=VALUE …``.
+"""Has one of labgrid's places for a run: a process of the testbed, as :mod:`..process` starts them.
 
-Prints lines of JSON, ``[KIND, TEXT]``, and gives the place back when its input ends, however the run ended: labgrid
+Prints lines of JSON, ``{KIND: TEXT}``, and gives the place back when its input ends, however the run ended: labgrid
 itself keeps a place for a client that has gone. gRPC has threads, which Robot's process shall not have, so this is a
 process of its own, and the only module that imports labgrid.
 """
@@ -33,10 +33,10 @@ KILLED_GRACE = 3.0
 _FAILURES = (grpc.aio.AioRpcError, ServerError, TimeoutError)
 
 
-def report(kind: str, text: str) -> None:
+def report(**said: object) -> None:
     """Write a line; nobody may read on."""
     with contextlib.suppress(OSError):
-        print(json.dumps([kind, text]), flush=True)
+        print(json.dumps(said), flush=True)
 
 
 class _Holder:
@@ -57,7 +57,7 @@ class _Holder:
                 await self._return_to_coordinator()
         known, who = self._place in self._session.places, self._owner(self._place)
         state = f"is had by {who}" if who else "was released" if known else "is deleted"
-        report("problem", f"labgrid's place '{self._place}' was taken from this run: it {state} now")
+        report(problem=f"labgrid's place '{self._place}' was taken from this run: it {state} now")
         self._place = ""  # whatever its user does with it is not this run's to undo
 
     async def release(self) -> None:
@@ -74,7 +74,7 @@ class _Holder:
             except _FAILURES as error:
                 if time.monotonic() > until:
                     words = f"labgrid's place '{self._place}' could not be given back: {_words(error)}"
-                    report("event", f"{words}; once it answers: labgrid-client -p {self._place} release")
+                    report(event=f"{words}; once it answers: labgrid-client -p {self._place} release")
                     break
                 await asyncio.sleep(POLL)
         await self._disconnect()
@@ -120,12 +120,11 @@ class _Holder:
                     break
                 except grpc.aio.AioRpcError as error:  # a resource of it belongs to another place, too
                     self._place, why = "", f"the coordinator refuses: {error.details()}"
-            report("waiting", why or self._users())
+            report(waiting=why or self._users())
             await asyncio.sleep(POLL)
         await self._cancel_reservation()
         await self._session.sync_with_coordinator()
-        report("owner", self._user)
-        report("acquired", place)
+        report(acquired=place, owner=self._user)
 
     async def _cancel_reservation(self) -> None:
         """End the reservation, which would keep the place from others for a minute after its release."""
@@ -148,7 +147,7 @@ class _Holder:
     async def _return_to_coordinator(self) -> None:
         """Reach a coordinator again that was lost, and acquire the place of one that has forgotten who had what."""
         began, name = time.monotonic(), f"the labgrid coordinator at {self._address}"
-        report("event", f"{name} no longer answers; the run goes on with the place '{self._place}'")
+        report(event=f"{name} no longer answers; the run goes on with the place '{self._place}'")
         while self._session.stopping.is_set():
             await asyncio.sleep(POLL)
             with contextlib.suppress(*_FAILURES):
@@ -156,7 +155,7 @@ class _Holder:
                 if not self._owner(self._place):
                     await self._call("AcquirePlace", placename=self._place)
                     await self._session.sync_with_coordinator()
-        report("event", f"{name} answers again after {time.monotonic() - began:.0f} s")
+        report(event=f"{name} answers again after {time.monotonic() - began:.0f} s")
 
 
 def _words(error: BaseException) -> str:
@@ -166,26 +165,23 @@ def _words(error: BaseException) -> str:
 
 
 async def _main(address: str, filters: Mapping[str, str]) -> None:
-    loop = asyncio.get_running_loop()
-    killed: asyncio.Future[bool] = loop.create_future()
+    loop, ended, run = asyncio.get_running_loop(), asyncio.Event(), os.getppid()
 
-    def end(by_signal: bool) -> None:
+    def end() -> None:
         loop.remove_reader(0)
-        if not killed.done():
-            killed.set_result(not by_signal and not os.read(0, 1))
+        ended.set()
 
-    loop.add_reader(0, end, False)
+    loop.add_reader(0, end)
     for number in (signal.SIGTERM, signal.SIGQUIT):
-        loop.add_signal_handler(number, end, True)
+        loop.add_signal_handler(number, end)
     holder = _Holder(address, filters)
     work = asyncio.create_task(holder.work())
-    ends: tuple[asyncio.Future[Any], ...] = (work, killed)
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((work, asyncio.create_task(ended.wait())), return_when=asyncio.FIRST_COMPLETED)
     if work.done() and (error := work.exception()):
-        report("error", _words(error))
+        report(error=_words(error))
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
-    if killed.done() and killed.result():
+    if os.getppid() != run:
         await asyncio.sleep(KILLED_GRACE)
     await holder.release()
 
@@ -193,4 +189,7 @@ async def _main(address: str, filters: Mapping[str, str]) -> None:
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    asyncio.run(_main(sys.argv[1], dict(word.split("=", 1) for word in sys.argv[2:])))
+    asked = json.loads(sys.stdin.buffer.readline())
+    os.environ.update(asked["user"])
+    report(ready=True)
+    asyncio.run(_main(asked["coordinator"], asked["filters"]))

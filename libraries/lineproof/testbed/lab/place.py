@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import json
 import os
-import queue
 import re
-import threading
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -18,11 +16,16 @@ from ...config import Config
 from ...errors import TestbedError
 from ...system import children
 from ...system.installed import remedy
+from ...units import duration_text
 from ...visible import visible
-from ..waiting_time import Say, Seconds, WaitProgress, in_units, silent
+from ..process import TestbedProcess
+from ..waiting_time import Say, Seconds, WaitProgress, silent
 
 LIMIT = 60.0
-"""Seconds until the process that holds the place says something, until it has ended, and that switching power takes."""
+"""Seconds until the process that holds the place is ready, until it has ended, and that switching power takes."""
+
+POLL = 1.0
+"""Seconds between two looks at that process."""
 
 LABGRID = "labgrid"
 """Key of :meth:`LabPlace.record` in the environment record's extra data."""
@@ -35,23 +38,13 @@ class LabPlace:
         self.name = self.owner = ""
         self._settings, self._subject, self._say = settings, f"testbed '{testbed}'", say
         self._problem = ""
-        self._answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         if importlib.util.find_spec("labgrid") is None:
             raise TestbedError(f"labgrid is not installed here; expected: {remedy('lab')}")
         names = ("LG_HOSTNAME", "LG_USERNAME")
-        self._environment = children.environment({name: os.environ[name] for name in names if name in os.environ})
-        filters = [f"{key}={text}" for key, text in settings.filters(testbed).items()]
-        # a session of its own: Ctrl-C in the terminal reaches Robot only, which then has the place given back
-        self._process = children.start(
-            children.python("lineproof.testbed.lab.holder", settings.coordinator, *filters),
-            env=self._environment,
-            stdin=children.PIPE,
-            stdout=children.PIPE,
-            stderr=children.DEVNULL,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True, name="lab-reader")
-        self._reader.start()
+        self._user = {name: os.environ[name] for name in names if name in os.environ}
+        asked = {"coordinator": settings.coordinator, "filters": settings.filters(testbed), "user": self._user}
+        argv = children.python("lineproof.testbed.lab.holder")
+        self._holder = TestbedProcess(LABGRID, argv, Path(os.devnull), asked, limit=LIMIT, grace=LIMIT)
 
     @classmethod
     def acquire(cls, settings: LabSettings, testbed: str, say: Say = silent) -> LabPlace:
@@ -65,33 +58,34 @@ class LabPlace:
         return place
 
     def _wait(self) -> None:
-        progress = WaitProgress(self._subject, self._settings.wait, self._say)
-        kind = text = ""
-        while kind != "acquired":
-            try:
-                kind, text = self._answers.get(timeout=LIMIT)
-            except queue.Empty:
-                raise TestbedError(f"{self._subject}: the process that asks labgrid for it did not answer") from None
-            if kind == "error":
-                raise TestbedError(f"{self._subject}: {text}")
-            if kind == "owner":
-                self.owner = text
-            if kind == "waiting":
+        progress, said = WaitProgress(self._subject, self._settings.wait, self._say), dict[str, str]()
+        while "acquired" not in said:
+            ended = {"error": "the process that asks labgrid for it ended"} if self._holder.status() is not None else {}
+            said = self._heard(POLL) or ended
+            if "error" in said:
+                raise TestbedError(f"{self._subject}: {said['error']}")
+            if text := said.get("waiting"):
                 if progress.is_over:
                     limit = self._settings.wait
-                    waited = f"after {in_units(limit)}" if limit else "and 'wait' is 0"
+                    waited = f"after {duration_text(limit)}" if limit else "and 'wait' is 0"
                     raise TestbedError(
                         f"{self._subject} is not free {waited}:"
                         f" {text}; run later, or give 'wait' of 'lab' in its file more time"
                     )
                 progress.note(text)
-        self.name = text
+        self.name, self.owner = said["acquired"], said["owner"]
         waited = f" after {progress.waited:.0f} s" if progress.noted and progress.waited >= 1 else ""
         self._say(f"labgrid's place '{self.name}' at {self._settings.coordinator} acquired{waited}")
 
+    def _heard(self, wait: float = 0.0) -> dict[str, str]:
+        return {kind: visible(str(text)) for kind, text in (self._holder.hear(wait) or {}).items()}
+
     def problems(self) -> tuple[str, ...]:
-        """Why the place must not be used any more: somebody else has it."""
-        if not self._problem and self._process.poll() is not None and not self._reader.is_alive():
+        """Why the place must not be used any more: somebody else has it. What else happened to it is said."""
+        while said := self._heard():
+            self._say(next(iter(said.values())))
+            self._problem = said.get("problem", self._problem)
+        if not self._problem and self._holder.problems():
             self._problem = f"the process that holds labgrid's place '{self.name}' ended"
         return (self._problem,) if self._problem else ()
 
@@ -106,7 +100,7 @@ class LabPlace:
         what = f"the power of labgrid's place '{self.name}'"
         try:
             command = children.python("labgrid.remote.client", *words)
-            done = children.run(command, LIMIT + power.off, env=self._environment)
+            done = children.run(command, LIMIT + power.off, env=children.environment(self._user))
         except (OSError, children.TimeoutExpired) as error:
             raise TestbedError(f"{what} could not be switched: {error}") from None
         if done.returncode:
@@ -118,23 +112,13 @@ class LabPlace:
 
     def close(self) -> None:
         """Give the place back. Harmless when repeated."""
-        children.send_line(self._process, "end")
-        children.end(self._process, LIMIT)
-        self._reader.join(1)
-        if self._process.stdout and not self._reader.is_alive():
-            self._process.stdout.close()
-
-    def _read(self) -> None:
-        for line in self._process.stdout or ():
-            with contextlib.suppress(ValueError):
-                kind, text = json.loads(line)
-                text = visible(str(text))
-                if kind in ("event", "problem"):
-                    self._say(text)
-                    self._problem = text if kind == "problem" else self._problem
-                else:
-                    self._answers.put((kind, text))
-        self._answers.put(("error", "the process that asks labgrid for it ended"))
+        self._holder.request_end()
+        until = time.monotonic() + LIMIT
+        while self._holder.status() is None and time.monotonic() < until:
+            if said := self._heard(POLL):
+                self._say(next(iter(said.values())))
+        self.problems()
+        self._holder.close()
 
 
 DEFAULT_PORT = 20408

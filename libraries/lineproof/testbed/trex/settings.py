@@ -73,13 +73,9 @@ class TrexGeneratorSettings(GeneratorSettings):
         return len(self.ports)
 
     @model_validator(mode="after")
-    def _check_login_for_client(self) -> TrexGeneratorSettings:
+    def _check_login(self) -> TrexGeneratorSettings:
         if self.client == "from server" and self.ssh is None:
             raise ValueError("'client: from server' needs a login there; expected 'ssh: {user: …, key: …}' too")
-        return self
-
-    @model_validator(mode="after")
-    def _check_start(self) -> TrexGeneratorSettings:
         if self.start is not None and (self.trex_home is None or self.ssh is None):
             raise ValueError(
                 "'start' needs 'trex_home', the folder of the TRex installation on the generator's host, and a login"
