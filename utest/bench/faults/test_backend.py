@@ -14,7 +14,6 @@ from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof.simulation.habits import RouterHabits
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
-from lineproof_bench.model.backend import ModelSettings
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
@@ -32,18 +31,6 @@ def test_without_faults_it_is_the_model() -> None:
     backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() is None
-
-
-def test_a_router_that_polls_its_links_sends_nothing_until_it_has_looked() -> None:
-    clock = HandClock()
-    backend = FaultyModel(platform(), "vpp", clock, ModelSettings(links=RouterHabits(link_poll=3)))
-    clock.time += 1
-    backend.configure(configuration(backend))
-    assert all(map(backend.link_up, (0, 1)))  # the cable has carrier at both ends
-    assert not any(row.link_up for row in backend.state().interfaces)
-    assert send(backend, clock) == (1_000_000, 0)
-    assert all(row.link_up for row in backend.state().interfaces)
-    assert send(backend, clock) == (1_000_000, 1_000_000)
 
 
 def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
@@ -67,18 +54,6 @@ def test_counters_reset_and_wrap() -> None:
     backend, clock = faulty_model(parse_fault("counter wrap", start=0, frames=1_400_000))
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
-
-
-def test_a_stalled_port_sends_less_and_counts_as_sending() -> None:
-    backend, clock = faulty_model(parse_fault("stalled generator", at=0.25, **{"for": 0.25}))
-    backend.start({0: traffic("64b", 1e6)}, 1.0)
-    clock.time += 0.4
-    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(250_000, abs=2)
-    clock.time += 0.4
-    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(550_000, abs=2)
-    clock.time += 1
-    assert backend.counters(0) == backend.counters(0) and backend.counters(0).opackets == pytest.approx(750_000, abs=2)
-    assert backend.counters(0).queue_full == 0 and not backend.sending(0)
 
 
 def grouped(rule: str = "latency") -> StreamTraffic:
@@ -279,39 +254,3 @@ def test_frames_that_go_back_come_elsewhere() -> None:
     # two of them are numbered probe frames
     assert sum(data[-16] == 0xAB for data in back) == 2
     assert [row.tx_packets for row in backend.state().interfaces] == [FRAMES + PROBES] * 2
-
-
-def test_late_frames_are_under_way_and_latency_frames_may_be_spared() -> None:
-    for spare in (True, False):
-        backend, clock = lying("late", hold=0.05, spare=spare)
-        backend.start({0: probed("64b", 10_000)}, 1.0)
-        clock.time += 0.5
-        under_way = backend.counters(0).opackets - backend.counters(1).ipackets
-        assert under_way == pytest.approx(500 if spare else 505, abs=2)
-        clock.time += 1
-        assert backend.counters(1).ipackets == 10_000 + PROBES and backend.latency_counters(7).lost == 0
-        assert (backend.latency_counters(7).average < 1000) == spare
-    backend, clock = lying("lost", share=0.5, spare=True)
-    assert missing_probes(backend, clock, "64b") == 0 and backend.counters(1).ipackets == FRAMES // 2 + PROBES
-
-
-@pytest.mark.parametrize(
-    ("limits", "damaged"),
-    [
-        ({"size": 1518}, PROBES),
-        ({"size": 64}, 0),
-        ({"port": 1}, 0),
-        ({"share": 0.25}, PROBES // 4),
-        ({"above": 2 * FRAMES}, 0),
-        ({"above": FRAMES}, PROBES),
-        ({"spare": True}, 0),
-    ],
-)
-def test_a_lie_is_limited(limits: dict[str, Any], damaged: int) -> None:
-    backend, clock = lying("payload", **limits)
-    assert missing_probes(backend, clock) == damaged
-
-
-def test_a_lie_ends() -> None:
-    backend, clock = lying("payload", **{"for": 1})
-    assert [missing_probes(backend, clock) for _ in range(2)] == [PROBES, 0]
