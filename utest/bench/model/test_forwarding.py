@@ -20,9 +20,8 @@ from lineproof_bench.model.forwarding import (
     forward,
     parts_of,
 )
-from lineproof_bench.model.routing import Fib, RouterFeature
+from lineproof_bench.model.routing import RouterFeature
 from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
-from lineproof_bench.state import RouterConfiguration
 from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
 
 
@@ -132,22 +131,6 @@ def sent_and_back(words: str, *features: RouterFeature) -> tuple[int, int, int]:
 def test_a_frame_of_a_router_feature_is_routed_as_the_packet_inside(words: str, needs: RouterFeature) -> None:
     assert sent_and_back(words, needs) == (100_000, 100_000, 0)
     assert sent_and_back(words) == (100_000, 0, 100_000)
-
-
-def test_ipv6_routes_of_the_configuration_need_no_feature() -> None:
-    fib = Fib(
-        RouterConfiguration(
-            up=("a", "b"),
-            addresses=(("a", "100.65.1.1/24"), ("b", "fd00:2::1/64")),
-            neighbours=(("b", "fd00:2::2", "02:00:00:00:00:02"),),
-            routes=(("2001:2::3000:0/104", "fd00:2::2"), ("2001:2::/48", "fd00:9::1")),
-        )
-    )
-    exit_ = fib.lookup(0x20010002_00000000_00000000_30000001, 6)
-    assert exit_ is not None
-    assert (exit_.interface, exit_.mac) == ("b", "02:00:00:00:00:02")
-    assert fib.lookup(0x20010002_00000000_00000000_10000001, 6) is None
-    assert fib.lookup(0x30000001) is None
 
 
 def test_only_cards_that_look_behind_labels_spread_them() -> None:
