@@ -16,7 +16,7 @@ from lineproof.core.deciding import Asked, TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Rule, Ruling, Shares
-from lineproof.core.trial import EXAMINED, Load, Tolerance, Trial, read_trial, unended
+from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault, Load, Tolerance, Trial, read_trial, unended
 from lineproof.core.verdict import Try
 from support.fuzz import TIMES
 from support.made_testbeds import (
@@ -24,6 +24,7 @@ from support.made_testbeds import (
     RANK,
     decided,
     down,
+    fault,
     goal_named,
     promised,
     router,
@@ -191,6 +192,27 @@ def test_only_rfc2544_goal_with_one_frame_size_is_rfc2544_throughput() -> None:
     assert not verdict_on(line_rate, router(readings=LOOKED_AT), "rfc2544").is_rfc2544_throughput
     # RFC 2544 section 10
     assert not verdict_on(RATE, router(), "rfc2544").is_rfc2544_throughput
+
+
+@pytest.mark.parametrize(("reading", "labelled"), [(None, True), (0.0, True), (1.0, False)])
+def test_counts_of_a_host_that_no_switch_checked_carry_no_label_of_rfc2544(
+    reading: float | None, labelled: bool
+) -> None:
+    testbed = router(readings=LOOKED_AT if reading is None else {**LOOKED_AT, HOST_COUNTS: reading})
+    verdict = verdict_on(RATE, testbed, "rfc2544")
+    assert verdict.ruling is Ruling.PASS and verdict.is_rfc2544_throughput is labelled
+
+
+def test_a_verdict_names_what_widened_it_where_that_matters() -> None:
+    down = fault(Fault.LINK_DOWN)
+    named = Fault.LINK_DOWN.value
+    assert named not in verdict_on(RATE, router(problems=(down,))).message
+    assert named in verdict_on(RATE, router(0.01, problems=(down,))).message
+    # where no frame is missing, none can be the generator's own loss
+    unwatched = verdict_on(RATE, router(foreign=5000), own=OwnPart())
+    assert Fault.FOREIGN.value in unwatched.message and Fault.UNWATCHED.value not in unwatched.message
+    verdict = verdict_on(RATE, router(0.01))
+    assert verdict.evidence is not None and verdict.evidence[0] >= verdict.evidence[1] == pytest.approx(20)
 
 
 @pytest.mark.parametrize(
