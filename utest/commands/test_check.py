@@ -1,4 +1,4 @@
-"""``lineproof check`` of a project and beside the shipped files; what is wrong is in the golden documents. ``calibrate``."""
+"""``lineproof check`` of projects, whose problems are in the golden documents; ``calibrate`` knows the generator."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import pytest
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
-from lineproof.simulation.habits import RouterHabits
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.server.flow_stats import FlowStats
@@ -31,20 +30,6 @@ def test_without_faults_it_is_the_model() -> None:
     backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() is None
-
-
-def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
-    backend, clock = faulty_model(
-        parse_fault("link flap", start=0, at=7, **{"for": 1}), habits=RouterHabits(link_delay=2, link_poll=3)
-    )
-    seen = []
-    for _ in range(11):
-        clock.time += 1
-        seen.append((backend.link_up(0), backend.state().interfaces[0].link_up))
-    #        1 s      2 s           3 s           ...                    flap      again at 8 s, noticed at 9 s
-    down, there, both = (False, False), (True, False), (True, True)
-    assert seen == [down, there, both, both, both, both, down, there, both, both, both]
-    assert [action.up for action in backend.server_actions() if action.port == 0][:3] == [True, True, False]
 
 
 def test_counters_reset_and_wrap() -> None:

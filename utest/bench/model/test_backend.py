@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -34,27 +32,6 @@ def balance(backend: ModelBackend, waiting: int = 0) -> None:
     lost = sum(interface.no_route + interface.tx_dropped for interface in interfaces)
     came, left = sum(one.rx_packets for one in interfaces), sum(one.tx_packets for one in interfaces)
     assert 0 <= came - left - lost <= waiting
-
-
-@given(
-    pps=st.floats(1, 4e6),
-    duration=st.floats(0.001, 100),
-    begin=st.floats(0, 1e6),
-    looks=st.lists(st.floats(0, 1), max_size=5),
-)
-@settings(max_examples=60, deadline=None)
-def test_below_capacity_every_frame_asked_for_is_sent_and_comes_back(
-    pps: float, duration: float, begin: float, looks: list[float]
-) -> None:
-    backend, clock = configured_model()
-    clock.time = begin
-    backend.start({0: traffic("64b 1-flow", pps)}, duration)
-    for look in sorted(looks):
-        clock.time = begin + look * duration
-        assert backend.counters(1).ipackets == backend.counters(0).opackets
-    clock.time = begin + duration + 1
-    assert not backend.sending(0)
-    assert backend.counters(0).opackets == backend.counters(1).ipackets == round(pps * duration)
 
 
 @pytest.mark.parametrize(
@@ -117,27 +94,6 @@ def test_configuring_while_traffic_runs_takes_effect_from_then_on() -> None:
     assert backend.counters(1).ipackets == backend.state().interfaces[0].no_route == 1000
     with pytest.raises(ValueError, match="no interface 'eth7'"):
         backend.configure(replace(right, up=("eth7",)))
-
-
-def test_captures_at_full_load_hold_the_last_frames_in_the_order_in_which_they_came() -> None:
-    backend, clock = configured_model()
-    backend.capture(1, 120)
-    backend.start({0: traffic("imix", 1e6)}, 1.0)
-    began = time.process_time()
-    for _ in range(200):
-        clock.time += 0.01
-        backend.sending(0)
-    frames = backend.captured(1)
-    assert time.process_time() - began < 2
-    assert len(frames) == 120 and [row.timestamp for row in frames] == sorted(row.timestamp for row in frames)
-    assert frames[0].timestamp > 0.99
-    for size, count in ((60, 70), (590, 40), (1514, 10)):
-        mine = [row.data for row in frames if len(row.data) == size]
-        assert len(mine) == pytest.approx(count, abs=2)
-        numbers = [int.from_bytes(data[30:34], "big") % 256 for data in mine]
-        # the addresses begin again after the last
-        assert sum(after != before + 1 for before, after in pairwise(numbers)) <= 1
-    assert backend.captured(1) == ()
 
 
 def test_cycles_of_vpp_threads_add_up_to_the_clock() -> None:
