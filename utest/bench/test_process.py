@@ -8,25 +8,19 @@ import signal
 import socket
 import subprocess
 import time
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lineproof.errors import TestbedError
-from lineproof.evidence.run import read_run
 from lineproof.system.installed import bench_command
 from lineproof.testbed.process import TestbedProcess
 from lineproof_bench.server.loop import PortTaken, TrexServer
-from support import robot_run
-from support.command_line import lineproof
 from support.embedded_server import bench_process
 from support.paths import ROOT
 from support.patience import wait_until
-from support.served_bench import served
 from support.server_support import FakeBackend
 
 pytestmark = pytest.mark.slow
@@ -109,34 +103,3 @@ def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
                 TrexServer(FakeBackend(), pub_port=taken.getsockname()[1])
         time.sleep(0.05)
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
-
-
-# -- a simulation behind a testbed file of ``kind: hardware`` is a simulation in every record and report
-
-
-def test_a_simulation_is_one_in_every_record_and_report(tmp_path: Path) -> None:
-    with served(tmp_path) as bench:
-        home = bench.project(tmp_path)
-        robot_run.shorten(home)
-        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 10 kpps")
-        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    assert found.tests["The Test"][0] == "PASS" and "SIMULATED: " in found.console, found.console
-    (left,) = (tmp_path / "results").iterdir()
-    run = read_run(left)
-    said = run.environment
-    assert said is not None and (said.testbed, said.simulated, said.clock_speed) == ("lab", True, 1)
-    assert run.trials and all(record.simulated for record in (*run.trials, *run.requirements))
-    for who in ("the generator's server", "driver of the generator's port 0", "the router's kernel"):
-        assert any(sign.startswith(f"{who}: ") for sign in said.simulated_because), said.simulated_because
-    suite_data = ET.parse(tmp_path / "out" / "output.xml").getroot().find("suite")
-    assert suite_data is not None and "SIMULATED" in (suite_data.findtext("meta[@name='Testbed']") or "")
-
-
-def test_a_calibration_of_it_is_for_a_simulated_generator_only(tmp_path: Path):
-    with served(tmp_path, "--cable") as bench:
-        home = bench.project(tmp_path)
-        words = ("lab", "--platform", "netgate6100", "--traffic", "64b 1-flow", "--unidirectional", "--duration", "0.2")
-        found = lineproof(tmp_path, "calibrate", "--goal", "quick", *words, "--calibrations", str(tmp_path), cwd=home)
-    assert "SIMULATED: " in found.stdout, found.stderr
-    written = yaml.safe_load((tmp_path / "lab-netgate6100.yaml").read_text(encoding="utf-8"))
-    assert (written["kind"], written["simulated"]) == ("hardware", True)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.routers.ssh_shell import SshShell
 from support import robot_run
 from support.command_line import lineproof
@@ -76,18 +75,6 @@ def test_a_server_that_counts_latency_coarsely_is_a_warning(tmp_path: Path) -> N
     file.write_text(file.read_text(encoding="utf-8") + "habits: [{kind: coarse latency}]\n", encoding="utf-8")
     found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--listen", "0", root=home)
     assert "warning  latency: counted in histograms of one digit" in found.stdout, found.stdout
-
-
-def test_a_port_of_another_user_is_not_taken_even_with_force(tmp_path: Path, bench: ServedBench):
-    settings = TrexSettings("127.0.0.1", bench.sync, bench.events, username="alice")
-    with TrexGenerator(settings) as alice:
-        found = of_lab(tmp_path, changed(tmp_path, bench, ("generator: {", "generator: {force: true, ")))
-        (line,) = wrongs(found)
-        assert alice.ports
-    assert line.startswith("generator: a port of the TRex server at 127.0.0.1:")
-    assert "'alice'" in line
-    assert "warning  generator: 'force: true': a run takes the ports from other users" in found.stdout
-    assert "ok       router system: VPP, v22.02" in found.stdout
 
 
 @pytest.mark.netns

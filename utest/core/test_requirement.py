@@ -108,16 +108,6 @@ def test_every_sentence_of_the_grammar_is_parsed(size, flow, scope, quantity, co
     assert found.threshold_pps(TEN_GIG) == pytest.approx(each * (2 if found.scope is Scope.IN_TOTAL else 1))
 
 
-def test_a_mix_of_a_project_is_found_whatever_its_case(tmp_path):
-    own = tmp_path / "profiles"
-    own.mkdir()
-    (own / "mine.yaml").write_text(
-        "entries:\n  - {kind: mix, name: MyMix, about: mine, frames: [{size: 64, weight: 1}]}\n", encoding="utf-8"
-    )
-    catalogue = Catalogue.read(Layers(own, PROJECT.profiles.packaged))
-    assert parse("mymix unidirectional ≥ 1 Mpps", catalogue).profile.name == "MyMix"
-
-
 def test_traffic_and_direction_are_understood():
     found = parse_traffic("  64b   1-flow  bidirectional", CATALOGUE)
     assert found.sentence == "64b 1-flow bidirectional"

@@ -131,9 +131,22 @@ def _figures(words: str, mean: float, seed: int) -> list[float]:
 
 def _of_project() -> Iterator[tuple[str, str]]:
     yield "check.txt", _printed("check", "--project", ROOT)
+    wrong = _wrong_project()
+    yield "check-wrong.txt", _printed("check", "--project", wrong, *sorted((wrong / "tests").iterdir()))
     bench = ("simulated", "--platform", "netgate6100", "--listen", "0")
     yield "doctor.txt", _printed("doctor", *bench, "--traffic")
     yield "doctor-dry-run.txt", _printed("doctor", *bench, "--dry-run")
+
+
+def _wrong_project() -> Path:
+    """Return a project with the files of ``suites/wrong.txt``."""
+    text = (SUITES / "wrong.txt").read_text(encoding="utf-8").replace("ROOT", str(ROOT))
+    for part in text.split("\n=== ")[1:]:
+        name, _, content = part.partition("\n")
+        file = scratch() / "wrong" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{content.rstrip()}\n", encoding="utf-8")
+    return scratch() / "wrong"
 
 
 def _printed(*words: str | Path) -> str:

@@ -1,15 +1,21 @@
-"""Exchanges between TRex's clients and servers: answers to recorded calls, and the calls that the driver makes."""
+"""Exchanges between TRex's clients and servers: answers to recorded calls, and the calls that the driver makes.
+
+Sessions recorded between real clients and a real server are played to the embedded server: same shapes of answers. They
+leave out repeated calls and shorten long strings and arrays; what they say of a machine was removed.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
-from bench.server.test_replay import OFFICIAL, PYPI, Replay, called, recorded
 from golden import net
 from lineproof.core.trial import Load
 from lineproof.generators.base import Probe, directions_of
@@ -18,8 +24,19 @@ from lineproof.generators.trex.client_choice import client_folder
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof_bench.server.rpc import Dispatcher
 from support.catalogue import CATALOGUE
+from support.paths import DATA
+from support.patience import wait_until
 from support.server_support import Client, FakeBackend, serving
 
+OFFICIAL, PYPI = "official-v3.08.jsonl", "pypi-0.3-translated.jsonl"
+HANDLES = {"api_h", "handler"}
+FRAME = base64.b64encode(bytes(60)).decode()
+SHORTENED = re.compile(r"\.\.\.<\d+ (chars|items)>")
+FREE = {
+    # names and numbers of what a machine has: drivers' counters, memory pools, the 0.3 client's stream fields
+    "xstats_names",
+    "mbuf_stats",
+}
 SHIPPED = "calls-shipped-v3.08.txt"
 
 
@@ -40,7 +57,9 @@ def answers(name: str) -> str:
     with serving(FakeBackend(speed=50)) as server, contextlib.closing(Client(server)) as client:
         replay, recording = Replay(client), recorded(name)
         replay.prepare(recording)
+        client.barrier()
         replay.play(recording)
+        replay.compare_published(recording, client.barrier())
     return "\n".join([*replay.rows, *dict.fromkeys(replay.problems or ["no difference"])]) + "\n"
 
 
@@ -64,3 +83,152 @@ def calls(client: str) -> str:
                 generator.measure(Load(10_000), 0.2)
             phase[0] = "close"
     return "".join(f"{row}\n" for row in rows)
+
+
+def shape(data: Any) -> Any:
+    """Keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
+    if isinstance(data, dict):
+        found: dict[str, Any] = {}
+        for key, value in data.items():
+            name = "#" if key.lstrip("-").isdigit() else key
+            found[name] = merged(found[name], shape(value)) if name in found else shape(value)
+        return found
+    if isinstance(data, list):
+        shapes = [shape(item) for item in data if not (isinstance(item, str) and SHORTENED.search(item))]
+        return [each for number, each in enumerate(shapes) if each not in shapes[:number]]
+    return type(data).__name__
+
+
+def merged(one: Any, other: Any) -> Any:
+    return one if one == other else (one, other)
+
+
+def differences(got: Any, expected: Any, where: str = "") -> Iterator[str]:
+    """Where the shapes differ. What is empty or absent on one side says nothing of what would be in it."""
+    if isinstance(got, dict) and isinstance(expected, dict):
+        for key in sorted(got.keys() | expected.keys()):
+            if key in FREE or "#" in (got.keys() ^ expected.keys()):
+                continue
+            if key not in got or key not in expected:
+                yield f"{where}/{key} is {'missing' if key not in got else 'too many'}"
+            else:
+                yield from differences(got[key], expected[key], f"{where}/{key}")
+    elif isinstance(got, list) and isinstance(expected, list):
+        for one in got if expected else []:
+            if one not in expected and all(list(differences(one, each, where)) for each in expected):
+                yield f"{where}: {one}, expected one of {expected}"
+    elif got != expected:
+        yield f"{where}: {got}, expected {expected}"
+
+
+class Replay:
+    """Plays a recording. Handlers and handles in it are replaced by those of this server.
+
+    ``rows``: each call with the shape of its answer; ``problems``: what is not as recorded.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.problems: list[str] = []
+        self.rows: dict[str, None] = {}
+        self.captures = 0
+
+    def play(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if "batch" in row:
+                calls, answers = row["batch"], self._send(list(row["batch"]), row["zip"][0])
+                assert isinstance(answers, list) is bool(row["reply_is_array"])
+                answers = answers if isinstance(answers, list) else [answers]
+                for call, answer in zip(calls, answers, strict=True):
+                    self._compare(call, answer)
+            elif "method" in row:
+                self._compare(row, self._send(row, row["zip"][0]))
+
+    def prepare(self, rows: list[dict[str, Any]]) -> None:
+        """The recorded session found ports that an earlier one had left with streams."""
+        for row in rows:
+            if row.get("method") == "get_all_streams":
+                port = row["params"]["port_id"]
+                streams = row["result"].get("profiles", {"_": row["result"].get("streams", {})}).get("_", {})
+                self.client.acquire(port, "tester", 7, force=True)
+                for number, stream in streams.items():
+                    answer = self.client.on(port, "add_stream", stream_id=int(number), stream=_whole(stream))
+                    assert answer == {}, answer
+                self.client.on(port, "release")
+                self.client.acquire(port, "tester", 7, force=True)
+
+    def compare_published(self, rows: list[dict[str, Any]], messages: list[dict[str, Any]]) -> None:
+        """Compare the counters that were published meanwhile with recorded ones."""
+        name = "trex-global"
+        recorded = [row["published"] for row in rows if row.get("published", {}).get("name") == name]
+        for message in (message for message in messages if message["name"] == name):
+            self.problems += differences(shape(message["data"]), shape(recorded[0]["data"]), name)
+
+    def _send(self, request: Any, zipped: bool) -> Any:
+        calls = request if isinstance(request, list) else [request]
+        for call in calls:
+            if call["method"] in ("add_stream", "start_traffic", "remove_all_streams", "validate"):
+                self._wait(call["params"]["port_id"])
+        plain = [self._call(call) for call in calls]
+        body = plain if isinstance(request, list) else plain[0]
+        if zipped:
+            return self.client.zipped(body)
+        return json.loads(self.client.raw(json.dumps(body).encode()))
+
+    def _wait(self, port: int) -> None:
+        wait_until(lambda: self.client.call("get_port_status", port_id=port)["state"] != "TX")
+
+    def _call(self, call: dict[str, Any]) -> dict[str, Any]:
+        params = _whole(call["params"])
+        if "api_h" in params:
+            params["api_h"] = self.client.api_h
+        if "handler" in params:
+            params["handler"] = self.client.handlers[params["port_id"]]
+        if "capture_id" in params:
+            params["capture_id"] = self.captures
+        return {"jsonrpc": "2.0", "id": "x", "method": call["method"], "params": params}
+
+    def _compare(self, call: dict[str, Any], answer: dict[str, Any]) -> None:
+        method, result = call["method"], answer.get("result")
+        form = shape(answer.get("result", answer.get("error")))
+        # which events there are by then is a matter of time
+        form = {**form, "data": []} if method == "get_async_events" else form
+        self.rows[f"{called(call)} -> {json.dumps(form, sort_keys=True)}"] = None
+        if method == "acquire" and isinstance(result, str):
+            self.client.handlers[call["params"]["port_id"]] = result
+        if isinstance(result, dict) and "capture_id" in result:
+            self.captures = result["capture_id"]
+        for part in ("result", "error"):
+            if (part in call) != (part in answer):
+                self.problems.append(f"{method}: {answer}, expected {part if part in call else 'no ' + part}")
+            elif part in call and method == "get_async_events":
+                self._compare_events(call["result"]["data"], answer["result"]["data"])
+            elif part in call:
+                self.problems += [f"{method}{text}" for text in differences(shape(answer[part]), shape(call[part]))]
+
+    def _compare_events(self, expected: list[dict[str, Any]], got: list[dict[str, Any]]) -> None:
+        known = {event["type"]: shape(event) for event in expected}
+        for event in got:
+            self.problems += [
+                f"event {event['type']}{text}"
+                for text in differences(shape(event), known.get(event["type"], shape(event)))
+            ]
+
+
+def called(call: Mapping[str, Any]) -> str:
+    """The method of *call* and the names of its parameters."""
+    return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
+
+
+def _whole(data: Any) -> Any:
+    """*data* with what the recorder shortened made whole."""
+    if isinstance(data, dict):
+        return {
+            key: FRAME if key == "binary" and SHORTENED.search(value) else _whole(value) for key, value in data.items()
+        }
+    return [_whole(item) for item in data] if isinstance(data, list) else data
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a recording."""
+    return [json.loads(line) for line in (DATA / "trex-rpc" / name).read_text().splitlines()]

@@ -294,15 +294,10 @@ def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:
 # -- results
 
 
-A_A = Study.model_validate(
-    {
-        "study": "same",
-        "title": "the same router eight times",
+RATE = SAME.model_copy(
+    update={
         "platform": "netgate6100",
-        "repeats": 5,
-        "baseline": "v0",
-        "measures": {"one flow": {"forwards": "64b 1-flow"}},
-        "variants": {f"v{number}": {} for number in range(8)},
+        "measures": {"one flow": StudyRow.model_validate({"forwards": "64b 1-flow"})},
     }
 )
 
@@ -310,10 +305,10 @@ A_A = Study.model_validate(
 def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
     falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
     steady = [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]
-    assert not results_of(A_A, measurements(A_A, {"v0": steady})).drifts["one flow"].proven
-    found = results_of(A_A, measurements(A_A, {"v0": falling, "v1": [5.4] * 5, "v2": [6.5] * 5}))
+    assert not results_of(RATE, measurements(RATE, {"one": steady})).drifts["one flow"].proven
+    found = results_of(RATE, measurements(RATE, {"one": falling, "two": [5.4] * 5, "three": [6.5] * 5}))
     assert found.drifts["one flow"].proven
-    near, far = (found.cells["one flow", name].compared for name in ("v1", "v2"))
+    near, far = (found.cells["one flow", name].compared for name in ("two", "three"))
     assert near is not None and near.comparison.significant and not near.proven
     assert far is not None and far.proven
 
@@ -348,11 +343,16 @@ def test_published_runs_have_an_answer_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_variant_may_have_a_baseline_of_its_own() -> None:
-    study = A_A.model_copy(
-        update={"variants": {**A_A.variants, "v2": A_A.variants["v2"].model_copy(update={"baseline": "v1"})}}
+    study = RATE.model_copy(
+        update={
+            "variants": {
+                **RATE.variants,
+                "three": RATE.variants["three"].model_copy(update={"baseline": "two"}),
+            }
+        }
     )
-    values = {name: [5.0, 5.01, 4.99, 5.0, 5.0] for name in study.variants} | {"v1": [9.0, 9.01, 9.0, 8.99, 9.0]}
-    found = results_of(study, measurements(study, values)).cells["one flow", "v2"].compared
+    values = {name: [5.0, 5.01, 4.99, 5.0, 5.0] for name in study.variants} | {"two": [9.0, 9.01, 9.0, 8.99, 9.0]}
+    found = results_of(study, measurements(study, values)).cells["one flow", "three"].compared
     assert found is not None and found.comparison.reference.mean == pytest.approx(9.0)
 
 
@@ -367,23 +367,23 @@ def test_a_variant_may_have_a_baseline_of_its_own() -> None:
     ],
 )
 def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[float | None], enough: bool) -> None:
-    published = Published(rows={"one flow": {"v1": 4.3}})
-    study = A_A.model_copy(update={"published": published})
+    published = Published(rows={"one flow": {"two": 4.3}})
+    study = RATE.model_copy(update={"published": published})
     found = results_of(
         study, measurements(study, {name: [5.0 + each for each in range(10)] for name in study.variants})
     )
-    rows = [each for each in found.records if each.variant != "v1"] + measurements(study, {"v1": values})
+    rows = [each for each in found.records if each.variant != "two"] + measurements(study, {"two": values})
     found = results_of(study, rows, planned=len(rows))
-    cell = found.cells["one flow", "v1"]
+    cell = found.cells["one flow", "two"]
     assert cell.inside is enough and (cell.compared is not None) is enough and (cell in found.failures) is not enough
-    assert found.cells["one flow", "v2"].compared is not None and found.close_enough is enough
+    assert found.cells["one flow", "three"].compared is not None and found.close_enough is enough
     assert bool(found.errors) is enough and ("1 figure missing" in headline(found)) is not enough
     assert ("too few" in text(found)) is (not enough and any(values))
 
 
 def test_what_is_not_here_is_no_failure_for_a_block_that_was_measured() -> None:
-    rows = [replace(record, excused=record.value is None) for record in measurements(A_A, {"v1": [4.3, *[None] * 4]})]
-    cell = (found := results_of(A_A, rows)).cells["one flow", "v1"]
+    rows = [replace(record, excused=record.value is None) for record in measurements(RATE, {"two": [4.3, *[None] * 4]})]
+    cell = (found := results_of(RATE, rows)).cells["one flow", "two"]
     assert cell in found.gaps and cell not in found.failures
 
 
@@ -403,8 +403,10 @@ def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(row: Stud
 
 
 def test_a_row_of_one_repeat_has_its_figure() -> None:
-    once = A_A.model_copy(update={"measures": {"one flow": A_A.measures["one flow"].model_copy(update={"repeats": 1})}})
-    assert results_of(once, measurements(once, {"v1": [4.3]})).cells["one flow", "v1"].measured
+    once = RATE.model_copy(
+        update={"measures": {"one flow": RATE.measures["one flow"].model_copy(update={"repeats": 1})}}
+    )
+    assert results_of(once, measurements(once, {"two": [4.3]})).cells["one flow", "two"].measured
 
 
 def test_nothing_is_close_to_zero_but_zero() -> None:

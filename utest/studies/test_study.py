@@ -12,7 +12,7 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.project import Project
-from lineproof.studies.preparing import check_study, prepare_study
+from lineproof.studies.preparing import prepare_study
 from lineproof.studies.runner import Carried
 from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
@@ -127,13 +127,6 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
     # it is no excuse: the study's file can say it
     assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
-
-
-def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path) -> None:
-    made = study_project(tmp_path, SMALL.replace("{software: linux}", "{software: linus}"))
-    for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
-        with pytest.raises(ConfigError, match=r":12: 'variants\.linux\.software': "):
-            attempt()
 
 
 def test_one_broken_study_hides_no_other(

@@ -94,20 +94,6 @@ def step(command: str) -> str:
     return f"Evaluate    subprocess.run({['sh', '-c', command]!r}, check=True)    modules=subprocess"
 
 
-PAIRS = [("results", "full"), ("runtime", "read-only"), ("results", "read-only"), ("runtime", "full")]
-
-
-@pytest.mark.parametrize(("disk", "how"), PAIRS if EACH else PAIRS[:2])
-def test_nothing_begins_on_a_disk_that_takes_nothing(disk: str, how: str, tmp_path: Path) -> None:
-    _, tests = robot(tmp_path, SENTENCE, before=spoil(how, tmp_path / disk))
-    ((status, message),) = tests.values()
-    assert status == "FAIL"
-    assert os.strerror(STATES[how]) in message
-    assert str(tmp_path / disk) in message
-    assert {"results": "-v RESULTS:", "runtime": "XDG_RUNTIME_DIR"}[disk] in message
-    assert how == "read-only" or "free there" in message
-
-
 @pytest.mark.parametrize("how", STATES if EACH else ["full"])
 def test_verdicts_stay_when_disks_take_nothing_more(how: str, tmp_path: Path) -> None:
     """Cache and temporary folder take nothing from the start, the runtime folder and then the results in mid-run."""

@@ -11,7 +11,7 @@ from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
 from lineproof.project import Project
 from lineproof.simulation.faults import InjectedFault
-from lineproof.simulation.habits import Noise, RouterHabits
+from lineproof.simulation.habits import Noise
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.clock import Clock
 from lineproof_bench.faults.model import FaultyModel
@@ -55,9 +55,9 @@ def configured_model(
     return backend, clock
 
 
-def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyModel, HandClock]:
+def faulty_model(*faults: InjectedFault) -> tuple[FaultyModel, HandClock]:
     clock = HandClock()
-    backend = FaultyModel(platform(), "vpp", clock, ModelSettings(links=habits or RouterHabits()))
+    backend = FaultyModel(platform(), "vpp", clock, ModelSettings())
     backend.cause(faults)
     backend.configure(configuration(backend))
     return backend, clock

@@ -51,8 +51,8 @@ def qdisc(words: str, frames: int = LOST, **more: Any) -> Ledger:
     return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {words}", frames, **more)
 
 
-def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
-    workers = tuple(WorkerLoad(f"{names}{number}", share, 1e6 * share) for number, share in enumerate(busy))
+def load(*busy: float, asked: float = OFFERED, **more: object) -> UnderLoad:
+    workers = tuple(WorkerLoad(f"w{number}", share, 1e6 * share) for number, share in enumerate(busy))
     return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
 
 

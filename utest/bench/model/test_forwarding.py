@@ -11,25 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
-from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
-from lineproof_bench.model.flows import flow_of, forwarded_frame, spread
+from lineproof_bench.model.flows import flow_of, forwarded_frame
 from lineproof_bench.model.forwarding import (
-    Forwarding,
     StreamLoad,
     StreamPart,
     Toeplitz,
     forward,
     parts_of,
-    queue_of,
 )
-from lineproof_bench.model.latency import delay_of
-from lineproof_bench.model.routing import Fib, RouterFeature
+from lineproof_bench.model.routing import RouterFeature
 from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
-from lineproof_bench.packet_groups import Delay
-from lineproof_bench.state import RouterConfiguration
 from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
-from support.model_loads import lossless_share
 
 
 @cache
@@ -77,48 +70,8 @@ def test_fates_are_shares_that_add_up(rows: list[StreamLoad], software: str) -> 
     assert all(0 <= worker.busy <= 1 and worker.vector >= 1 for worker in result.workers)
 
 
-@given(st.floats(1e3, 14e6), st.floats(1, 2), st.sampled_from(["vpp", "linux", "pfsense"]))
-def test_more_offered_load_never_forwards_less(pps: float, more: float, software: str) -> None:
-    router = model(software)
-
-    def total(rate: float) -> float:
-        rows = [
-            StreamLoad(port, rate, 64, (StreamPart(0, 1 - port, 0.5), StreamPart(1, 1 - port, 0.5))) for port in (0, 1)
-        ]
-        return sum(row.pps * fate.forwarded for row, fate in zip(rows, forward(router, rows).fates, strict=True))
-
-    assert total(pps * more) >= total(pps) * (1 - 1e-6)
-
-
-CASES = [model(), model("linux"), model("cx5_dpdk", None, "gowin_n305"), model("igb_generic", None, "freebsd_apu2")]
-
-
-LINE_RATE = 10e9 / 672
-
-
 def one_queue(pps: float) -> list[StreamLoad]:
     return [StreamLoad(0, pps, 64, (StreamPart(0, 1, 1.0),))]
-
-
-def offered(router: RouterModel, pps: float) -> tuple[Forwarding, Delay]:
-    """One queue after a long time at *pps*: its ring is full where frames are lost."""
-    loads = one_queue(pps)
-    found = forward(router, loads)
-    return found, delay_of(router, found, loads, 0, {(0, 0): router.ring} if found.loss else {})
-
-
-@pytest.mark.parametrize("router", CASES)
-def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel) -> None:
-    top = lossless_share(router, lambda share: one_queue(share * LINE_RATE)) * LINE_RATE
-    rows = [offered(router, share * top) for share in (0.01, 0.3, 0.6, 0.9, 0.97, 0.99, 1.05)]
-    assert [found.loss > 0 for found, _ in rows] == [False] * 6 + [True]
-    means = [delay.least + delay.wait for _, delay in rows]
-    assert means == sorted(means)
-    assert means[-1] > 3 * means[2]
-    for mean, (_, delay) in zip(means, rows, strict=True):
-        assert delay.least <= mean <= delay.most
-    # a full ring before a server: nothing waits less
-    assert means[-1] == pytest.approx(rows[-1][1].most)
 
 
 # -- frames: what their headers say, which way they go, how they look afterwards
@@ -180,22 +133,6 @@ def test_a_frame_of_a_router_feature_is_routed_as_the_packet_inside(words: str, 
     assert sent_and_back(words) == (100_000, 0, 100_000)
 
 
-def test_ipv6_routes_of_the_configuration_need_no_feature() -> None:
-    fib = Fib(
-        RouterConfiguration(
-            up=("a", "b"),
-            addresses=(("a", "100.65.1.1/24"), ("b", "fd00:2::1/64")),
-            neighbours=(("b", "fd00:2::2", "02:00:00:00:00:02"),),
-            routes=(("2001:2::3000:0/104", "fd00:2::2"), ("2001:2::/48", "fd00:9::1")),
-        )
-    )
-    exit_ = fib.lookup(0x20010002_00000000_00000000_30000001, 6)
-    assert exit_ is not None
-    assert (exit_.interface, exit_.mac) == ("b", "02:00:00:00:00:02")
-    assert fib.lookup(0x20010002_00000000_00000000_10000001, 6) is None
-    assert fib.lookup(0x30000001) is None
-
-
 def test_only_cards_that_look_behind_labels_spread_them() -> None:
     router = router_model(read_platform(PROJECT.platforms, "gowin_n305"), "cx5_dpdk")
     (labelled,) = traffic("64b mpls", 1.0)
@@ -226,17 +163,3 @@ def test_verification_vectors(source: str, sport: int, destination: str, dport: 
     addresses = address(source) + address(destination)
     assert hasher.hash(addresses + sport.to_bytes(2, "big") + dport.to_bytes(2, "big")) == four
     assert hasher.hash(addresses) == two
-
-
-def test_random_addresses_spread_evenly_over_many_flows_and_queues() -> None:
-    frame = traffic("64b", 1.0)[0].frame
-    wide = FieldVariable(26, 4, 0x10000000, 0x10FFFFFF, 0x10000000, operation="random")
-    found = spread(StreamTraffic(1, frame, 1.0, (wide,)))
-    assert sum(found.values()) == pytest.approx(1)
-    assert len(found) > 4000
-    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
-    shares = [0.0] * 4
-    for flow, share in found.items():
-        assert flow
-        shares[queue_of(hasher.hash(flow.hashed), 512, 4)] += share
-    assert shares == pytest.approx([0.25] * 4, abs=0.03)

@@ -117,19 +117,6 @@ def test_counters_in_one_message_show_one_moment() -> None:
 
 
 @pytest.mark.slow
-def test_versions(client: Client) -> None:
-    def sync(major: int, minor: int) -> Any:
-        return client.call("api_sync", api_vers=[{"type": "core", "major": major, "minor": minor}])
-
-    assert sync(4, 1) == {"api_vers": [{"type": "core", "api_h": client.api_h}]}
-    assert "too new" in sync(4, 2)["specific_err"]
-    assert "newer client" in sync(3, 9)["specific_err"]
-    assert client.call("api_sync_v2", name="STL", major=5, minor=1) == {"api_h": client.api_h}
-    assert "newer client" in client.call("api_sync_v2", name="STL", major=4, minor=8)["specific_err"]
-    assert "mismatch" in client.call("api_sync_v2", name="ASTF", major=5, minor=1)["specific_err"]
-
-
-@pytest.mark.slow
 def test_the_server_supports_the_recorded_methods_and_names_others_as_not_supported(client: Client) -> None:
     files = (DATA / name for name in ("official-v3.08.jsonl", "pypi-0.3-translated.jsonl"))
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]

@@ -52,20 +52,6 @@ def test_rates_in_every_unit_are_the_same() -> None:
     assert parsed(mode=rate("percentage", 100)).pps == pytest.approx(SPEED / 672)
 
 
-@pytest.mark.parametrize(
-    ("flags", "source", "destination"),
-    [(0, MACS[0], PEERS[0]), (1, None, PEERS[0]), (2, MACS[0], None), (3, None, None), (4, MACS[0], PEERS[0])],
-)
-def test_macs_come_from_the_port_unless_the_flags_say_packet(flags: int, source: str, destination: str) -> None:
-    frame = parsed(flags=flags).addressed(MACS[0], PEERS[0])
-
-    def expected(mac: str | None) -> bytes:
-        return bytes.fromhex(mac.replace(":", "")) if mac else b"\xaa" * 6
-
-    assert frame[0:6] == expected(destination)
-    assert frame[6:12] == expected(source)
-
-
 def test_field_engine_is_resolved() -> None:
     found = parsed(**vm(VARIABLE, write(30, add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
     (only,) = found.program.variables

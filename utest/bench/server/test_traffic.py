@@ -57,19 +57,11 @@ def test_states(client: Client) -> None:
     assert kinds(client.barrier()) == [(5, 0), (0, 0), (2, 0), (3, 0), (1, 0)]
 
 
-def test_ports_started_one_after_the_other_begin_together(client: Client, backend: FakeBackend) -> None:
-    prepared(client, 0, 1)
-    client.start(0, duration=1)
-    client.start(1, duration=1)
-    messages = client.published(10, '"type":4,"data":{"port_id":1}')
-    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0, 1]]
-    assert kinds(messages)[-4:] == [(0, 0), (0, 1), (4, 0), (4, 1)]
-
-
 @pytest.mark.parametrize(
     ("session", "durations", "starts"),
     [
         (1, (1, None), [([0], 1)]),  # begins by itself
+        (1, (1, 1), [([0, 1], 1)]),
         (2, (5, 5), [([0], 5), ([1], 5)]),
         (1, (5, 6), [([0], 5), ([1], 6)]),
     ],

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from lineproof.system import children
 from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed.namespaces import Topology, build_topology
 from lineproof.testbed.settings import default_side
 from lineproof_bench.wire import WireBackend, WirePort
-from support.wire_rig import run
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def topology() -> Iterator[Topology]:
                 f"neigh add {side.peer} lladdr {cable.port_mac} nud permanent {interface}",
                 f"route add {side.network} via {side.peer}",
             )
-        run(*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+        children.run((*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"), 60)
         yield found
 
 

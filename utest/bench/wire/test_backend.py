@@ -1,4 +1,4 @@
-"""Real frames between network namespaces: needs root. Counts are compared with what ``ip -s link`` says."""
+"""Real frames between network namespaces: needs root."""
 
 from __future__ import annotations
 
@@ -13,28 +13,9 @@ from lineproof.testbed.namespaces import MTU, Topology
 from lineproof_bench.backend import CapturedFrame
 from lineproof_bench.wire import WireBackend, WirePort
 from support.patience import wait_until
-from support.wire_rig import Refused, arrived, finish, kernel, stream
+from support.wire_rig import finish, stream
 
 pytestmark = pytest.mark.netns
-
-
-def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
-    topology: Topology, backend: WireBackend
-) -> None:
-    refused, before = Refused(topology), [kernel(topology.generator, cable.port) for cable in topology.cables]
-    # bursts: none of them is too late for the end
-    backend.start({cable.index: (stream(cable, 5000.0, count=2000),) for cable in topology.cables}, None)
-    finish(backend)
-    for cable in topology.cables:
-        arrived(backend, refused, cable.index)
-        first = before[cable.index]
-        counters, after = backend.counters(cable.index), kernel(topology.generator, cable.port)
-        # the kernel may have had frames of its own refused
-        assert 2000 - counters.queue_full <= counters.opackets <= 2000
-        assert counters.opackets == after["tx"]["packets"] - first["tx"]["packets"]
-        assert counters.ipackets == after["rx"]["packets"] - first["rx"]["packets"]
-        assert (counters.obytes, counters.ibytes) == (counters.opackets * 64, counters.ipackets * 64)
-        assert (counters.oerrors, counters.ierrors) == (0, 0)
 
 
 def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -> None:
