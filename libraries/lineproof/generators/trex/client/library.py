@@ -17,7 +17,7 @@ from . import answers
 from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .sockets import REPLY_LIMIT, Pipe, Reply, bound_libraries
+from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
 from .stream_objects import OWN_RATES
 
 MOST_UNDER_WAY = 16
@@ -98,7 +98,7 @@ class ClientLibrary(ABC):
     def _loaded(self) -> SimpleNamespace:
         if self._library is None:
             self._library = self._import()
-            bound_libraries()
+            limit_memory()
         return self._library
 
     def _connect_client(self) -> None:
