@@ -54,7 +54,7 @@ def _is_answered(answers: Any, calls: Sequence[Mapping[str, Any]]) -> bool:
 
 
 class Pipe:
-    """A connection to *address* (``tcp://host:port``). Methods raise Refusal for what is no answer of a TRex server.
+    """A connection to *address* (``tcp://host:port``).
 
     ZeroMQ's DEALER gives a REP or ROUTER what its REQ would, without waiting: an empty frame, then the message.
     """
@@ -78,20 +78,22 @@ class Pipe:
         self._socket.send_multipart([b"", json.dumps(calls).encode()], zmq.NOBLOCK)
 
     def answer(self, wait: float) -> Reply | None:
-        """Return the answers to the oldest message; None: they did not come within *wait* s."""
+        """Return the answers to the oldest message; None: they did not come within *wait* s.
+
+        Raises Refusal if one is an error, ValueError for what is no answer of a TRex server.
+        """
         if not self._socket.poll(math.ceil(1000 * wait)):
             if self._asked and time.monotonic() - self._asked[0][0] > REPLY_LIMIT:
                 raise Refusal("lost", f"the server gave no answer within {REPLY_LIMIT:g} s")
             return None
         parts = self._socket.recv_multipart()
-        try:
-            asked, calls = self._asked.popleft()
-            _, answers = read_answer(parts[1:])
-            if any(_is_answered(answers, later) for _, later in self._asked):
-                raise Refusal("lost", "the server left out an answer")
-            check_calls(answers, [call["id"] for call in calls])
-        except (IndexError, ValueError) as error:
-            raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
+        if not self._asked:
+            raise ValueError("it was not asked")
+        asked, calls = self._asked.popleft()
+        _, answers = read_answer(parts[1:])
+        if any(_is_answered(answers, later) for _, later in self._asked):
+            raise Refusal("lost", "the server left out an answer")
+        check_calls(answers, [call["id"] for call in calls])
         answers = answers if isinstance(answers, list) else [answers]
         refused = [answer["error"] for answer in answers if "error" in answer]
         if refused:
