@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...config import parse_yaml
 from ...core.traffic.profile_schema import TrexFile
 from ...core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
 from ...errors import ConfigError, TestbedError
@@ -48,7 +49,10 @@ class TrexProfileLoader:
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
         """The streams of *path* with the tunables of *entry*. Raises ConfigError, or TestbedError without a library."""
         path = Path(os.path.normpath(path.absolute()))
-        digest = hashlib.sha256(read_file(path, LARGEST_PROFILE)).hexdigest()
+        content = read_file(path, LARGEST_PROFILE)
+        digest = hashlib.sha256(content).hexdigest()
+        if path.suffix != ".py" and not isinstance(parse_yaml(content.decode(errors="replace"), path)[0], list):
+            raise ConfigError("is no list of streams", path, 1)
         folder = self._folder()
         settings = json.dumps([entry.words, entry.named, entry.mac_dst])
         key = path, digest, settings, str(folder or "")
