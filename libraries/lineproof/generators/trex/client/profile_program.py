@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 from ....system.signals import end_with_parent
 from ..client_choice import client_folder
 from . import pypi, scapy_bridge, shipped
+from .messages import plain_message
 from .service import Refusal
 
 EXPECTED_NAMES = (
@@ -166,7 +167,9 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
             f"ends itself (exit {error.code})" + (f": {words}" if words else ""), _line_in(error, path)
         ) from None
     except BaseException as error:  # a user's code may raise anything
-        raise ProfileError(f"fails with {type(error).__name__}: {_error_text(error)}", _line_in(error, path)) from None
+        kind = type(error).__name__
+        text = plain_message(error).removeprefix(f"{kind}: ")[:300]
+        raise ProfileError(f"fails with {kind}: {text}", _line_in(error, path)) from None
 
 
 def _load(path: Path, tunables: list[str]) -> list[Any]:
@@ -223,17 +226,6 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     """The last line of the profile in the traceback of *error*."""
     rows = [row.lineno for row in traceback.extract_tb(error.__traceback__) if Path(row.filename) == path]
     return rows[-1] if rows else None
-
-
-def _error_text(error: BaseException) -> str:
-    """The text of *error* in one line. The libraries' own errors fail in str()."""
-    text = getattr(error, "message", None) or getattr(error, "msg", None)
-    if not isinstance(text, str):
-        try:
-            text = str(error)
-        except Exception:  # the class may be the profile's own
-            text = repr(error.args)
-    return " ".join(text.split())[:300]
 
 
 if __name__ == "__main__":
