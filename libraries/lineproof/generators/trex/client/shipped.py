@@ -133,7 +133,8 @@ class ShippedLibrary(ClientLibrary):
     def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
         earliest, totals, *each, latest, events = reading.results
         self._handle_events(events)
-        return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
+        # of readings that are only taken off the pipe, no port is asked for
+        return answers.flat_counters(totals, dict(zip(ports, each, strict=False)), earliest, latest)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
