@@ -98,5 +98,6 @@ def profile_processes() -> Iterator[ProfileProcesses]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: ProfileProcesses) -> Own:
     """A project with a profile in TRex's format of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setattr("lineproof.generators.trex.profile_loader.children", profile_processes)
     return Own(tmp_path)

@@ -7,18 +7,18 @@ such traffic, and clients that TRex ships, have it started as users do.
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from lineproof.system import children
-from support.fork_server import ForkedProcess, ForkServer
+from support.fork_server import ForkServer
 
 
 class ProfileProcesses:
     """Starts those processes. Stands for :mod:`lineproof.system.children` in the loader; :meth:`close` it."""
 
-    DEVNULL = children.DEVNULL
     TimeoutExpired = children.TimeoutExpired
     python = staticmethod(children.python)
     environment = staticmethod(children.environment)
@@ -26,12 +26,14 @@ class ProfileProcesses:
     def __init__(self) -> None:
         self.server = ForkServer(__name__)
 
-    def start(self, argv: Sequence[str], **options: Any) -> ForkedProcess | children.Child[bytes]:
-        """Start as :func:`lineproof.system.children.start` does; forked, unless the client is one that TRex ships."""
+    def run(
+        self, argv: Sequence[str], limit: float, *, env: Mapping[str, str], cwd: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Run as :func:`lineproof.system.children.run` does; forked, unless the client is one that TRex ships."""
         words = argv[len(children.python("")) :]
         if len(words) > 1:
-            return children.start(argv, **options)
-        return self.server.start(words, options["env"], options["cwd"], options["stdout"], options["stderr"])
+            return children.run(argv, limit, env=env, cwd=cwd)
+        return self.server.run(words, env, cwd, limit)
 
     def close(self) -> None:
         """End the process from which they are forked."""

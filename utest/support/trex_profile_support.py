@@ -56,8 +56,7 @@ class Own:
         (self.traffic / name).write_text(text)
         entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours, {more}}}"
         (self.folder / "own.yaml").write_text(f"entries:\n  - {entry}\n")
-        environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
-        return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client, environment))
+        return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client))
 
     def profile(self, *words: str, **named: str) -> Profile:
         """Return it, as :meth:`read` is asked for it."""

@@ -43,12 +43,12 @@ def is_handed_on(name: str) -> bool:
     return name in HANDED_ON or name.startswith("LC_")
 
 
-def environment(more: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a program: what is handed on of *given* (this process's own), and *more* as it is.
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program: what is handed on of this process's own, and *more* as it is.
 
     A secret that a program needs has to be named in *more*.
     """
-    found = {name: text for name, text in (os.environ if given is None else given).items() if is_handed_on(name)}
+    found = {name: text for name, text in os.environ.items() if is_handed_on(name)}
     return {**_importing(found), **(more or {})}
 
 

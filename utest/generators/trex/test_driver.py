@@ -261,16 +261,20 @@ def test_answers_come_in_the_order_of_the_requests(replies: zmq.Socket[bytes], p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "content", [{"error": {"code": -32600, "message": "no"}}, {"id": 7, "result": {}}, {"neither": 0}]
+    ("content", "error"),
+    [
+        ({"error": {"code": -32600, "message": "no"}}, Refusal),
+        ({"id": 7, "result": {}}, ValueError),
+        ({"neither": 0}, ValueError),
+    ],
 )
 def test_what_is_no_result_of_the_request_is_refused(
-    replies: zmq.Socket[bytes], pipe: Pipe, content: dict[str, Any]
+    replies: zmq.Socket[bytes], pipe: Pipe, content: dict[str, Any], error: type[Exception]
 ) -> None:
     pipe.ask(ping(1))
     answer(replies, **content)
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(error):
         pipe.answer(5)
-    assert caught.value.kind == "refused"
 
 
 @pytest.mark.slow

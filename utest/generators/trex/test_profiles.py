@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import struct
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +13,6 @@ import psutil
 import pytest
 
 from lineproof.core.sentence import parse
-from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Load, read_trial
 from lineproof.errors import ConfigError, SentenceError, TestbedError
@@ -25,10 +21,8 @@ from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex import profile_loader
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.system.children import environment
 from support import real_trex, robot_run
 from support.patience import wait_until
 from support.server_support import FakeBackend
@@ -142,10 +136,9 @@ def test_a_file_is_loaded_again_only_after_a_change(own: Own) -> None:
 
 
 @pytest.mark.skipif(not HOME, reason=NEEDED)
-def test_the_client_of_trex_home_loads_profiles(own: Own) -> None:
-    own.read(ours("return stream(64, direction)"))
-    found = Catalogue.read(own.folder, TrexProfileLoader("", environment={**os.environ, "TREX_HOME": HOME}))
-    program = found.profile(["mine"]).program
+def test_the_client_of_trex_home_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREX_HOME", HOME)
+    program = own.profile(ours("return stream(64, direction)")).program
     assert program is not None and program.source.client.startswith("TRex's own, of ")
 
 
@@ -318,47 +311,21 @@ FRAME = (
 )
 
 
-def written(frame: bytes = FRAME) -> str:
-    return base64.b64encode(frame).decode()
-
-
-def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
-    text = f"""\
-- name: small
-  stream:
-    packet: {{binary: {written()}}}
-    mode: {{type: continuous, pps: 300}}
-    flow_stats: []
-    vm:
-      instructions:
-        - {{type: flow_var, name: a, size: 1, op: inc, init_value: 1, min_value: 1, max_value: 9, step: 1}}
-        - {{type: write_flow_var, name: a, pkt_offset: 29, add_value: 0, is_big_endian: true}}
-      split_by_var: a
-- stream_id: 4
-  stream:
-    action_count: 0
-    enabled: true
-    flags: 0
-    flow_stats: {{enabled: false}}
-    isg: 0.0
-    mode: {{type: continuous, total_pkts: 1, rate: {{type: pps, value: 100}}}}
-    packet: {{binary: {written(FRAME + bytes(40))}, meta: ""}}
-    self_start: true
-    vm: {{instructions: []}}
-"""
-    catalogue = own.read(text, name="mine.yaml")
-    found = catalogue.profile(["mine"])
-    assert found.mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
-    assert found.flows.count == 0 and not found.is_one_flow
+@pytest.mark.parametrize("ending", ["yaml", "json"])
+def test_a_file_of_data_is_read_as_its_client_does(own: Own, client: str, ending: str) -> None:
+    ours = [(300, FRAME), (100, FRAME + bytes(40))]
+    rest = {"action_count": 0, "enabled": True, "flags": 0, "isg": 0.0, "self_start": True, "vm": {"instructions": []}}
+    streams: list[dict[str, object]] = []
+    for pps, frame in ours:
+        rate = {"pps": pps} if client == "pypi" else {"rate": {"type": "pps", "value": pps}}
+        packet = {"binary": base64.b64encode(frame).decode(), "meta": ""}
+        streams.append(
+            {**rest, "flow_stats": {"enabled": False}, "mode": {"type": "continuous", **rate}} | {"packet": packet}
+        )
+    catalogue = own.read(json.dumps([{"stream": item} for item in streams]), name=f"mine.{ending}", client=client)
+    assert catalogue.profile(["mine"]).mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
     with pytest.raises(SentenceError, match="a file of streams has no second direction"):
         parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
-
-
-def test_a_json_file_is_read_as_a_yaml_file_is(own: Own) -> None:
-    streams = [{"stream": {"packet": {"binary": written()}, "mode": {"type": "continuous", "pps": 1}}}]
-    assert own.profile(json.dumps(streams), name="mine.json").mean_size == 64
-    with pytest.raises(ConfigError, match=r"mine\.json:1: cannot be read: "):
-        own.profile("[{", name="mine.json")
 
 
 @pytest.mark.parametrize(
@@ -428,26 +395,6 @@ def test_it_knows_no_secret(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "PATH" in said and "SECRET" not in said
 
 
-STARTER = """\
-import os, pathlib, sys
-from lineproof.generators.trex.profile_loader import ask_profile
-request = {"file": sys.argv[1], "tunables": [], "named": {}}
-ask_profile(request, None, pathlib.Path("/"), os.environ)
-"""
-
-
-def test_it_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
-    profile, began = tmp_path / "slow.py", tmp_path / "began"
-    profile.write_text(f"import os, time\nos.symlink(str(os.getpid()), '{began}')\ntime.sleep(60)\n")
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(profile)], env=environment())
-    try:
-        wait_until(began.is_symlink)
-    finally:
-        starter.kill()
-        starter.wait(20)
-    wait_until(lambda: not psutil.pid_exists(int(str(began.readlink()))), limit=20)
-
-
 # -- bursts and chains, sent all the time
 
 
@@ -472,8 +419,9 @@ def test_the_frames_of_a_capture_are_sent_equally_often(own: Own, client: str) -
 
 @pytest.mark.netns
 @pytest.mark.skipif(real_trex.REASON != "", reason=real_trex.REASON)
-def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path) -> None:
-    found = own.profile(ours(CHAIN), client=os.environ["TREX_HOME"])
+def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREX_HOME", HOME)
+    found = own.profile(ours(CHAIN), client=HOME)
     with started(tmp_path, real_trex.WORDS, bypass=True) as session:
         session.generator.connect(real_trex.generator)
         session.traffic.put(Traffic(found, False))

@@ -162,8 +162,8 @@ def asked(session: Session, method: str, **parameters: Any) -> Any:
     where = access.server, access.sync_port
 
     def ask() -> Any:
-        handle: Any = call_server(*where, "api_sync_v2", {"name": "STL", "major": 5, "minor": 1})["result"]
-        return call_server(*where, method, {**handle, **parameters})["result"]
+        handle: Any = call_server(*where, "api_sync_v2", {"name": "STL", "major": 5, "minor": 1})
+        return call_server(*where, method, {**handle, **parameters})
 
     return run_in_namespace(access.namespace, ask)
 

@@ -41,11 +41,6 @@ def read_capture(path: Path) -> Mapping[bytes, int]:
     return found
 
 
-def first_frame(path: Path) -> bytes:
-    """The first frame of the capture file *path*, unchanged; none: empty. Raises ConfigError."""
-    return next(_frames(path), b"")
-
-
 def _frames(path: Path) -> Iterator[bytes]:
     """Each frame of the capture file *path*. Raises ConfigError."""
     content = read_file(path, MAX_FILE_BYTES)

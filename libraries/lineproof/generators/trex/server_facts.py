@@ -1,24 +1,22 @@
 """Finds a TRex server and its API version, before a client library is chosen.
 
 The library itself waits 10 s for an answer and repeats the server's words of a mismatch. This module opens a TCP
-connection and sends the handshake ``api_sync`` (JSON-RPC 2.0 in a ZeroMQ REQ socket).
+connection and sends the handshake ``api_sync`` itself.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import socket
-import time
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
-
-import psutil
-import zmq
+from typing import Any
 
 from ...errors import TestbedError
-from ...visible import shortened, visible_data
-from .answer_limits import check_calls, read_answer
+from ...visible import shortened
+from .client.service import Refusal
+from .client.sockets import Pipe
 
 PYPI_API = (4, 1)
 """Core API (major, minor) of trex-stl-lib 0.3."""
@@ -30,11 +28,8 @@ HANDSHAKE_LIMIT = 2.5
 """Seconds for the answer to the handshake."""
 
 
-LARGEST_HANDSHAKE, LONGEST_TEXT = 1 << 20, 500
-"""Bytes of an answer to the handshake, and characters of it that a message repeats."""
-
-MEMORY_LIMIT = 256 << 20
-"""Bytes that this process may grow by while it waits for an answer."""
+LONGEST_TEXT = 500
+"""Characters of an answer to the handshake that a message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +63,17 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     where = f"{server}:{sync_port}"
     _connect(server, sync_port)
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
-    answer = call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
-    found = call_server(server, sync_port, "get_version", {}).get("result")
+    text = ""
+    try:
+        call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
+    except Refusal as refusal:
+        text = shortened(refusal, LONGEST_TEXT)
+    found = {}
+    with suppress(Refusal):
+        found = call_server(server, sync_port, "get_version", {})
     version = shortened(found.get("version", ""), 60) if isinstance(found, dict) else ""
-    if "error" not in answer:
+    if not text:
         return ServerFacts(where, True, version=version)
-    error = answer["error"] if isinstance(answer["error"], dict) else {}
-    text = shortened(error.get("specific_err") or error.get("message") or "", LONGEST_TEXT)
     if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
         raise TestbedError(
             f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
@@ -100,39 +99,20 @@ def _connect(server: str, port: int) -> None:
         ) from error
 
 
-def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> dict[str, object]:
-    """The server's answer, ``result`` or ``error``, to a single request. Raises TestbedError if none comes."""
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(parameters)}
+def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
+    """The server's result of a single request. Raises Refusal for its error, TestbedError if no answer comes."""
     where = f"{server}:{port}"
-    with zmq.Context() as context, context.socket(zmq.REQ) as link:
-        link.setsockopt(zmq.LINGER, 0)
-        link.setsockopt(zmq.MAXMSGSIZE, LARGEST_HANDSHAKE)
-        link.connect(f"tcp://{server}:{port}")
-        link.send_string(json.dumps(request))
-        _await_answer(link, where)
+    with closing(Pipe(f"tcp://{where}")) as pipe:
+        pipe.ask([{"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(parameters)}])
         try:
-            _, answer = read_answer(link.recv_multipart(zmq.NOBLOCK), LARGEST_HANDSHAKE)
-            check_calls(answer, [1])
-        except (ValueError, zmq.ZMQError):
-            answer = None
-    if not isinstance(answer, dict):
-        raise TestbedError(f"what answers at {where} is not a TRex server; fix 'address' in the testbed file")
-    return {str(key): value for key, value in visible_data(answer).items()}
-
-
-def _await_answer(link: zmq.Socket[bytes], where: str) -> None:
-    """Wait until *link* has received a whole message. Raises TestbedError."""
-    own, until = psutil.Process(), time.monotonic() + HANDSHAKE_LIMIT
-    most = own.memory_info().rss + MEMORY_LIMIT
-    while not link.poll(50):
-        # ZeroMQ collects the frames of a message for as long as more come
-        if own.memory_info().rss > most:
+            reply = pipe.answer(HANDSHAKE_LIMIT)
+        except ValueError:
             raise TestbedError(
-                f"what answers at {where} is not a TRex server: its answer does not end; fix 'address' in the testbed"
-                " file"
-            )
-        if time.monotonic() > until:
-            raise TestbedError(
-                f"something listens at {where}, but it does not answer like a TRex server within"
-                f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
-            )
+                f"what answers at {where} is not a TRex server; fix 'address' in the testbed file"
+            ) from None
+    if reply is None:
+        raise TestbedError(
+            f"something listens at {where}, but it does not answer like a TRex server within"
+            f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
+        )
+    return reply.results[0]

@@ -17,7 +17,7 @@ from . import answers
 from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .sockets import REPLY_LIMIT, Pipe, Reply, bound_libraries
+from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
 from .stream_objects import OWN_RATES
 
 MOST_UNDER_WAY = 16
@@ -98,7 +98,7 @@ class ClientLibrary(ABC):
     def _loaded(self) -> SimpleNamespace:
         if self._library is None:
             self._library = self._import()
-            bound_libraries()
+            limit_memory()
         return self._library
 
     def _connect_client(self) -> None:
@@ -426,13 +426,14 @@ class ClientLibrary(ABC):
 
     def _ask(self, method: str, **parameters: Any) -> Any:
         """The server's answer. Raises Refusal."""
-        return self._require_success(self._client.conn.rpc.transmit(method, parameters)).data()
+        answer = self._client.conn.rpc.transmit(method, parameters)
+        if not answer:
+            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
+        return answer.data()
 
     def _ask_all(self, calls: Sequence[Call]) -> list[Any]:
         """The answers to several requests in one message. Raises Refusal if one of them is refused."""
-        command = self._loaded.RpcCmdData
-        answer = self._client.conn.rpc.transmit_batch([command(name, dict(values), "core") for name, values in calls])
-        return [one.data for one in self._require_success(answer).rc_list]
+        return self._ask_meanwhile(calls, (), REPLY_LIMIT).results
 
     def _ask_meanwhile(self, calls: Sequence[Call], ports: Sequence[int], gap: float) -> Reply:
         """The answers to *calls* in one message. Until they come, the counters are asked for each *gap* s."""
@@ -456,12 +457,6 @@ class ClientLibrary(ABC):
     def _about(self, port: int) -> dict[str, Any]:
         """Return the parameters of a request about the traffic of *port*."""
         return {"handler": self._handlers[port], "port_id": port, **self.on_port}
-
-    def _require_success(self, answer: Any) -> Any:
-        """Return *answer*. Raises Refusal if it is an error."""
-        if not answer:
-            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
-        return answer
 
     def _status(self, port: int) -> dict[str, Any]:
         return dict(self._ask("get_port_status", port_id=port, **self.on_status))

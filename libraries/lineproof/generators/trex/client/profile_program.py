@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The process that runs a user's profile, a module in TRex's format, and answers its streams as JSON. Sends nothing.
+"""The process that runs a user's profile, a file in TRex's format, and answers its streams as JSON. Sends nothing.
 
 Run as ``python -m lineproof.generators.trex.client.profile_program REQUEST [FOLDER]``; FOLDER has the client that TRex
 ships, REQUEST is JSON (see :func:`..profile_loader.run_profile`). Standard output: ``{"client": …, "directions": …}``,
@@ -10,7 +10,6 @@ for each of two directions ``{"streams": […]}`` or ``{"error": …}``; or ``{"
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.metadata
 import importlib.util
 import inspect
@@ -28,8 +27,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from ....system.signals import end_with_parent
 from ..client_choice import client_folder
 from . import pypi, scapy_bridge, shipped
+from .messages import plain_message
 from .service import Refusal
 
 EXPECTED_NAMES = (
@@ -40,8 +41,6 @@ EXPECTED_NAMES = (
 
 MEMORY = 2 << 30
 """Bytes of address space."""
-
-_DEATH_SIGNAL = 1
 
 
 class ProfileError(Exception):
@@ -54,7 +53,8 @@ class ProfileError(Exception):
 
 def main() -> NoReturn:
     """Answer the request in the arguments; end the process."""
-    _limit_this_process()
+    end_with_parent()
+    _limit_memory()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of profiles is not part of the answer
     try:
@@ -66,16 +66,14 @@ def main() -> NoReturn:
     answers.write(json.dumps(answer))
     answers.close()
     sys.stderr.flush()
-    os._exit(0)  # does not wait for threads of the profile
+    os.kill(0, signal.SIGKILL)  # with threads and processes that the profile started
+    sys.exit()
 
 
-def _limit_this_process() -> None:
-    """Limit its memory, and let it end with the process that started it (prctl(2), Linux)."""
+def _limit_memory() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def run(request: Mapping[str, Any], folder: str) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
     output = io.StringIO()
     try:
         with contextlib.redirect_stderr(output):
-            found = _call_profile(path, direction, tunables, named)
+            found = _call_profile(path, direction, tunables, named) if path.suffix == ".py" else _load(path, tunables)
             return [_stream_data(stream, number) for number, stream in enumerate(found, 1)]
     except ProfileError:
         raise
@@ -169,7 +167,16 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
             f"ends itself (exit {error.code})" + (f": {words}" if words else ""), _line_in(error, path)
         ) from None
     except BaseException as error:  # a user's code may raise anything
-        raise ProfileError(f"fails with {type(error).__name__}: {_error_text(error)}", _line_in(error, path)) from None
+        kind = type(error).__name__
+        text = plain_message(error).removeprefix(f"{kind}: ")[:300]
+        raise ProfileError(f"fails with {kind}: {text}", _line_in(error, path)) from None
+
+
+def _load(path: Path, tunables: list[str]) -> list[Any]:
+    """The streams of a file of data, which has no directions: YAML, of which JSON is a part."""
+    if tunables:
+        raise ProfileError("takes no tunables; expected a profile that is a '.py' file")
+    return list(importlib.import_module("trex_stl_lib.api").STLProfile.load_yaml(str(path)).get_streams())
 
 
 def _call_profile(path: Path, direction: int, tunables: list[str], named: Mapping[str, Any]) -> list[Any]:
@@ -219,17 +226,6 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     """The last line of the profile in the traceback of *error*."""
     rows = [row.lineno for row in traceback.extract_tb(error.__traceback__) if Path(row.filename) == path]
     return rows[-1] if rows else None
-
-
-def _error_text(error: BaseException) -> str:
-    """The text of *error* in one line. The libraries' own errors fail in str()."""
-    text = getattr(error, "message", None) or getattr(error, "msg", None)
-    if not isinstance(text, str):
-        try:
-            text = str(error)
-        except Exception:  # the class may be the profile's own
-            text = repr(error.args)
-    return " ".join(text.split())[:300]
 
 
 if __name__ == "__main__":

@@ -39,13 +39,12 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
             conf.route6_autoload = False
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
         from trex_stl_lib.trex_stl_client import STLClient
-        from trex_stl_lib.trex_stl_types import RpcCmdData
     except Exception as error:
         raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
     # After an unknown message, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to end its shell.
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010  (to mypy '=' is an error)
-    return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RpcCmdData=RpcCmdData)
+    return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient)
 
 
 class PypiLibrary(ClientLibrary):

@@ -51,16 +51,14 @@ def load_library(folder: Path) -> SimpleNamespace:
             warnings.simplefilter("ignore")  # Python 3.12 warns of its old strings
             import scapy
             import zmq
-            from trex.common.trex_types import RC_OK, RpcCmdData
+            from trex.common.trex_types import RC_OK
             from trex.stl import trex_stl_packet_builder_scapy as builder
             from trex.stl.trex_stl_client import STLClient
     except Exception as error:
         raise Refusal(
             "install", f"the TRex client in '{folder}' cannot be imported ({type(error).__name__}: {error})"
         ) from error
-    return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
-    )
+    return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RC_OK=RC_OK)
 
 
 def _idle_subscriber(library: SimpleNamespace) -> SimpleNamespace:
@@ -135,7 +133,8 @@ class ShippedLibrary(ClientLibrary):
     def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
         earliest, totals, *each, latest, events = reading.results
         self._handle_events(events)
-        return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
+        # of readings that are only taken off the pipe, no port is asked for
+        return answers.flat_counters(totals, dict(zip(ports, each, strict=False)), earliest, latest)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
