@@ -29,14 +29,13 @@ from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
-from ..methods.budget import duration_text
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.margin import margin_of_forwarding
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..methods.sending import SendingResult
 from ..session.characterising import Characteriser, flow_words
-from ..units import si
+from ..units import duration_text, si
 from . import procedures
 from .procedures import PROCEDURES, Procedure
 from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
