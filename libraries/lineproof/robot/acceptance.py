@@ -18,7 +18,6 @@ from ..core.frame_sizes import size_problem
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
-from ..core.traffic.profiles import Profile
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
@@ -33,7 +32,7 @@ from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
-from ..session.bench import EndedTrial, Listener, Reading
+from ..session.bench import EndedTrial, Reading
 from ..session.judging import decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -225,7 +224,7 @@ class AcceptanceKeywords(Component):
         for record in carried:
             recorder.carry(record)
         self._judging = requirement.sentence
-        listeners = recorder.listener(requirement, session), self.shared.progress.hear, trial_log(requirement.profile)
+        listeners = recorder.listener(requirement, session), self.shared.progress.hear
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:
             self.shared.note_simulation()  # a generator that was connected again may be another one
@@ -257,6 +256,10 @@ class AcceptanceKeywords(Component):
             table = trials_document(record, verdict.trials, title, session.simulated)
             allure.attach("Trials", as_page(table), "HTML")
             self.shared.shown.append(as_html(table))
+            sizes = sizes_sent(requirement.profile, any(trial.outcome.latency for trial in verdict.trials))
+            for row in (row for trial in verdict.trials for row in trial.outcome.directions):
+                if words := size_problem(row, *sizes):
+                    logger.info(words)
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document(ledgers_document(verdict.ledgers, title, session.simulated))
@@ -345,26 +348,3 @@ def _picture(
     name = plot_name(requirement)
     allure.attach(name, plot, "SVG")
     return [svg_image(name, plot)]
-
-
-def trial_log(profile: Profile) -> Listener:
-    """Return what writes each trial of *profile* to Robot's log."""
-
-    def hear(event: EndedTrial | Reading | StepDown) -> None:
-        if not isinstance(event, EndedTrial):
-            return
-        trial, standing = event.trial, event.standing
-        if standing is None:
-            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
-            return
-        sizes = sizes_sent(profile, bool(trial.outcome.latency))
-        lines = [
-            f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-            f" forwarded {trial.forwarded}, lost {trial.lost}",
-            *map(str, trial.problems),
-            *filter(None, (size_problem(row, *sizes) for row in trial.outcome.directions)),
-            f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
-        ]
-        logger.info("\n  ".join(lines))
-
-    return hear
