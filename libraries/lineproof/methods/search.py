@@ -21,7 +21,7 @@ from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, DeviatingResult
-from .trials import CharacterisationTerms, TrialSeries, ending_text, is_decided, loss_bounds
+from .trials import CharacterisationTerms, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -84,11 +84,6 @@ class SearchResult(DeviatingResult):
     highest: Load
     relative_width: float
     traffic: float
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why it ended early, if it did."""
-        return (ending_text(self.ended, self.trials),)
 
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""

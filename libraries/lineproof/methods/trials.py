@@ -61,13 +61,6 @@ def breakdown_text(error: Exception) -> str:
     return f"inconclusive: the testbed broke down: {in_words(error)}"
 
 
-def ending_text(ended: str, trials: Sequence[Trial]) -> str:
-    """The text *ended*, marked as inconclusive if the characterisation ended before its first trial."""
-    if trials or not ended or ended.startswith("inconclusive: "):
-        return ended
-    return f"inconclusive: nothing was tried; {ended}"
-
-
 def loss_bounds(trial: Trial) -> Bounds:
     """Return the ends of the loss ratio (0..1) of *trial*, of the worst direction."""
     losses = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]
@@ -119,6 +112,8 @@ class TrialSeries:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         is_end = isinstance(error, CharacterisationEnded)
         self.ended = str(error) if is_end else ""
+        if is_end and not self.done and not self.ended.startswith("inconclusive: "):
+            self.ended = f"inconclusive: nothing was tried; {error}"
         return is_end
 
     def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
