@@ -13,7 +13,7 @@ from functools import cached_property
 from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.quantity import Requirement
-from ..core.reachability import ALL_RATIO, DIRECTION_STEP, check_arrival, check_reachability
+from ..core.reachability import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival
 from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
@@ -239,7 +239,8 @@ class SentTraffic:
         probe = self.plan.probe
         self._refuse_unsendable(probe, None)
         self._prepare(probe)
-        self.router.links.retried(lambda: check_reachability(self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
+        name = probe.profile.name
+        self.router.links.retried(lambda: check_arrival(name, self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
         with self.reconnection.noting_failures():
             heard = self._running_generator().idle(IDLE_SECONDS)
         self.foreign = ForeignFrames.of(heard)
@@ -262,7 +263,7 @@ class SentTraffic:
     def _likely(self) -> str:
         """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
         if self.generator.bypassed:
-            return ""
+            return CHECK
         if trouble := self.router.trouble():
             return trouble
         found = list(map(self.plan.misfit_words, self.plan.misfits()))
@@ -275,7 +276,7 @@ class SentTraffic:
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
                 found += wrong_destinations(self.router.driver.link_states(), self.generator.ports, endpoint)
-        return "; ".join(found)
+        return f"most likely: {'; '.join(found)}; else {CHECK}" if found else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
@@ -323,7 +324,7 @@ class SentTraffic:
         fixed = _fixed_pps(traffic.profile) + (probe.pps if probe else 0.0)
 
         def probed() -> None:
-            check_reachability(self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
+            check_arrival(traffic.profile.name, self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
 
         try:
             self.router.links.retried(probed)
