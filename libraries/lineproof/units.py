@@ -136,3 +136,14 @@ class Rate:
     def percent(self) -> float:
         """Per cent of one direction's line rate."""
         return 100 * self.l1_bps / self.link_bps
+
+
+def duration_text(seconds: float) -> str:
+    """Seconds as text: ``0.5 s``, ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.2g} s" if seconds < 1 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"

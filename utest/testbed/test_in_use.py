@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from lineproof.errors import TestbedError
 from lineproof.testbed.in_use import HeldTestbed
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress, in_units
+from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress
 
 
 @pytest.fixture(autouse=True)
@@ -103,10 +103,6 @@ def test_a_time_is_a_number_of_seconds_or_has_a_unit(written: object, seconds: f
 def test_other_times_are_refused(written: object) -> None:
     with pytest.raises(ValidationError):
         SECONDS.validate_python(written)
-
-
-def test_a_time_is_written_as_people_do() -> None:
-    assert [in_units(value) for value in (0.5, 12, 90, 600, 7200)] == ["0.5 s", "12 s", "90 s", "10 min", "2 h"]
 
 
 def test_a_wait_is_announced_at_once_when_its_reason_changes_and_from_time_to_time() -> None:

@@ -19,7 +19,6 @@ from ..errors import LineproofError, TestbedError
 from ..evidence.document import Code, Document, Items, Note, Part, Section, as_text
 from ..files import check_writable
 from ..generators.base import Probe
-from ..methods.budget import duration_text
 from ..methods.ceiling import find_ceiling
 from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..project import Project
@@ -29,7 +28,7 @@ from ..session.session import Session
 from ..session.traffic import PROBE_PPS
 from ..system.cpu_clock import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
-from ..units import counted, si
+from ..units import counted, duration_text, si
 from .arguments import add_plan_arguments, number, say
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")

@@ -19,7 +19,6 @@ from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
 from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
-from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import LinkState
 from ..routers.none import WHY_UNREAD
@@ -28,7 +27,7 @@ from ..session.plan import Plan
 from ..session.router import WRONG_PEER, leftover_text, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
-from ..units import counted, si
+from ..units import counted, duration_text, si
 from ..visible import shortened
 from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
 from .calibrate import GOAL, folder

@@ -46,14 +46,3 @@ class Budget:
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""
         return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
-
-
-def duration_text(seconds: float) -> str:
-    """Seconds as text: ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    minutes = round(whole / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"

@@ -21,7 +21,8 @@ from ..platforms import named_file
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings
-from ..testbed.waiting_time import Say, WaitProgress, in_units
+from ..testbed.waiting_time import Say, WaitProgress
+from ..units import duration_text
 from ..visible import shortened
 from .shared import Shared, say
 
@@ -92,7 +93,7 @@ class ValueSet:
             why = f"other suites have all that pabot lends{' with the tags ' * bool(tags)}{', '.join(tags)}"
             if progress.is_over:
                 raise TestbedError(
-                    f"no testbed of pool '{pool}' was free for {in_units(limit)}: {why}; run fewer suites at once"
+                    f"no testbed of pool '{pool}' was free for {duration_text(limit)}: {why}; run fewer suites at once"
                     " ('pabot --processes'), or give 'wait' of the pool more time"
                 )
             progress.note(why)

@@ -18,13 +18,12 @@ from ..core.quantity import Requirement
 from ..errors import ConfigError
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document
-from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
 from ..simulation.faults import parse_fault
 from ..testbed.lab.place import LabPlace
-from ..units import counted
+from ..units import counted, duration_text
 from .lending import lent_testbed
 from .run_variables import check_run_variables, secrets_of_variables
 from .sentences import KeywordCall, SentenceCheck, own_keywords, place_of, shared_steps, steps_of

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from ..core.step_down import StepDown
-from ..methods.budget import duration_text
-from ..units import si
+from ..units import duration_text, si
 from .bench import EndedTrial, Reading
 
 PLAIN_LINE_INTERVAL = 30.0

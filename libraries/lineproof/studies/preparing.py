@@ -17,14 +17,14 @@ from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_identity, host_facts
 from ..evidence.resume import fingerprints
-from ..methods.budget import Budget, duration_text
+from ..methods.budget import Budget
 from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
-from ..units import counted
+from ..units import counted, duration_text
 from .measuring import RAMP_EDGE, TRAFFIC_ALONE, check_row, goal_of_measurement, sentence_of
 from .study import RAMP_STEPS, Step, Study, read_study
 

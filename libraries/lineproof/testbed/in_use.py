@@ -16,10 +16,11 @@ from ..errors import TestbedError
 from ..files import not_written
 from ..system.file_lock import lock_within
 from ..system.folders import ELSEWHERE, runtime_folder
+from ..units import duration_text
 from ..visible import shortened
 from .lab.place import LabPlace
 from .settings import HardwareSettings, Testbed
-from .waiting_time import Say, WaitProgress, in_units, silent
+from .waiting_time import Say, WaitProgress, silent
 
 IN_USE = ".in-use"
 """Ending of the locks' names in the runtime folder."""
@@ -78,7 +79,7 @@ class HeldTestbed:
                 if not limit:
                     return
                 raise TestbedError(
-                    f"testbed '{testbed.testbed}' was in use for {in_units(limit)}: {user}; run later, or give"
+                    f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
                     " 'wait_for_testbed' in its file more time"
                 )
             progress.note(user)

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from ..units import duration_text
+
 PROGRESS_INTERVAL = 30.0
 """Seconds between two lines about the same wait."""
 
@@ -34,14 +36,6 @@ def _seconds(value: Any) -> Any:
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=7 * 86400)]
 """A time in s; in a file a number of seconds, or text as ``30 min``. At most a week."""
-
-
-def in_units(seconds: float) -> str:
-    """*seconds* as a person writes them: ``30 min``."""
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 class WaitProgress:
@@ -76,4 +70,4 @@ class WaitProgress:
             return
         self._last, self._next = why, self._now() + PROGRESS_INTERVAL
         part = f"{self.waited:.0f} s of " if self.waited >= 1 else ""
-        self._say(f"waiting for {self._subject}, {part}at most {in_units(self._limit)}: {why}")
+        self._say(f"waiting for {self._subject}, {part}at most {duration_text(self._limit)}: {why}")

@@ -18,8 +18,9 @@ from ...config import Config
 from ...errors import TestbedError
 from ...system import children
 from ...system.installed import remedy
+from ...units import duration_text
 from ...visible import visible
-from ..waiting_time import Say, Seconds, WaitProgress, in_units, silent
+from ..waiting_time import Say, Seconds, WaitProgress, silent
 
 LIMIT = 60.0
 """Seconds until the process that holds the place says something, until it has ended, and that switching power takes."""
@@ -79,7 +80,7 @@ class LabPlace:
             if kind == "waiting":
                 if progress.is_over:
                     limit = self._settings.wait
-                    waited = f"after {in_units(limit)}" if limit else "and 'wait' is 0"
+                    waited = f"after {duration_text(limit)}" if limit else "and 'wait' is 0"
                     raise TestbedError(
                         f"{self._subject} is not free {waited}:"
                         f" {text}; run later, or give 'wait' of 'lab' in its file more time"
