@@ -11,8 +11,7 @@ from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
-from lineproof.methods.scaling import scale
-from lineproof.methods.search import search
+from lineproof.methods.search import scale, search
 from lineproof.methods.trials import CharacterisationTerms
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 

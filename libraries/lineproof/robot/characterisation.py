@@ -31,9 +31,8 @@ from ..evidence.svg import svg_image
 from ..methods import rfc2544
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.margin import margin_of_forwarding
-from ..methods.scaling import FLOW_COUNTS, ScalingResult
-from ..methods.search import LOSS_RATIOS, SearchResult
-from ..methods.sending import SendingResult
+from ..methods.search import FLOW_COUNTS, LOSS_RATIOS, ScalingResult, SearchResult
+from ..methods.trials import SendingResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
 from . import procedures
