@@ -18,13 +18,8 @@ from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, i
 SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
 """Relative width of a search, and its most trials; the ceiling is what they showed."""
 
-LOSSLESS_REPEATS = 2
-"""So many trials in a row must be without loss: one may be luck."""
-
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
-
-_TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,8 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
     def is_lossless(pps: float, *done: Trial) -> bool:
         # what comes back is what was offered, which may be less than was asked for
         mine = list(done)
-        while all(map(_came_back_whole, mine)) and len(mine) < LOSSLESS_REPEATS:
+        # one trial without loss may be luck
+        while all(map(_came_back_whole, mine)) and len(mine) < 2:
             mine.append(run(pps))
         offered_at[pps] = min(map(_offered_rate, mine))
         return all(map(_came_back_whole, mine))
@@ -71,7 +67,8 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
     def is_offered(trial: Trial) -> bool:
         # the clock's uncertainty is no ceiling; rounding may cost one frame
         needed = (1 - trials.terms.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
-        is_slow = any(problem.fault in _TOO_SLOW for problem in trial.problems)
+        too_slow = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
+        is_slow = any(problem.fault in too_slow for problem in trial.problems)
         return not is_slow and all(row.offered >= needed for row in trial.outcome.directions)
 
     first = run(line)

@@ -34,14 +34,6 @@ RELATIVE_WIDTH = 0.005
 LOWEST_LOAD_RATIO = 0.001
 """The lowest load that a search asks for, as a ratio of the highest."""
 
-SHORTEST_TRIAL = 1.0
-"""Seconds of the first trials, which narrow the search; the goal's final trials decide."""
-
-SENDABLE = 0.9
-"""The share of what an overloaded generator sent that is asked of it next."""
-
-_NO_LIMIT = 1e9
-
 
 @dataclass(frozen=True, slots=True)
 class CapacityBounds:
@@ -128,7 +120,7 @@ def search(
                 min_load=lowest.pps,
                 max_load=highest.pps,
                 # the deadline is checked before each trial instead, so that the bounds found until then stay
-                search_duration_max=_NO_LIMIT,
+                search_duration_max=1e9,
                 warmup_duration=None,
             )
         )
@@ -162,7 +154,7 @@ def sendable(trial: Trial) -> Load:
     asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
     sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
     # a generator that is asked for less than it can has time to send it
-    return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
+    return Load(0.9 * min(sent, asked.pps)) if sent and any(behind) else asked
 
 
 def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
@@ -172,7 +164,8 @@ def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
         loss_ratio=loss_ratio,
         exceed_ratio=goal.exceed_ratio,
         relative_width=relative_width,
-        initial_trial_duration=min(SHORTEST_TRIAL, goal.final_trial_duration),
+        # the first trials narrow the search, the final ones decide
+        initial_trial_duration=min(1.0, goal.final_trial_duration),
         final_trial_duration=goal.final_trial_duration,
         duration_sum=goal.duration_sum,
         # a router that does not carry even the lowest load is a result, not an error

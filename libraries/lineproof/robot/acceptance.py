@@ -42,9 +42,6 @@ from .execution import closing_words, execution_id
 from .sentences import without_prefix
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
-_SHORT = re.compile(r" \(| = | at (?!least|most)")
-"""The end of the figure of a PASS where there is room for one line."""
-
 
 class AcceptanceKeywords(Component):
     """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
@@ -289,7 +286,8 @@ class AcceptanceKeywords(Component):
     def _line(self) -> str:
         """The verdict in one line, beneath those of the suite's other sentences."""
         judged, verdict = self.shared.sentence, self.shared.verdict
-        measured = _SHORT.split(verdict.reason.summary, maxsplit=1)[0].replace("at least", "≥")
+        figure, *_ = re.split(r" \(| = | at (?!least|most)", verdict.reason.summary, maxsplit=1)
+        measured = figure.replace("at least", "≥")
         if judged.carries:
             measured = f"carries {judged.carries.removesuffix(' line rate')} ({judged.margin})"
         as_expected = "" if verdict.ruling is Ruling.PASS else ", as expected"

@@ -19,10 +19,6 @@ from ..errors import TestbedError
 from ..routers.base import Side
 from ..routers.described import Router
 
-BOOT_TOLERANCE = 5.0
-"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
-
-
 PAUSE = 1.0
 """Seconds of the testbed's clock before a reading that failed is tried once more."""
 
@@ -68,7 +64,8 @@ class RouterWatch:
         telemetry = self.router.read()
         if telemetry.uptime is None:
             return telemetry
-        now, tolerance = time.monotonic() * self._speed, (BOOT_TOLERANCE + self._step) * self._speed
+        # the uptime may be in whole seconds, and late
+        now, tolerance = time.monotonic() * self._speed, (5.0 + self._step) * self._speed
         booted, before, read_at = now - telemetry.uptime, self._booted, self._read_at
         self._booted, self._read_at = booted, now
         # one that says it was up at its last reading already was only given another time

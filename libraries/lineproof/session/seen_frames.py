@@ -17,9 +17,6 @@ from ..generators.base import Direction, GeneratorPort
 from ..generators.streams import profile_streams
 from ..units import FCS
 
-USUAL_SIZE = 1518
-"""Bytes with FCS of the longest untagged frame of IEEE 802.3: every router's default MTU takes it."""
-
 
 class SeenFrames:
     """Frames that came through; *networks*: those behind the router, to which it has a route if it forwards any."""
@@ -67,7 +64,8 @@ class SeenFrames:
             )
         if headers.transport == "tcp":
             found.append("its filters of TCP")
-        if size > USUAL_SIZE + headers.ip - 14:
+        # every router's default MTU takes the longest untagged frame of IEEE 802.3
+        if size > 1518 + headers.ip - 14:
             found.append(f"whether an MTU is too small {_mtu_words(profile)}")
         own = ", ".join(sorted(kinds_of(profile) & set(made)))
         words = f"check {', and '.join(found) or 'its routes, neighbours and filters'}"

@@ -44,9 +44,6 @@ MOST_PROBES, FEW_PROBES = 937.3, 0.00937
 """Frames/s, and at most that share of the load, that are probe frames where their times do not matter: not in step with
 timers of the router."""
 
-CHECK_OWN = "the router's routes for them, and their addresses, checksums and lengths, which it may refuse"
-"""Parts to look at where frames with their own addresses do not come back."""
-
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""
 
@@ -285,7 +282,11 @@ class SentTraffic:
             check_arrival(
                 profile.name,
                 self._send_slowly(traffic, pps, CHECK_SECONDS),
-                lambda: self.router.trouble() or f"check {CHECK_OWN}",
+                lambda: (
+                    self.router.trouble()
+                    or "check the router's routes for them, and their addresses, checksums and lengths, which it may"
+                    " refuse"
+                ),
                 ALL_RATIO,
             )
         longest = longest_frames(profile)
