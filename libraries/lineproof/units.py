@@ -139,10 +139,10 @@ class Rate:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as text: ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Seconds as text: ``0.5 s``, ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)
     if whole < 60:
-        return f"{whole} s"
+        return f"{seconds:.2g} s" if seconds < 1 else f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
     minutes = round(whole / 60)

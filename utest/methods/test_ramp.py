@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.sentence import parse_traffic
-from lineproof.methods.loadtest import loadtest_data
-from lineproof.methods.ramp import BEHIND, RampPlan, ramp
+from lineproof.methods.ramp import BEHIND, RampPlan, loadtest_data, ramp
 from lineproof.methods.trials import CharacterisationTerms
 from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter

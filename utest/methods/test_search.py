@@ -11,8 +11,7 @@ from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
-from lineproof.methods.scaling import scale
-from lineproof.methods.search import search
+from lineproof.methods.search import scale, search
 from lineproof.methods.trials import CharacterisationTerms
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
@@ -70,7 +69,7 @@ def test_bounds_found_before_the_deadline_are_kept(seconds):
     result = found(PureRouter(5e6), deadline=seconds)
     assert result.traffic <= seconds
     if result.ended:
-        assert result.ended.startswith("deadline: ")
+        assert "deadline: " in result.ended
         assert result.traffic < whole.traffic
     else:
         assert not unfinished(result)
@@ -142,8 +141,8 @@ def test_loss_that_the_generator_may_have_caused_is_no_upper_bound():
 
 def test_search_without_a_trial_is_inconclusive():
     nothing, some = (found(PureRouter(5e6), deadline=seconds) for seconds in (0.5, 5))
-    assert nothing.endings[0].startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
-    assert some.endings == (some.ended,) and some.trials
+    assert nothing.ended.startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
+    assert some.trials and some.ended.startswith("deadline: ")
 
 
 def search_at(queues, seconds):

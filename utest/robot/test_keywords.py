@@ -28,8 +28,7 @@ from lineproof.generators.base import Method
 from lineproof.methods.margin import Margin
 from lineproof.methods.ramp import RampPlan, ramp
 from lineproof.methods.rfc2544 import back_to_back, loss_curve, throughput
-from lineproof.methods.scaling import scale
-from lineproof.methods.search import search
+from lineproof.methods.search import scale, search
 from lineproof.methods.trials import CharacterisationTerms
 from lineproof.robot import acceptance, characterisation
 from lineproof.robot.acceptance import AcceptanceKeywords

@@ -85,7 +85,7 @@ def test_a_router_is_measured_where_it_sends_to_an_address_that_the_card_takes(
     with with_habits(tmp_path, "pypi", bypass=False, promiscuous=promiscuous, **wrong) as session:
         session.router.connect()
         session.router.configure()
-        error = "none of \\d+ frames sent from the generator's port 0 came back"
+        error = "none of \\d+ frames of '64b' sent slowly from the generator's port 0 came back"
         with contextlib.nullcontext() if measured else pytest.raises(TestbedError, match=error):
             session.traffic.check_reachability()
 

@@ -73,9 +73,10 @@ def test_what_answers_is_proven_or_must_not_be_switched_is_left_alone(rig: Rig, 
 
 @pytest.mark.parametrize("last", [FINE, RESTARTED])
 def test_one_that_hangs_is_revived_and_configured_again(last: Exception | None) -> None:
-    rig = Rig(HANGS, HANGS, HANGS, last)
+    rig = Rig(HANGS, HANGS, HANGS, last, power=POWER.model_copy(update={"boot": 60.0}))
     assert rig.revived() and rig.done == ["cycled", "configure", "configured", "forgot", "checked"]
-    assert rig.revival.note == "the router did not answer (no answer); power switched; it answered again after 0 s"
+    said = "the router did not answer (no answer); power switched; it answered again after "
+    assert rig.revival.note.startswith(said)
     # the next sentence is another one
     assert not rig.revived() and rig.revival.note == ""
 
@@ -85,7 +86,7 @@ def test_one_that_hangs_is_revived_and_configured_again(last: Exception | None) 
     [
         (Rig(HANGS, refused="cycled"), "(no answer), and then: not cycled"),
         (Rig(*[HANGS] * 100), "power switched, and then: it did not answer within 0.05 s of that: no answer"),
-        (Rig(HANGS, refused="checked"), "it answered again after 0 s, and then: not checked"),
+        (Rig(HANGS, refused="checked"), " s, and then: not checked"),
     ],
 )
 def test_one_that_does_not_come_back_is_named(rig: Rig, words: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from lineproof.core.trial import Load, Outcome
 from lineproof.errors import TestbedError
-from lineproof.session import worker_watch
-from lineproof.session.worker_watch import WorkerWatch
+from lineproof.session import router_watch
+from lineproof.session.router_watch import WorkerWatch
 
 LOAD = Load(1e6)
 
@@ -36,7 +36,7 @@ class Watched:
 
 
 def test_a_trial_has_the_rates_of_its_seconds_of_traffic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_watch, "EVERY", 0.0)
+    monkeypatch.setattr(router_watch, "EVERY", 0.0)
     run = Watched({"a": 10.0, "b": 5.0}, {"a": 12.0, "b": 1.0, "c": 1.0}, {"a": 13.0, "b": 2.0, "c": 2.0})
     # those of b have been reset, those of c were not there before
     assert run.measure(LOAD, 2.0).readings == {"cpu_util": 1.0, "a": 1.0}

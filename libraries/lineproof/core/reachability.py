@@ -31,42 +31,20 @@ class OthersArrive(TestbedError):
     """More frames come back than were sent: another direction's, or those of slow traffic that was held up before."""
 
 
-def check_reachability(outcome: Outcome, likely: Callable[[], str] = str) -> None:
-    """Raise TestbedError where a direction forwards (almost) nothing, or a port receives what was not sent to it.
-
-    *likely*: tells why, as far as that is known.
-    Swapped cables, a wrong next hop or an unconfigured router are the testbed's fault and must not count as loss.
-    """
-    for direction in outcome.directions:
-        if not direction.offered:
-            raise TestbedError(
-                f"the generator's port {direction.tx_port} sends nothing; look at the TRex server's console"
-            )
-        if direction.forwarded <= NONE_RATIO * direction.offered:
-            raise NothingArrives(
-                f"{direction.forwarded or 'none'} of {direction.offered} frames sent from the generator's port"
-                f" {direction.tx_port} came back at port {direction.rx_port}{_reason(likely)} check the cables, the"
-                " router's addresses, routes and neighbours, and the destination MAC of TRex's port"
-            )
-    if found := _direction_with_foreign_frames(outcome):
-        sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
-        raise OthersArrive(
-            f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} were to"
-            f" arrive there (sent: {sent}): some belong to another direction, or come from"
-            f" elsewhere{_reason(likely)} check which cable leads where, and the router's routes"
-        )
+CHECK = (
+    "check the cables and which leads where, the router's addresses, routes and neighbours, and the destination MAC of"
+    " TRex's port"
+)
+"""Parts to look at where no frames come back."""
 
 
-def _reason(likely: Callable[[], str]) -> str:
-    words = likely()
-    return f"; most likely: {words}; else" if words else ";"
+def check_arrival(
+    name: str, outcome: Outcome, likely: Callable[[], str] = lambda: CHECK, least: float = NONE_RATIO
+) -> None:
+    """Raise TestbedError where no more than *least* (ratio) of the frames of *name* come back, or at another port.
 
-
-def check_arrival(name: str, outcome: Outcome, likely: Callable[[], str], least: float = NONE_RATIO) -> None:
-    """Raise TestbedError where no more than *least* (ratio) of the frames of *name* come through, or to another port.
-
-    *likely*: tells what the router shows, or what to look at. A part that arrives is no matter of set-up: trials judge
-    it.
+    *likely*: tells what the router shows, or what to look at. Swapped cables, a wrong next hop or an unconfigured
+    router are the testbed's fault and must not count as loss. A part that arrives: trials judge it.
     """
     for direction in outcome.directions:
         if not direction.offered:
@@ -76,16 +54,17 @@ def check_arrival(name: str, outcome: Outcome, likely: Callable[[], str], least:
             )
         if direction.forwarded <= least * direction.offered:
             problems = "".join(f"; meanwhile: {problem}" for problem in outcome.problems)
-            raise TestbedError(
-                f"of {direction.offered} frames of '{name}' sent slowly from the generator's port {direction.tx_port},"
-                f" {direction.forwarded} came back at port {direction.rx_port}{problems}; what is not set up is not"
-                f" lost: {likely()}"
+            raise NothingArrives(
+                f"{direction.forwarded or 'none'} of {direction.offered} frames of '{name}' sent slowly from the"
+                f" generator's port {direction.tx_port} came back at port {direction.rx_port}{problems}; what is not"
+                f" set up is not lost: {likely()}"
             )
-
     if found := _direction_with_foreign_frames(outcome):
-        raise TestbedError(
-            f"of the frames of '{name}' {found.forwarded} arrived at port {found.rx_port}, and {found.offered} were"
-            " sent there: the router sends some of them elsewhere; check their addresses"
+        sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
+        raise OthersArrive(
+            f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} of '{name}'"
+            f" were to arrive there (sent: {sent}): some belong to another direction, or come from elsewhere;"
+            f" {likely()}"
         )
 
 

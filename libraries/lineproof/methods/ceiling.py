@@ -18,9 +18,6 @@ from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, i
 SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
 """Relative width of a search, and its most trials; the ceiling is what they showed."""
 
-LOSSLESS_REPEATS = 2
-"""So many trials in a row must be without loss: one may be luck."""
-
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
@@ -64,7 +61,8 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
     def is_lossless(pps: float, *done: Trial) -> bool:
         # what comes back is what was offered, which may be less than was asked for
         mine = list(done)
-        while all(map(_came_back_whole, mine)) and len(mine) < LOSSLESS_REPEATS:
+        # one trial without loss may be luck
+        while all(map(_came_back_whole, mine)) and len(mine) < 2:
             mine.append(run(pps))
         offered_at[pps] = min(map(_offered_rate, mine))
         return all(map(_came_back_whole, mine))

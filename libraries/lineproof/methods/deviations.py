@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core.rule import Ruling
@@ -22,19 +22,18 @@ class Deviation:
         return f"{self.source} asks for {self.asks}; here: {self.done}"
 
 
-NO_LEARNING_FRAMES = Deviation(
-    "RFC 2544 23",
-    "routing updates and learning frames before each trial",
-    "routes and neighbours are static, and no frames are sent before a trial to learn them",
+TRIALS_OF_SECTION_23 = (
+    Deviation(
+        "RFC 2544 23",
+        "routing updates and learning frames before each trial",
+        "routes and neighbours are static, and no frames are sent before a trial to learn them",
+    ),
+    Deviation(
+        "RFC 2544 23",
+        "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
+        "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.6 s",
+    ),
 )
-
-SHORT_PAUSES = Deviation(
-    "RFC 2544 23",
-    "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
-    "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.6 s",
-)
-
-TRIALS_OF_SECTION_23: tuple[Deviation, ...] = (NO_LEARNING_FRAMES, SHORT_PAUSES)
 """The deviations of every method that follows RFC 2544."""
 
 LOSS_OF_OFFERED_FRAMES = Deviation(
@@ -70,11 +69,6 @@ class DeviatingResult:
 
     def __str__(self) -> str:
         return "; ".join(filter(None, (self._found, self.ended)))
-
-
-def deviations_of(results: Sequence[DeviatingResult]) -> list[Deviation]:
-    """Every deviation of *results*, each once."""
-    return list(dict.fromkeys(deviation for result in results for deviation in result.deviations))
 
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:

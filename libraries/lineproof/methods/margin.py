@@ -24,9 +24,6 @@ from .trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
-ONE_LOAD = 0.75
-"""The largest share of the deadline that the trials of one load may take until they pass."""
-
 OWN_LIMIT, LINE_RATE, NAMED_LOAD = "the generator's limit", "line rate", "the load that it is judged at"
 """Ends of what can be asked for."""
 
@@ -85,7 +82,8 @@ def find_margin(
         conditions.on_trial(trials[-1], standing)
         # those at this load are numbered from 1
         until_pass = _traffic(trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
-        is_too_long = standing.rule.cannot_pass or until_pass > ONE_LOAD * deadline
+        # the trials of one load may take three quarters of the deadline until they pass
+        is_too_long = standing.rule.cannot_pass or until_pass > 0.75 * deadline
         # a trial that misses may be the first of a FAIL, which is soon found
         if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
             raise _LoadSpent

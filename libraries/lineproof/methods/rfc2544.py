@@ -142,9 +142,6 @@ RUNNING_MEAN = Deviation(
     " as all before it)",
 )
 
-MIN_PROBE_FRAMES = 100
-"""The fewest probe frames that give a latency."""
-
 
 @dataclass(frozen=True, slots=True)
 class DirectionLatency:
@@ -196,7 +193,7 @@ def latency(
 
     def has_latency(trial: Trial) -> bool:
         counts = trial.outcome.latency
-        known = [count for count in counts if count.received >= MIN_PROBE_FRAMES and 0 <= count.mean < math.inf]
+        known = [count for count in counts if count.received >= 100 and 0 <= count.mean < math.inf]
         return len(known) == len(trial.outcome.directions) and shows_loss(trial, terms.conditions.resolution)
 
     with TrialSeries(measure, terms) as trials:
@@ -399,9 +396,6 @@ def back_to_back(
 
 # -- 26.5 system recovery ----------------------------------------------------------------------------------------------
 
-OVERLOAD_FACTOR = 1.1
-"""The overload as a multiple of the throughput; the maximum rate of the medium if that is less."""
-
 INTERVAL = 0.1
 """Seconds between two readings of the counts."""
 
@@ -453,7 +447,7 @@ def recovery(
     """
     if after < MIN_SAMPLES * INTERVAL:
         raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
-    overload = Load(min(throughput.pps * OVERLOAD_FACTOR, line_pps))
+    overload = Load(min(1.1 * throughput.pps, line_pps))
     reduced = Load(overload.pps * REDUCED_LOAD_SHARE)
     seen: list[StepDown] = []
 
@@ -515,15 +509,6 @@ def _why_unproven(found: StepDown, overload: Load) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
-SILENT_SHARE = 0.01
-"""If less than this share of the frames sent in an interval came back, the interval is silent."""
-
-SETTLE = 2.0
-"""Seconds of traffic before the reset."""
-
-QUIET, SLACK = 5.0, 0.001
-"""A router that is back loses for so many seconds no more than this share of the frames."""
-
 
 @dataclass(frozen=True, slots=True)
 class ResetResult(DeviatingResult):
@@ -563,25 +548,26 @@ def reset(
     """Send at *load*, *cause* the reset, and wait until frames come again.
 
     *load*: the throughput of the smallest frames, of *size* bytes. *kind*: ``hardware``, ``software`` or ``power`` (the
-    RFC wants each). *cause* returns when the reset has begun. The router is back when it lost no more than SLACK of the
-    frames for QUIET s; at most *limit* s are waited.
+    RFC wants each). *cause* returns when the reset has begun. The router is back when it lost no more than a thousandth
+    of the frames for 5 s; at most *limit* s are waited.
     """
+    quiet, slack = 5.0, 0.001
     ended, samples, lossy_until = "", list[Sample](), math.inf
     try:
         live.start(load)
-        live.wait(SETTLE)
+        live.wait(2.0)
         samples.append(live.sample())
         cause()
-        while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < QUIET:
+        while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
             live.wait(INTERVAL)
             samples.append(live.sample())
-            if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
+            if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
                 lossy_until = samples[-1].time
     except BREAKDOWN_ERRORS as error:
         ended = breakdown_text(error)
     finally:
         live.stop()
-    is_back = not ended and samples[-1].time - lossy_until >= QUIET
+    is_back = not ended and samples[-1].time - lossy_until >= quiet
     lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
     by_loss, by_time = None, None
     if is_back:
@@ -600,11 +586,14 @@ def reset(
 
 
 def _silence(samples: Sequence[Sample]) -> float | None:
-    """Return the s from the beginning of the first silent interval to the next frame after the last; None: none is."""
+    """Return the s from the beginning of the first silent interval to the next frame after the last; None: none is.
+
+    An interval is silent if less than a hundredth of the frames sent in it came back.
+    """
     silent = [
         place
         for place, (before, after) in enumerate(pairwise(samples))
-        if after.forwarded - before.forwarded < SILENT_SHARE * _offered(before, after)
+        if after.forwarded - before.forwarded < 0.01 * _offered(before, after)
     ]
     if not silent:
         return None

@@ -6,38 +6,36 @@ relative width apart. A deadline or a spoilt testbed ends the search early, with
 
 As of a verdict, the trials are read twice: a lower bound is one with each loss at its worse end, an upper bound is one
 with each loss at its better end. Where queues leave open what was lost, they are further apart.
+
+Scaling: a search for each of several values, as the number of flows, the frame size, or the traffic.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.goal import Goal
 from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
+from ..errors import BREAKDOWN_ERRORS, in_words
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, DeviatingResult
-from .trials import CharacterisationTerms, TrialSeries, ending_text, is_decided, loss_bounds
+from .trials import CharacterisationTerms, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
 
 RELATIVE_WIDTH = 0.005
 
-LOWEST_LOAD_RATIO = 0.001
-"""The lowest load that a search asks for, as a ratio of the highest."""
-
-SHORTEST_TRIAL = 1.0
-"""Seconds of the first trials, which narrow the search; the goal's final trials decide."""
-
 SENDABLE = 0.9
 """The share of what an overloaded generator sent that is asked of it next."""
 
-_NO_LIMIT = 1e9
+LOWEST_LOAD_RATIO = 0.001
+"""The lowest load that a search asks for, as a ratio of the highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,6 @@ class SearchResult(DeviatingResult):
     relative_width: float
     traffic: float
 
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why it ended early, if it did."""
-        return (ending_text(self.ended, self.trials),)
-
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
         return next(bounds for bounds in self.bounds if bounds.name == name)
@@ -130,7 +123,7 @@ def search(
                 min_load=lowest.pps,
                 max_load=highest.pps,
                 # the deadline is checked before each trial instead, so that the bounds found until then stay
-                search_duration_max=_NO_LIMIT,
+                search_duration_max=1e9,
                 warmup_duration=None,
             )
         )
@@ -174,7 +167,8 @@ def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
         loss_ratio=loss_ratio,
         exceed_ratio=goal.exceed_ratio,
         relative_width=relative_width,
-        initial_trial_duration=min(SHORTEST_TRIAL, goal.final_trial_duration),
+        # the first trials narrow the search, the final ones decide
+        initial_trial_duration=min(1.0, goal.final_trial_duration),
         final_trial_duration=goal.final_trial_duration,
         duration_sum=goal.duration_sum,
         # a router that does not carry even the lowest load is a result, not an error
@@ -231,3 +225,65 @@ class _Measurer:
     def _decides(self, trial: Trial) -> bool:
         loss = loss_bounds(trial)
         return all(is_decided(loss, ratio) for ratio in self._loss_ratios)
+
+
+# -- scaling -----------------------------------------------------------------------------------------------------------
+
+
+V = TypeVar("V", int, str)
+"""The type of the values: numbers, or words of traffic."""
+
+FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
+"""Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """The result at one value. ``result`` None: no search was made; ``reason`` says why."""
+
+    value: int | str
+    result: SearchResult | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value}: {self.result if self.result is not None else self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingResult(DeviatingResult):
+    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values."""
+
+    axis: str
+    points: tuple[ScalingPoint, ...]
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Return why each search ended early, or was not made."""
+        return tuple(point.reason if point.result is None else point.result.endings[0] for point in self.points)
+
+    @property
+    def _found(self) -> str:
+        return "\n".join(f"{self.axis} {point}" for point in self.points)
+
+
+def scale(
+    axis: str, values: Sequence[V], search_at: Callable[[V, float], SearchResult], deadline: float = math.inf
+) -> ScalingResult:
+    """Search at each of *values*, in at most *deadline* s of traffic for all together, which they share alike.
+
+    ``search_at(value, seconds)`` sets traffic and router up and searches; if it fails, the point has no result. What
+    one leaves of its share, those after it have.
+    """
+    if not values or len(set(values)) != len(values):
+        raise ValueError(f"scaling needs one value or more, each once, not {list(values)}")
+    points: list[ScalingPoint] = []
+    left = deadline
+    for at, value in enumerate(values):
+        try:
+            result = search_at(value, left / (len(values) - at))
+        except BREAKDOWN_ERRORS as error:
+            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
+            continue
+        left -= result.traffic
+        points.append(ScalingPoint(value, result))
+    return ScalingResult(axis, tuple(points))

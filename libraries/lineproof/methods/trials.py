@@ -8,15 +8,17 @@ early, its result is what was found until then.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
-from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
+from ..core.phrases import percent
+from ..core.trial import DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
-from .deviations import Deviation
+from ..units import si
+from .deviations import DeviatingResult, Deviation
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
@@ -60,13 +62,6 @@ def check_deadline(deadline: float, traffic: float, duration: float) -> None:
 def breakdown_text(error: Exception) -> str:
     """The text of a characterisation that *error* of the testbed ended."""
     return f"inconclusive: the testbed broke down: {in_words(error)}"
-
-
-def ending_text(ended: str, trials: Sequence[Trial]) -> str:
-    """The text *ended*, marked as inconclusive if the characterisation ended before its first trial."""
-    if trials or not ended or ended.startswith("inconclusive: "):
-        return ended
-    return f"inconclusive: nothing was tried; {ended}"
 
 
 def loss_bounds(trial: Trial) -> Bounds:
@@ -120,6 +115,8 @@ class TrialSeries:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         is_end = isinstance(error, CharacterisationEnded)
         self.ended = str(error) if is_end else ""
+        if is_end and not self.done and not self.ended.startswith("inconclusive: "):
+            self.ended = f"inconclusive: nothing was tried; {error}"
         return is_end
 
     def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
@@ -218,3 +215,47 @@ def _spoilt_text(trials: Sequence[Trial]) -> str:
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
     return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class SendingResult(DeviatingResult):
+    """The one trial of it, in frames; sums are of all directions. Its problems change no count."""
+
+    @property
+    def directions(self) -> Sequence[DirectionCount]:
+        """Return the counts of each direction."""
+        return self.trials[0].outcome.directions
+
+    @property
+    def offered(self) -> int:
+        """Return how many frames were really sent."""
+        return self.trials[0].offered
+
+    @property
+    def forwarded(self) -> int:
+        """Return how many came back at the expected ports."""
+        return self.trials[0].forwarded
+
+    @property
+    def lost(self) -> int:
+        """Return how many of those offered did not."""
+        return self.trials[0].lost
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Return by how much the generator's own counters rose; keys like ``0.opackets``. Empty: they were not read."""
+        before, after = (self.trials[0].outcome.counters.get(moment, {}) for moment in ("before", "after"))
+        return {name: count - before.get(name, 0) for name, count in after.items()}
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Return what the testbed did wrong meanwhile, in words."""
+        return [str(problem) for problem in self.trials[0].problems]
+
+    @property
+    def _found(self) -> str:
+        trial = self.trials[0]
+        load = f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{self.scope}"
+        ratio = percent(self.lost / self.offered) if self.offered else "nothing was offered"
+        counts = f"offered {self.offered}, forwarded {self.forwarded}, lost {self.lost} ({ratio})"
+        return "; ".join([load, counts, *self.problems])

@@ -18,7 +18,6 @@ from ..core.frame_sizes import size_problem
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
-from ..core.traffic.profiles import Profile
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
@@ -33,7 +32,7 @@ from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
-from ..session.bench import EndedTrial, Listener, Reading
+from ..session.bench import EndedTrial, Reading
 from ..session.judging import decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -42,9 +41,6 @@ from ..units import si
 from .execution import closing_words, execution_id
 from .sentences import without_prefix
 from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
-
-_SHORT = re.compile(r" \(| = | at (?!least|most)")
-"""The end of the figure of a PASS where there is room for one line."""
 
 
 class AcceptanceKeywords(Component):
@@ -225,7 +221,7 @@ class AcceptanceKeywords(Component):
         for record in carried:
             recorder.carry(record)
         self._judging = requirement.sentence
-        listeners = recorder.listener(requirement, session), self.shared.progress.hear, trial_log(requirement.profile)
+        listeners = recorder.listener(requirement, session), self.shared.progress.hear
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:
             self.shared.note_simulation()  # a generator that was connected again may be another one
@@ -257,6 +253,10 @@ class AcceptanceKeywords(Component):
             table = trials_document(record, verdict.trials, title, session.simulated)
             allure.attach("Trials", as_page(table), "HTML")
             self.shared.shown.append(as_html(table))
+            sizes = sizes_sent(requirement.profile, any(trial.outcome.latency for trial in verdict.trials))
+            for row in (row for trial in verdict.trials for row in trial.outcome.directions):
+                if words := size_problem(row, *sizes):
+                    logger.info(words)
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document(ledgers_document(verdict.ledgers, title, session.simulated))
@@ -286,7 +286,8 @@ class AcceptanceKeywords(Component):
     def _line(self) -> str:
         """The verdict in one line, beneath those of the suite's other sentences."""
         judged, verdict = self.shared.sentence, self.shared.verdict
-        measured = _SHORT.split(verdict.reason.summary, maxsplit=1)[0].replace("at least", "≥")
+        figure, *_ = re.split(r" \(| = | at (?!least|most)", verdict.reason.summary, maxsplit=1)
+        measured = figure.replace("at least", "≥")
         if judged.carries:
             measured = f"carries {judged.carries.removesuffix(' line rate')} ({judged.margin})"
         as_expected = "" if verdict.ruling is Ruling.PASS else ", as expected"
@@ -345,26 +346,3 @@ def _picture(
     name = plot_name(requirement)
     allure.attach(name, plot, "SVG")
     return [svg_image(name, plot)]
-
-
-def trial_log(profile: Profile) -> Listener:
-    """Return what writes each trial of *profile* to Robot's log."""
-
-    def hear(event: EndedTrial | Reading | StepDown) -> None:
-        if not isinstance(event, EndedTrial):
-            return
-        trial, standing = event.trial, event.standing
-        if standing is None:
-            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
-            return
-        sizes = sizes_sent(profile, bool(trial.outcome.latency))
-        lines = [
-            f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-            f" forwarded {trial.forwarded}, lost {trial.lost}",
-            *map(str, trial.problems),
-            *filter(None, (size_problem(row, *sizes) for row in trial.outcome.directions)),
-            f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
-        ]
-        logger.info("\n  ".join(lines))
-
-    return hear

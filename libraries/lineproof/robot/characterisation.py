@@ -29,11 +29,10 @@ from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
-from ..methods.deviations import Deviation, deviations_of
+from ..methods.deviations import Deviation
 from ..methods.margin import margin_of_forwarding
-from ..methods.scaling import FLOW_COUNTS, ScalingResult
-from ..methods.search import LOSS_RATIOS, SearchResult
-from ..methods.sending import SendingResult
+from ..methods.search import FLOW_COUNTS, LOSS_RATIOS, ScalingResult, SearchResult
+from ..methods.trials import SendingResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import duration_text, si
 from . import procedures
@@ -289,7 +288,8 @@ class CharacterisationWork:
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
+        told = "\n".join(map(str, parts)) or "nothing was measured"
+        deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
         shown = [*procedure.parts(result), *(Note(f"Deviation: {deviation}.") for deviation in deviations)]
         picture = procedure.picture(result, self.title, simulated) if procedure.picture else ""
         self.recorder.folder.add(

@@ -20,14 +20,6 @@ from ..evidence.summary import RunSummary, execution_summary, summary
 from ..files import write_whole
 from ..system.file_lock import lock_within
 
-PABOT = "pabot_results"
-"""Each process of pabot has a folder in this one as its output folder. pabot empties it when it starts."""
-
-ID_FILE = "lineproof-run-id"
-
-_LONGEST_WAIT = 60.0
-"""Seconds that a process of pabot waits for another one that writes the report."""
-
 
 def output_folder() -> Path:
     """The ``--outputdir`` that Robot or pabot was given; the current folder if none was."""
@@ -40,7 +32,7 @@ def execution_id() -> str:
     """A new run id; one for all processes of pabot."""
     new = new_run_id(datetime.now(UTC))
     shared = _pabot_folder(Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}"))))
-    return new if shared is None else _agreed(shared / ID_FILE, new)
+    return new if shared is None else _agreed(shared / "lineproof-run-id", new)
 
 
 def beside_others() -> bool:
@@ -51,7 +43,8 @@ def beside_others() -> bool:
 def _pabot_folder(output: Path) -> Path | None:
     if not beside_others():
         return None
-    return next((folder for folder in output.parents if folder.name == PABOT), None)
+    # each process has a folder in this one as its output folder; pabot empties it when it starts
+    return next((folder for folder in output.parents if folder.name == "pabot_results"), None)
 
 
 def _agreed(path: Path, proposal: str) -> str:
@@ -76,7 +69,7 @@ def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
         with contextlib.suppress(OSError):  # some file systems know no locks
             descriptor = os.open(execution, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
-            lock_within(descriptor, _LONGEST_WAIT)
+            lock_within(descriptor, 60.0)  # another process of pabot may be writing the report
         found = execution_summary(execution, closed)
         if not found.runs and not found.unread:
             lonely = any((execution / "allure").glob("*-result.json"))

@@ -19,11 +19,9 @@ from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
 from ..evidence.document import Cell, Column, Note, Table
 from ..generators.base import Method
 from ..methods import rfc2544
-from ..methods.loadtest import loadtest_data
-from ..methods.ramp import RampResult
-from ..methods.scaling import ScalingResult
-from ..methods.search import LOSS_RATIOS, CapacityBounds, SearchResult
-from ..methods.sending import SendingResult
+from ..methods.ramp import RampResult, loadtest_data
+from ..methods.search import LOSS_RATIOS, CapacityBounds, ScalingResult, SearchResult
+from ..methods.trials import SendingResult
 from ..session.characterising import Characteriser
 from ..units import l1_bits, l2_bits, line_rate_pps
 

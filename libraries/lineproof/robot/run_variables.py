@@ -39,9 +39,6 @@ VARIABLES = {
 }
 """The variables of the resources: what a value matches, as :func:`_word`; and what is expected."""
 
-_LIKE = 0.74
-"""How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
-
 
 def check_run_variables() -> None:
     """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
@@ -57,7 +54,8 @@ def check_names(given: Iterable[str], suite: str) -> None:
     Robot itself takes any name, and the run would have the default of ours; with '=' for ':' all of it is the name.
     """
     for name in given:
-        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], VARIABLES, 1, _LIKE)
+        # 'GAOL' is 0.75 of 'GOAL'
+        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], VARIABLES, 1, 0.74)
         if near and name.upper() not in VARIABLES and name.upper() not in suite.upper():
             raise ConfigError(f"'-v {shortened(name)}': Lineproof has no such variable; did you mean '-v {near[0]}:…'?")
 

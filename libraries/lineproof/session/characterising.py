@@ -33,10 +33,18 @@ from ..methods.rfc2544 import (
     ResetResult,
     ThroughputResult,
 )
-from ..methods.scaling import ScalingResult, V, scale
-from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search, sendable
-from ..methods.sending import SendingResult
-from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
+from ..methods.search import (
+    LOSS_RATIOS,
+    LOWEST_LOAD_RATIO,
+    RELATIVE_WIDTH,
+    ScalingResult,
+    SearchResult,
+    V,
+    scale,
+    search,
+    sendable,
+)
+from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, SendingResult
 from .judging import promised
 from .router_watch import RouterRestarted
 from .session import Session

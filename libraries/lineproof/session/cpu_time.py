@@ -37,12 +37,6 @@ WINDOWS = 10
 RAMP, SPARE = 0.3, 0.2
 """Seconds of traffic before the first window and after the last."""
 
-LEAST_FRAMES = 100
-"""Frames of a window at least."""
-
-MOST_WRONG = 0.01
-"""Share of the frames that may be lost, or too many: a lost frame has taken CPU time, and is not counted."""
-
 READINGS = 3
 """Readings of a router that reports the shares of its time."""
 
@@ -98,7 +92,7 @@ def cpu_time(
     if reason := why_unusable(trial, readings):
         return CpuTime(reason=reason)
     # a reading after the end of traffic, which came late, is of a window without enough frames
-    windows = [(now, then) for then, now in pairwise(readings) if now.frames - then.frames >= LEAST_FRAMES]
+    windows = [(now, then) for then, now in pairwise(readings) if now.frames - then.frames >= 100]
     if len(windows) < WINDOWS / 2:
         return CpuTime(reason=f"{len(windows)} of {WINDOWS} readings came in time, the last after {took:.1f} s")
     values = [1e9 * _used(now, then) / (now.frames - then.frames) for now, then in windows]
@@ -120,7 +114,8 @@ def _used(now: CpuReading, then: CpuReading) -> float:
 
 def why_unusable(trial: Trial, readings: Sequence[CpuReading]) -> str:
     """Why a trial has no CPU time per frame; "" if it has. A load that was not reached does not matter."""
-    few = MOST_WRONG * trial.offered
+    # a lost frame has taken CPU time, and is not counted
+    few = 0.01 * trial.offered
     faults = [problem for problem in trial.problems if not problem.fault.generator_too_slow]
     if spoilt := [item for item in faults if not (item.frames or math.inf) <= few]:
         return "; ".join(map(str, spoilt))

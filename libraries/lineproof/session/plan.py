@@ -37,16 +37,10 @@ from ..units import si
 MIN_FRAMES = 100
 """The fewest frames of a trial: fewer prove nothing about a router."""
 
-MAX_SIZE_SHIFT = 0.01
-"""How far latency streams, whose rate is fixed, may shift the mean frame size (a ratio): rates in bits depend on it."""
-
 PROBE_SHARE = 0.1
 """The most of a load that is sent as probe frames."""
 
 NAME_TESTBED = "name the testbed that the router is in: -v TESTBED:NAME"
-
-ABILITIES = {"probes": "latency", "changing load": "live"}
-"""Needs of quantities, and the ability of a generator that each takes."""
 
 
 @dataclass(frozen=True)
@@ -337,8 +331,8 @@ class Plan:
     def check_generator(self, traffic: TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
         needs = traffic.quantity.needs if isinstance(traffic, Requirement) else frozenset()
-        more = [ability for need, ability in ABILITIES.items() if need in needs]
-
+        abilities = {"probes": "latency", "changing load": "live"}
+        more = [ability for need, ability in abilities.items() if need in needs]
         self._refuse_lacking(
             f"'{traffic.sentence}'",
             lambda able: able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more),
@@ -481,7 +475,8 @@ def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
             " of more than that"
         )
     mean = program.mean_size(pps)
-    if abs(mean - profile.mean_size) > MAX_SIZE_SHIFT * profile.mean_size:
+    # rates in bits depend on it
+    if abs(mean - profile.mean_size) > 0.01 * profile.mean_size:
         raise SentenceError(
             f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
             f" {profile.mean_size:.4g}, so that rates in bits would be wrong; expected latency frames of about"

@@ -31,9 +31,8 @@ from .generator import GeneratorConnection
 from .plan import Plan
 from .power import PoweredTrials
 from .router import RouterConnection
-from .router_watch import RouterRestarted
+from .router_watch import RouterRestarted, WorkerWatch
 from .traffic import SentTraffic
-from .worker_watch import WorkerWatch
 
 
 class Session:

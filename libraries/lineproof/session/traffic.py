@@ -6,14 +6,15 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.quantity import Requirement
-from ..core.reachability import ALL_RATIO, DIRECTION_STEP, check_arrival, check_reachability
+from ..core.reachability import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival
 from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
@@ -30,6 +31,8 @@ from .plan import PROBE_SHARE, Plan
 from .router import RouterConnection
 from .seen_frames import SeenFrames, longest_frames
 
+T = TypeVar("T")
+
 LONGEST_PAUSE = 0.2
 """Up to so many s of the testbed's clock are waited before a trial, each time another time: loss that comes in a period
 could else fall between the trials for ever."""
@@ -40,9 +43,6 @@ PROBE_PPS = 1000.0
 MOST_PROBES, FEW_PROBES = 937.3, 0.00937
 """Frames/s, and at most that share of the load, that are probe frames where their times do not matter: not in step with
 timers of the router."""
-
-CHECK_OWN = "the router's routes for them, and their addresses, checksums and lengths, which it may refuse"
-"""Parts to look at where frames with their own addresses do not come back."""
 
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""
@@ -109,8 +109,7 @@ class SentTraffic:
             return
         self._prepared = self._content = None
         directions = self.directions(traffic)
-        with self.reconnection.noting_failures():
-            self.generator.driver.prepare(profile, directions, probe)
+        self._asked(lambda generator: generator.prepare(profile, directions, probe))
         self._prepared = wanted
         if profile.program is None:
             self._content = Content(profile, directions, probe, {port.index: port for port in self.generator.ports})
@@ -167,16 +166,14 @@ class SentTraffic:
 
         Raises TestbedError if a process of the testbed ended, or the router's routes went with a link.
         """
-        with self.reconnection.noting_failures():
-            generator = self._running_generator()
         if self._link_was_down:
             self._restore_after_link()
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
         keep = 0
         if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
             keep = frames_kept(self._content.profile)
-        with self.reconnection.noting_failures():
-            outcome = self.foreign.with_budgets(generator.measure(load, duration, during, keep))
+        outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
+        outcome = self.foreign.with_budgets(outcome)
         traffic, probe = self._prepared or (None, None)
         if traffic and probe and not probe.times and _are_refused(outcome):
             # i40e firmware 9.5 (trex-core #1222); firewalls, because TRex does not correct their TCP and UDP checksums
@@ -197,23 +194,20 @@ class SentTraffic:
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`~lineproof.generators.base.Generator.step_down`."""
-        with self.reconnection.noting_failures():
-            return self._running_generator().step_down(first, seconds, second, after, every)
+        return self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """See :meth:`~lineproof.generators.base.Generator.burst`."""
-        with self.reconnection.noting_failures():
-            return self._running_generator().burst(frames, pps)
+        return self._asked(lambda generator: generator.burst(frames, pps))
 
     def live(self) -> LiveTraffic:
         """See :meth:`~lineproof.generators.base.Generator.live`."""
-        return self._running_generator().live()
+        return self._asked(lambda generator: generator.live())
 
     def capture(self, traffic: Traffic, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
         self.put(traffic)
-        with self.reconnection.noting_failures():
-            return self.generator.driver.measure(load, 1.0, keep=limit).frames
+        return self._asked(lambda generator: generator.measure(load, 1.0, keep=limit)).frames
 
     def _examine_slowly(self, traffic: Traffic) -> None:
         """Look at frames of *traffic* that come back at a small load: a card that counts in hardware keeps no other."""
@@ -239,30 +233,27 @@ class SentTraffic:
         probe = self.plan.probe
         self._refuse_unsendable(probe, None)
         self._prepare(probe)
-        self.router.links.retried(lambda: check_reachability(self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
-        with self.reconnection.noting_failures():
-            heard = self._running_generator().idle(IDLE_SECONDS)
-        self.foreign = ForeignFrames.of(heard)
+        name = probe.profile.name
+        self.router.links.retried(lambda: check_arrival(name, self._send_slowly(probe, PROBE_PPS, 1.0), self._likely))
+        self.foreign = ForeignFrames.of(self.listen(IDLE_SECONDS))
         self._seen.note(probe.profile, self.directions(probe))
 
-    def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
+    def listen(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """Return what comes to each port in *seconds* of the testbed's clock without traffic, and *keep* frames.
 
         Raises TestbedError.
         """
-        with self.reconnection.noting_failures():
-            return self._running_generator().idle(seconds, keep)
+        return self._asked(lambda generator: generator.idle(seconds, keep))
 
     def _send_slowly(self, traffic: Traffic, pps: float, seconds: float) -> Outcome:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
         rates = [pps * (1 + DIRECTION_STEP * index) for index in range(traffic.directions)]
-        with self.reconnection.noting_failures():
-            return self._running_generator().measure(Load(max(rates)), seconds, rates=rates)
+        return self._asked(lambda generator: generator.measure(Load(max(rates)), seconds, rates=rates))
 
     def _likely(self) -> str:
         """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
         if self.generator.bypassed:
-            return ""
+            return CHECK
         if trouble := self.router.trouble():
             return trouble
         found = list(map(self.plan.misfit_words, self.plan.misfits()))
@@ -275,7 +266,7 @@ class SentTraffic:
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
                 found += wrong_destinations(self.router.driver.link_states(), self.generator.ports, endpoint)
-        return "; ".join(found)
+        return f"most likely: {'; '.join(found)}; else {CHECK}" if found else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
@@ -291,7 +282,11 @@ class SentTraffic:
             check_arrival(
                 profile.name,
                 self._send_slowly(traffic, pps, CHECK_SECONDS),
-                lambda: self.router.trouble() or f"check {CHECK_OWN}",
+                lambda: (
+                    self.router.trouble()
+                    or "check the router's routes for them, and their addresses, checksums and lengths, which it may"
+                    " refuse"
+                ),
                 ALL_RATIO,
             )
         longest = longest_frames(profile)
@@ -323,7 +318,7 @@ class SentTraffic:
         fixed = _fixed_pps(traffic.profile) + (probe.pps if probe else 0.0)
 
         def probed() -> None:
-            check_reachability(self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
+            check_arrival(traffic.profile.name, self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
 
         try:
             self.router.links.retried(probed)
@@ -357,10 +352,15 @@ class SentTraffic:
         self.router.links.begin()
         self._check_reachability()
 
-    def _running_generator(self) -> Generator:
-        if problems := self.testbed.problems():
-            raise TestbedError("; ".join(problems))
-        return self.generator.driver
+    def _asked(self, ask: Callable[[Generator], T]) -> T:
+        """Return what *ask* gives of the generator, which is connected again later if that fails.
+
+        Raises TestbedError, also if a process of the testbed ended.
+        """
+        with self.reconnection.noting_failures():
+            if problems := self.testbed.problems():
+                raise TestbedError("; ".join(problems))
+            return ask(self.generator.driver)
 
 
 def _fixed_pps(profile: Profile) -> float:

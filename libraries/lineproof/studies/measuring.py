@@ -27,14 +27,7 @@ from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..methods.ramp import BEHIND, RampPhase, RampResult
 from ..methods.search import SearchResult
-from ..methods.trials import (
-    MOST_REPEATS,
-    CharacterisationEnded,
-    CharacterisationTerms,
-    TrialSeries,
-    ending_text,
-    is_measured,
-)
+from ..methods.trials import MOST_REPEATS, CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..session.bench import EndedTrial, Reading
 from ..session.characterising import Characteriser
 from ..session.cpu_time import cpu_time
@@ -259,7 +252,7 @@ class _Measurement:
 
     def _ended(self, characteriser: Characteriser, result: RampResult | SearchResult) -> str:
         """Return why *result* is no figure; "": it is one."""
-        return "; ".join(filter(None, (ending_text(result.ended, result.trials), characteriser.router_problem())))
+        return "; ".join(filter(None, (result.ended, characteriser.router_problem())))
 
 
 def knee_pps(result: RampResult, directions: int) -> float:

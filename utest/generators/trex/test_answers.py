@@ -184,7 +184,7 @@ def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
     def counted(*ports: int, frames: int) -> list[dict[str, int]]:
         return [{"tx_port": port, "rx_port": 1 - port, **dict.fromkeys(COUNTS, frames)} for port in ports]
 
-    assert counted_since(None, counted(0, 1, frames=5)) == counted(0, 1, frames=5)
+    assert counted_since([], counted(0, 1, frames=5)) == counted(0, 1, frames=5)
     assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=7)) == counted(0, 1, frames=2)
     # a direction without a report; counts that fall
     assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []

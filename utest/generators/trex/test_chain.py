@@ -21,7 +21,7 @@ import pytest
 
 from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
-from lineproof.generators.base import Direction
+from lineproof.generators.base import Direction, Probe
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.system.children import environment
 from support.catalogue import CATALOGUE
@@ -119,6 +119,15 @@ def test_a_burst_has_exactly_its_frames_and_restores_the_streams(testbed: Testbe
         assert generator.measure(Load(10_000), 0.1).directions[0].offered == pytest.approx(1000, abs=3)
         with pytest.raises(TestbedError, match="at least 1 frame, not 0"):
             generator.burst(0, 1e5)
+
+
+def test_probe_frames_of_a_trial_that_counts_none_are_not_those_of_the_next(testbed: Testbed) -> None:
+    with testbed.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,), Probe(100.0, times=False))
+        [first] = generator.measure(Load(10_000), 0.2).latency
+        assert generator.measure(Load(10_000), 0.5, lambda wait: None).latency == ()
+        [found] = generator.measure(Load(10_000), 0.2).latency
+    assert found.received == found.sent == pytest.approx(first.sent, abs=3)
 
 
 def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
@@ -276,7 +285,7 @@ def test_an_unknown_port_is_named(testbed: Testbed) -> None:
 SENDER = """
 import sys
 from pathlib import Path
-from lineproof.generators.base import Direction
+from lineproof.generators.base import Direction, Probe
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,27 +145,33 @@ class ClientCommands(RunningTraffic):
         # one capture has them all, and its last frames may be a few more of one port
         most = math.ceil(trial.keep * len(receivers) * CAPTURED)
         with self._connected().capturing(receivers, most) as capture:
-            if trial.groups and trial.times:
+            if trial.groups and (trial.times or self._counted is None):
                 self.prepare(self._streams)  # removing the streams resets the counts of their groups
+            earlier = self._counted or []
             self._begin(trial)
             answer = self.finish()
-            latency = self._latency(trial, answer.pop("group_stats"))
+            latency = self._latency(trial, answer.pop("group_stats"), earlier)
             kept = self._library.captured(capture, most)
         held = {port: [one.hex() for one in kept.get(port, ())[-trial.keep :]] for port in receivers if trial.keep}
         return {**answer, "latency": latency, "frames": held}
 
-    def _latency(self, trial: TrialRequest, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the counts of the packet groups in *stats*, or in later ones where some frames are not there yet."""
+    def _latency(
+        self, trial: TrialRequest, stats: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return the counts of the packet groups in *stats*, or in later ones where some frames are not there yet.
+
+        Where no times matter, streams stay, and only what was counted since the *earlier* counts is the trial's.
+        """
         if not trial.groups:
             return []
-        counts, earlier = _group_counts(stats, trial), self._counted
+        counts = _group_counts(stats, trial)
         period = UPDATE_PERIOD if trial.times else COUNT_PERIOD
         if not all(map(all_placed, counts) if trial.times else map(all_back, counted_since(earlier, counts))):
             time.sleep(period / trial.clock_speed)
             counts = _group_counts(self._library.read_counters(self._held, trial.group_numbers)["groups"], trial)
         if trial.times:
             return counts
-        self._counted = counts
+        self._counted = counts or None
         return counted_since(earlier, counts)
 
     def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:

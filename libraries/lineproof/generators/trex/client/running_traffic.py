@@ -132,7 +132,8 @@ class RunningTraffic:
         self._gone = False
         self._held: list[int] = []
         self._streams: dict[int, list[dict[str, Any]]] = {}
-        self._counted: list[dict[str, Any]] | None = None
+        self._counted: list[dict[str, Any]] | None = []
+        """The counts of the packet groups until now; empty: of new streams, None: of frames that no trial counted."""
         self._running: _Traffic | None = None
         self._start_delay = 0.0
         """s from the last start's first reading to its first frame."""
@@ -144,7 +145,7 @@ class RunningTraffic:
     def prepare(self, streams: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         library = self._connected()
-        self._streams, self._counted = dict(streams), None
+        self._streams, self._counted = dict(streams), []
         library.replace_streams(self._held, streams)
         return {}
 
@@ -166,6 +167,7 @@ class RunningTraffic:
         # outside of what is counted: some cards clear counters by it that the server reads too
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
+        self._counted = None
         self._running = running = _Traffic(trial, rates, involved, least, before, time.time(), time.monotonic())
         running.around, running.extended = around, _extended(before)
         limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
@@ -584,15 +586,12 @@ COUNTS = ("sent", "received", "out_of_order", "duplicates", "elsewhere")
 """Fields of :func:`group_counts` that only grow until the streams are removed, also from one trial to the next."""
 
 
-def counted_since(
-    earlier: Sequence[Mapping[str, Any]] | None, now: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return what :func:`group_counts` of each group grew by since *earlier*, without times; None: by all of it.
+def counted_since(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what :func:`group_counts` of each group grew by since *earlier*, without times; empty: by all of it.
 
     Nothing, if not the same directions are reported, or a count fell.
     """
-    if earlier is None:
-        earlier = [{**row, **dict.fromkeys(COUNTS, 0)} for row in now]
+    earlier = earlier or [{**row, **dict.fromkeys(COUNTS, 0)} for row in now]
     directions, before = ([(row["tx_port"], row["rx_port"]) for row in rows] for rows in (now, earlier))
     if directions != before:
         return []
