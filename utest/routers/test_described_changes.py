@@ -232,6 +232,16 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
         assert bool(caplog.messages) is (first is not own and stays)
 
 
+@pytest.mark.parametrize(("first", "then"), [("a 1\n", "a 1\na 7\n"), ("a 1\na 7\n", "a 1\na 7\n")])
+def test_a_value_that_somebody_sets_beside_ours_stays_with_it(first: str, then: str) -> None:
+    # 'no a' would remove both
+    shell = Showing("show a", first)
+    router = Machine("generic", shell, str, shipped("ios")).router()
+    router._changes.make(Change(("a 1",), ("no a",), look=Look("show a", r"^a (?P<value>\d+)", ours=("1",))))
+    shell.shown = then
+    assert "'a 1' (now: 1; 7)" in router.restore() and "no a" not in shell.ran
+
+
 class Showing:
     """A shell that answers *command* with ``shown``, and takes all others."""
 

@@ -111,8 +111,12 @@ class Changes:
         return {text: f"'{text}' (now: {_in_words(now)})" for text, look, now in looks if not look.is_ours(now)}
 
     def _now(self, look: Look, limit: float | None = None) -> Mapping[str, str]:
-        """Return the groups that *look* finds now, within *limit* s. Raises TestbedError."""
-        return self._commands.values(look, partial(self._commands.show, limit=limit))[0]
+        """Return what *look* finds now, within *limit* s; of several values all in one. Raises TestbedError.
+
+        What undoes ours may remove one that somebody has set beside it, too.
+        """
+        first, *others = self._commands.values(look, partial(self._commands.show, limit=limit))
+        return {"value": "; ".join(each["value"] for each in (first, *others))} if others else first
 
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
