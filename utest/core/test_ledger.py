@@ -138,6 +138,11 @@ def test_counts_that_contradict_each_other_show_no_place(
     assert ("lost is not known" not in where_lost(found)) is known is not bool(found.contradiction)
 
 
+def test_frames_that_came_twice_in_one_direction_are_no_fewer_lost_ones_of_the_other() -> None:
+    found = make_ledger([trial((100, 90), (100, 115))], reading(), reading((9, 9), (900, 900)), INTERFACES)
+    assert where_lost(found).startswith("where 10 frames were lost is not known: counters contradict")
+
+
 @pytest.mark.parametrize(("forth", "back"), [(100, None), (100, 0), (100, 100)])
 def test_what_could_not_be_sent_by_the_port_that_frames_enter_is_of_no_certain_direction(
     forth: int, back: int | None

@@ -129,6 +129,7 @@ def _throughput() -> Mapping[str, str]:
         "fail by one trial": judged(rate, T((0.2,)), drops=True),
         "fail at less than the load": judged(rate, T((0.2,), sent=0.9, readings={"cpu_util": 85.0})),
         "fail of one direction": judged(each, T((2000, 0)), drops=True),
+        "fail beside copies": judged("bi ≥ 2 Mpps in total", T((0.2, -0.3))),
         "fail of a pair": judged("pairs ≥ 2 Mpps in total", T((2000, 100))),
         "fail of a soak": judged(f"{rate} for 60 s", GOOD, BURST),
         "fail by all frames together": judged(rate, T((0.04,)), GOOD),

@@ -68,6 +68,11 @@ class DirectionCount:
         return max(0, self.offered - self.forwarded)
 
     @property
+    def came_back(self) -> int:
+        """Frames of those offered that came back; a :attr:`surplus` is none of them."""
+        return self.offered - self.lost
+
+    @property
     def surplus(self) -> int:
         """Frames received beyond those offered and the foreign ones that are expected."""
         return max(0, self.forwarded - self.offered - self.foreign)

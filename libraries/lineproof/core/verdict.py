@@ -309,7 +309,9 @@ def where_lost(ledger: Ledger) -> str:
         why = f"counters contradict each other: {wrong}; the router's are of other interfaces, stand still or count"
         why += " other frames; compare them while frames flow"
     if why:
-        return f"where {frames_text(lost)} frames were lost is not known: {why}"
+        # where counters contradict each other, more may have come back in one direction than were lost in another
+        each = sum(max(0, row.lost) for row in ledger.directions)
+        return f"where {frames_text(each)} frames were lost is not known: {why}"
     drops = _merged_by_name(ledger)
     counts, named = [], drops[:NAMED_CAUSES]
     for index, drop in enumerate(named):

@@ -128,7 +128,7 @@ class Throughput(Loss):
         reason = super().reason(promise, ruling, trials)
         if ruling is not Ruling.FAIL:
             return reason
-        carried = mean_rate(trials, promise, "forwarded")
+        carried = mean_rate(trials, promise, "came_back")
         offered = mean_rate(trials, promise, "offered")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
