@@ -155,7 +155,7 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
             calibrate._check_bypassed(session)
         session.router.connect()
         session.router.configure()
-        with pytest.raises(TestbedError, match=r"a router is still between the generator's ports: .* time to live 63"):
+        with pytest.raises(TestbedError, match="a router is still between the generator's ports: "):
             calibrate._check_bypassed(session)
 
 
