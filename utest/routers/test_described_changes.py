@@ -310,6 +310,7 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
         ({"changes": [CHANGE | {"like": "x"}]}, "expected a change, with 'do'"),
         ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
+        ({"changes": [CHANGE | {"do": "a {Peer}"}]}, "'{Peer}' is not known .* did you mean 'peer'"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
         ({"changes": [CHANGE | {"for": "everything"}]}, "'everything'; expected of router, interface, side"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),

@@ -53,7 +53,7 @@ SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
 """bit/s of each group of ``link``."""
 
 INTERFACE = "{interface}"
-WORD_IN_BRACES = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+WORD_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 
 
 def _one_or_more(value: Any) -> Any:
@@ -87,7 +87,7 @@ def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> It
             yield from unknown_words(value, known, (*place, str(key)))
     for word in WORD_IN_BRACES.findall(data) if isinstance(data, str) else ():
         if word not in known:
-            hint = instead_of(word, known) if known else "expected no word in braces"
+            hint = instead_of(word.lower(), known) if known else "expected no word in braces"
             yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
 
 
