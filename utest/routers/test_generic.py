@@ -21,7 +21,7 @@ from lineproof.routers import make_router
 from lineproof.routers.base import Result
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
-from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
 from lineproof.routers.shell_output import count, number
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
@@ -384,6 +384,14 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     ]
     for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not understood"), strict=True):
         assert word in str(problem)
+
+
+def test_each_line_of_an_example_of_neighbours_is_an_entry_or_is_found_by_none() -> None:
+    query = NeighboursQuery(run="show arp", pattern=(r"^(?P<address>\S+) (?P<mac>[0-9a-f:]{17})$",), none="^Address")
+    shown = "Address MAC\n100.65.1.2 02:00:00:00:01:02\n"
+    assert query.results(shown)["address"] == "100.65.1.2"
+    with pytest.raises(TestbedError, match="stale' is no entry"):
+        query.results(f"{shown}100.65.2.2 02:00:00:00:02:02 stale\n")
 
 
 def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:

@@ -302,6 +302,13 @@ class NeighboursQuery(Query):
                 raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
         return found
 
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """Return the groups of the first entry. Raises TestbedError for a line that is neither one nor of ``none``."""
+        for line in compiled(self.pattern[0]).sub("\0", output).splitlines():
+            if line.strip() and "\0" not in line and not compiled(self.none).search(line):
+                raise TestbedError(f"'{shortened(line.strip())}' is no entry; expected 'none' to find it, or 'pattern'")
+        return super().results(output, interface)
+
 
 class TableQuery(InterfaceQuery):
     """A command that shows counters: of each ``block`` of its output, of the interface that ``run`` names, or of none.
