@@ -35,7 +35,7 @@ class Changes:
     def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
         self._commands, self.rehearsing = commands, rehearsing
         self.made = MadeChanges()
-        """What is not undone yet, which :meth:`restore` undoes: a journal has each change before it is made."""
+        """Changes that are not undone yet, which :meth:`restore` undoes; a journal has each before it is made."""
         self._others: list[str] = []
 
     def make(self, change: Change, advice: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What is asked of a router: commands, how their output is read, and an example that says so.
+"""Questions to a router: commands, how their output is read, and an example that says so.
 
 Values are found by regular expressions, or by paths where the router prints JSON.
 """
@@ -35,7 +35,7 @@ CauseRule = Annotated[
 
 Values = Mapping[str, str]
 Problem = tuple[Location, str]
-"""What is wrong, after the key where it is."""
+"""The key where something is wrong, and what is wrong with it."""
 
 COUNTERS = ("rx_packets", "rx_drops", "rx_errors", "tx_packets", "tx_drops", "tx_errors")
 UPTIME_UNITS = {

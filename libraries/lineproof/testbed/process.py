@@ -1,4 +1,4 @@
-"""What a testbed runs: its start, what it reports, its log, its end. It lives as long as its testbed."""
+"""Processes of a testbed: their start, what they report, their log, their end. They live as long as their testbed."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class TestbedProcess(Program):
 
 
 class Belongings:
-    """What was started for a testbed, and what it needs. Made empty; :meth:`close` it.
+    """Everything that was started for a testbed, and what it needs. Made empty; :meth:`close` it.
 
     Where the owner is killed instead, the processes end with it, and one of them removes the folder.
     """

@@ -147,7 +147,7 @@ def rows_by_study() -> Mapping[str, list[published.PublishedRow]]:
 
 
 def rows_of(study: str) -> list[published.PublishedRow]:
-    """Those of the studies whose name begins so."""
+    """Return the published rows of the studies whose name begins with *study*."""
     return [row for name, rows in rows_by_study().items() if name.startswith(study) for row in rows]
 
 
