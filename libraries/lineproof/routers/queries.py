@@ -124,8 +124,8 @@ class Query(Config):
     @property
     def named(self) -> frozenset[str]:
         """The values that it reads."""
-        found = {name for text in self.pattern for name in compiled(text).groupindex}
-        return frozenset(found | set(self.json_paths))
+        groups = {name for text in self.pattern for name in compiled(text).groupindex}
+        return frozenset(groups | set(self.json_paths))
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with its keys."""
@@ -294,13 +294,13 @@ class NeighboursQuery(Query):
 
         Without any entry that is each line, else one that names one of *peers* which has none.
         """
-        found = [match.groupdict("") for match in compiled(self.pattern[0]).finditer(output)]
-        missing = {*peers} - {entry["address"] for entry in found}
+        entries = [match.groupdict("") for match in compiled(self.pattern[0]).finditer(output)]
+        missing = {*peers} - {entry["address"] for entry in entries}
         for line in filter(str.strip, output.splitlines()):
-            may_be_one = not found or missing & {*re.split(r"[^\w.:]+", line)}
+            may_be_one = not entries or missing & {*re.split(r"[^\w.:]+", line)}
             if may_be_one and not compiled(self.none).search(line):
                 raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
-        return found
+        return entries
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return the groups of the first entry. Raises TestbedError for a line that is neither one nor of ``none``."""

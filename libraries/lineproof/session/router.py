@@ -313,9 +313,9 @@ class RouterConnection:
         elif not keys:
             keys = known_fingerprints(login.known_hosts_path, login.host, login.port)
         # keys of one router lead to one journal
-        found = tuple(dict.fromkeys(filter(None, map(look, sorted(keys)))))
-        if found or shown or not has_journals():
-            return found
+        left = tuple(dict.fromkeys(filter(None, map(look, sorted(keys)))))
+        if left or shown or not has_journals():
+            return left
         self.log_in()
         return self.leftovers()
 
