@@ -28,7 +28,7 @@ from .model.schema import load_platform
 from .packet_groups import Delay
 from .server.loop import TrexServer
 from .server.nic import ServerCard, read_nic_file
-from .server.places import Places, ServerHabits
+from .server.ports import Places, ServerHabits
 
 
 class EmbeddedBench:

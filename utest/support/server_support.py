@@ -27,7 +27,7 @@ from lineproof_bench.backend import (
 from lineproof_bench.bench import DirectCableModel
 from lineproof_bench.clock import Clock
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.places import ServerHabits
+from lineproof_bench.server.ports import ServerHabits
 from lineproof_bench.server.rpc import zip_message
 from support.paths import VARIABLES
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from lineproof.config import Config, load_config, validate_config
-
-from .filters import headers_of
 
 FOLDER = Path(__file__).parent / "nics"
 
@@ -160,6 +158,32 @@ class ServerCard(Config):
     def sees(self, frame: bytes) -> bool:
         """Return whether received frames like this one reach the core that counts groups."""
         return not set(layers_of(frame)) & set(self.unseen_groups)
+
+
+TAGS = (0x8100, 0x88A8, 0x9100)
+TYPES = {"arp": 0x0806, "ip": 0x0800, "ip6": 0x86DD}
+
+
+class HeaderOffsets(NamedTuple):
+    """Where a frame's headers are. ``l3``: offset behind the Ethernet header and its tags, whose type is ``kind``.
+
+    ``tags``: the EtherTypes of the tags.
+    """
+
+    tags: tuple[int, ...]
+    kind: int
+    l3: int
+
+
+def headers_of(frame: bytes) -> HeaderOffsets:
+    """Return the headers of an Ethernet frame."""
+    at, tags = 12, list[int]()
+    kind = int.from_bytes(frame[at : at + 2], "big")
+    while kind in TAGS and len(frame) >= at + 6:
+        at += 4
+        tags.append(kind)
+        kind = int.from_bytes(frame[at : at + 2], "big")
+    return HeaderOffsets(tuple(tags), kind, at + 2)
 
 
 def layers_of(frame: bytes) -> list[FrameLayer]:

@@ -13,7 +13,7 @@ from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
-from lineproof_bench.server.flow_stats import FlowStats
+from lineproof_bench.server.statistics import FlowStats
 from lineproof_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 

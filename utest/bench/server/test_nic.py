@@ -11,14 +11,13 @@ from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.addresses import Question
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters
-from lineproof_bench.server.flow_stats import FlowStats
+from lineproof_bench.server.captures import reply_to
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
-from lineproof_bench.server.packet_push import reply_to
-from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.ports import ServerPort
 from lineproof_bench.server.publisher import Publisher
+from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.service import ServerMethods
-from lineproof_bench.server.statistics import Statistics
+from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import parse_stream
 from support.server_support import MACS, PEERS, FakeBackend, stream
 
