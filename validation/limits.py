@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from lineproof_bench.model.features import CycleCost
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward
-from lineproof_bench.model.schema import Nic, RouterModel
+from lineproof_bench.model.schema import CycleCost, Nic, RouterModel
 
 _WORK = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
 """Cycles of a worker's own, without locks."""

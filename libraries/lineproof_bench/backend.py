@@ -6,7 +6,8 @@ The server owns the protocol, the ports' owners, the streams and the clock's eve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -148,6 +149,10 @@ class FlowCounters:
     received: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
+WINDOW = 0.5
+"""Seconds of the bench's clock that ``last_max`` of latencies covers, about."""
+
+
 @dataclass(frozen=True, slots=True)
 class LatencyCounters:
     """Latency of a packet group since the backend began, in µs. ``histogram``: {whole µs: frames}.
@@ -282,3 +287,18 @@ class Backend(Protocol):
     def drops_reply(self) -> bool:
         """Return whether the present reply is not sent at all."""
         return False
+
+
+class Clock:
+    """Runs *speed* times as fast as *source* (s, monotonic), from 0. Raises ValueError for a speed ≤ 0."""
+
+    def __init__(self, speed: float = 1.0, source: Callable[[], float] = time.monotonic) -> None:
+        if not speed > 0:
+            raise ValueError(f"a clock's speed is {speed:g}; expected a number above 0, 1 for real time")
+        self.speed = speed
+        self._source = source
+        self._begin = source()
+
+    def now(self) -> float:
+        """Seconds of the bench's time since the clock was made."""
+        return (self._source() - self._begin) * self.speed

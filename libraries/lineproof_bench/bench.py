@@ -15,17 +15,15 @@ from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
-from .backend import Backend, ServerAction, StreamTraffic
-from .clock import Clock
+from .backend import Backend, Clock, ServerAction, StreamTraffic
 from .faults.model import FaultyModel
 from .model.backend import ModelSettings
 from .model.counting import Sending
 from .model.flows import frame_of
 from .model.forwarding import Fate
-from .model.latency import FIXED_LATENCY
+from .model.latency import FIXED_LATENCY, Delay
 from .model.routing import Fib
 from .model.schema import load_platform
-from .packet_groups import Delay
 from .server.loop import TrexServer
 from .server.nic import ServerCard, read_nic_file
 from .server.ports import Places, ServerHabits

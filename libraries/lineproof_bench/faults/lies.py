@@ -11,7 +11,6 @@ from lineproof.units import FCS
 
 from ..backend import StreamTraffic
 from ..model.counting import Sending
-from ..model.egress_frames import LeavingFrames
 from ..model.flows import (
     IPV4,
     fix_checksum,
@@ -23,7 +22,7 @@ from ..model.flows import (
     spread,
     ttl_offset,
 )
-from ..model.ports import ModelPort
+from ..model.ports import LeavingFrames, ModelPort
 
 _SHORTEST = 64
 """Bytes with FCS of a frame that is cut."""

@@ -21,25 +21,22 @@ from lineproof.units import OVERHEAD, l1_bits
 from ..backend import (
     Backend,
     CapturedFrame,
+    Clock,
     FlowCounters,
     LatencyCounters,
     PortCounters,
     PortDescription,
     StreamTraffic,
 )
-from ..clock import Clock
-from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
-from .egress_frames import KeptFrames, LeavingFrames, egress_frame
 from .flows import HEADERS, Flow, check_variables
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
-from .latency import delay_of, delay_of_released
-from .links import RouterLinks
+from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
-from .ports import ModelPort, count_tx_drops, ports_of
+from .ports import KeptFrames, LeavingFrames, ModelPort, count_tx_drops, egress_frame, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
-from .routing import Fib, RouterFeature, check_names, owns_address
+from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
 from .schema import RouterModel, router_model
 from .telemetry import ModelTelemetry
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 
-from ..backend import LatencyCounters
-from ..packet_groups import WINDOW
+from ..backend import WINDOW, LatencyCounters
 
 MOST_MISSING = 1 << 16
 """The most missing frames whose numbers are kept; a frame older than these counts as a duplicate."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lineproof.core.latency import Resolution
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof_bench.backend import PortDescription, StreamTraffic
-from lineproof_bench.packet_groups import Delay, PacketGroups
+from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import filter_of
 from lineproof_bench.server.rpc import Params
 from lineproof_bench.server.streams import ServerStream, parse_stream
