@@ -64,7 +64,7 @@ class EmbeddedBench:
             self._model.cause([InjectedFault.model_validate(row) for row in faults] if left is None else left.faults)
             return self._model, self._clock.now
         if kind == "wire":
-            from .wire import WireBackend, WirePort
+            from .wire.backend import WireBackend, WirePort
 
             # it counts no streams of Mpps by their groups
             self._nic = ServerCard(rx_caps=("latency", "rx_bytes"))

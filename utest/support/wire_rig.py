@@ -7,7 +7,7 @@ from typing import Any
 
 from lineproof.testbed.namespaces import Cable
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.wire import WireBackend
+from lineproof_bench.wire.backend import WireBackend
 from support.patience import wait_until
 
 

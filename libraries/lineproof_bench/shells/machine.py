@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lineproof.errors import TestbedError
+from lineproof.platforms import RouterSetup
 
 from ..state import ModelledRouter, RouterConfiguration, RouterState
 
@@ -155,3 +157,53 @@ def common_commands(files: Files, other: Callable[[str, CommandLine], str | None
         "hostname": lambda arguments, line: CommandOutput(f"{line.state.hostname}\n"),
         "true": lambda arguments, line: CommandOutput(),
     }
+
+
+class StudyCommands:
+    """The pairs of *setups*, each a :class:`.RouterSetup` as a mapping. *own*: programs that the machine has.
+
+    Each can be done once and undone once. What they set by ``sysctl`` can be read: before a change is undone, its
+    value is looked at.
+    """
+
+    def __init__(self, setups: Sequence[Mapping[str, Any]], own: Container[str] = ()) -> None:
+        self._own = own
+        pairs = [pair for setup in setups for pair in RouterSetup.model_validate(setup).commands]
+        self._undo_of: dict[str, str] = {}
+        for pair in pairs:
+            self._undo_of.setdefault(pair.given, pair.undo)
+        self._texts = {(*shlex.split(pair.undo), ""): pair.undo for pair in pairs}
+        self._texts |= {(*shlex.split(pair.do), pair.stdin): pair.given for pair in pairs}
+
+    def run(self, words: Sequence[str], line: CommandLine) -> CommandOutput | None:
+        """Run a command. None: it is no command of the study."""
+        key = tuple(words)
+        text = self._texts.get((*key, line.stdin))
+        if text is None:
+            return self._variable(key[-1], line, bare="-n" in key) if key[:1] == ("sysctl",) else None
+        done, program = line.state.configuration.done, key[0]
+        undone = [do for do in done if self._undo_of[do] == text]
+        if text in self._undo_of and text not in done:
+            done = (*done, text)
+        elif undone:
+            done = tuple(do for do in done if do != undone[-1])
+        elif text in done:
+            return CommandOutput("", f"{program}: File exists\n", 1)
+        elif program in self._own:
+            return None  # as pfSense's own pf, which is on before any study begins
+        else:
+            return CommandOutput("", f"{program}: No such file or directory\n", 1)
+        line.change(replace(line.state.configuration, done=done))
+        return CommandOutput()
+
+    def _variable(self, name: str, line: CommandLine, bare: bool) -> CommandOutput | None:
+        """``sysctl [-n] NAME`` of what the study sets: by its last command that is done, else by what undoes one."""
+        done = line.state.configuration.done
+        for text in (*reversed(done), *(undo for do, undo in self._undo_of.items() if do not in done)):
+            found = _SETTING.fullmatch(text)
+            if found and found["name"] == name:
+                return CommandOutput(f"{found['value']}\n" if bare else f"{name}: {found['value']}\n")
+        return None
+
+
+_SETTING = re.compile(r"sysctl (?:-w )?(?P<name>[^\s=]+)=(?P<value>.*)")

@@ -27,10 +27,9 @@ from ..backend import (
     StreamTraffic,
 )
 from .flows import FlowGroups
-from .linux import LinkReader
+from .linux import FrameCapture, LinkReader
 from .protocol import SenderLoad
 from .sender_processes import SenderProcess, SenderProcesses
-from .sockets import FrameCapture
 
 DRIVER = "lineproof_wire"
 

@@ -12,7 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.namespaces import Topology
 from lineproof_bench.backend import StreamTraffic
-from lineproof_bench.wire import WireBackend, WirePort
+from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until
 from support.wire_rig import finish, stream
 
