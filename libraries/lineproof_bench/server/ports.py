@@ -63,6 +63,8 @@ class ServerHabits:
 STREAM_LIMIT = 20_000
 MOST_LENGTHS = 2000
 """Lengths of frames of all streams of a port together, of each stream at least one."""
+NOT_SUPPORTED = tuple(f"is_{what}_supported" for what in ("fc", "led", "link", "vxlan", "ieee1588"))
+"""What no port can do here, whatever its card: no client of ours asks for it."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -287,6 +289,8 @@ class ServerPort:
             "pci_addr": self._nic.pci.format(port=self.index),
             "supp_speeds": list(self._nic.supported_speeds),
             "stack": "legacy",
-            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters},
-            **self._nic.flags(),
+            "rx": {"caps": list(self._nic.rx_caps), "counters": 1023},
+            "is_prom_supported": True,
+            "is_virtual": self._nic.is_virtual,
+            **dict.fromkeys(NOT_SUPPORTED, False),
         }
