@@ -362,7 +362,7 @@ class ModelBackend(Backend):
         numbers = range(sending.counts.offered - (sent or ended), sending.counts.offered)
         leaving = self._leaving(sending, exits, numbers)
         taken = [row for row in leaving if self._ports[row.exit].receive(row)]
-        if sending.traffic.flow_stats:
+        if sending.traffic.group:
             count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
             count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
             for row in taken:

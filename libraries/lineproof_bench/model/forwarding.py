@@ -128,7 +128,7 @@ def _hashed_flows(rss: Rss, stream: StreamTraffic) -> tuple[tuple[Flow | None, i
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
     """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
-    for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, flow_stats=None)):
+    for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, group=None)):
         leaves = route(flow) if _fits(model, stream, flow) else None
         queue = queue_of(value, model.nic.reta, model.rx_queues)
         cycles = header_cycles(model, flow) + crossing_cycles(model, value, queue)

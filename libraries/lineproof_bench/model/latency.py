@@ -129,14 +129,14 @@ class PacketGroups:
 
         *lost*: frames that will never come; None: all that did not come back. *duplicates*: copies among these.
         """
-        rule, arrived = traffic.flow_stats, sum(exits.values())
+        rule, arrived = traffic.group, sum(exits.values())
         if rule is None or not (sent or arrived or lost):
             return
-        group = self._groups.setdefault(int(rule["stream_id"]), _Group())
+        group = self._groups.setdefault(rule.number, _Group())
         _add_frames(group.sent[port], sent, size)
         for direction, frames in exits.items():
             _add_frames(group.received[direction], frames, size)
-        if rule["rule_type"] == "latency":
+        if traffic.is_latency:
             group.missing += sent - arrived if lost is None else lost
             group.duplicates += duplicates
             if arrived:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from lineproof.units import FCS, l1_bits, l2_bits
 
-from ..backend import PortDescription, StreamTraffic
+from ..backend import PortDescription, StreamGroup, StreamTraffic
 from .field_engine import FieldProgram, read_program
 from .rpc import Params, bad_parameter, refused
 
@@ -29,13 +29,6 @@ FROM_PACKET = 1
 """Destination MAC mode (bits 1 and 2 of ``flags``): the frame's own. Modes 0 and 2 take the port's."""
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 RULES = ("stats", "latency")
-
-
-class StreamGroup(NamedTuple):
-    """The packet group that a stream is counted in; ``rule`` is one of RULES."""
-
-    number: int
-    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,6 @@ class ServerStream:
     def traffic(self, factor: float, source: str, destination: str) -> tuple[StreamTraffic, ...]:
         """The backend's traffic from a port with these MACs: one stream for each length of its frames."""
         frame, lengths = self.addressed(source, destination), self.program.lengths
-        group = {"stream_id": self.group.number, "rule_type": self.group.rule} if self.group else None
         pieces = len(lengths) or 1
         found = []
         for place in range(pieces):
@@ -107,7 +99,7 @@ class ServerStream:
                     variables=tuple(row for row in variables if row.offset + row.size <= length),
                     count=frames,
                     fix_ipv4_checksum=self.program.fix_ipv4_checksum,
-                    flow_stats=group,
+                    group=self.group,
                     isg_usec=self.isg_usec,
                     phase=0.5 - (place + 0.5) / pieces,
                 )
@@ -139,6 +131,9 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
         raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
     if data.integer("next_stream_id", -1, least=-1) != -1:
         raise refused("streams that start others are not on this server; expected streams that begin together")
+    rule, group = data.object("flow_stats"), None
+    if rule.boolean("enabled", False):
+        group = StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
     lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
     return ServerStream(
         stream_id=stream_id,
@@ -150,14 +145,8 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
         program=program,
         burst=mode.integer("total_pkts", least=1, most=2**32 - 1) if kind == "single_burst" else None,
         isg_usec=data.number("isg", least=0),
-        group=_group(data.object("flow_stats")),
+        group=group,
     )
-
-
-def _group(rule: Params) -> StreamGroup | None:
-    if not rule.boolean("enabled", False):
-        return None
-    return StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
 
 
 def packet_bytes(packet: Params) -> bytes:

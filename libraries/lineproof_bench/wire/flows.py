@@ -159,7 +159,7 @@ class FlowGroups:
         *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
         """
         self._check(traffic, idle)
-        is_timed = any(_is_timed(stream) for streams in traffic.values() for stream in streams)
+        is_timed = any(stream.is_latency for streams in traffic.values() for stream in streams)
         self.collect()
         if is_timed:
             self._begin()
@@ -192,7 +192,7 @@ class FlowGroups:
                 self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
 
     def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
-        rows = [stream for streams in traffic.values() for stream in streams if _is_timed(stream)]
+        rows = [stream for streams in traffic.values() for stream in streams if stream.is_latency]
         if not idle:
             rows += [stream for port, load in self._last.items() if port not in traffic for stream in load.streams]
         if (pps := sum(stream.pps for stream in rows)) > MOST_LATENCY_PPS:
@@ -207,19 +207,18 @@ class FlowGroups:
                 group.tracker.begin(timed.start)
 
     def _loads(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad]:
-        timed = tuple(stream for stream in streams if _is_timed(stream))
-        plain = tuple(stream for stream in streams if not _is_timed(stream))
-        groups = tuple(self._group(port, stream).number for stream in timed)
+        timed = tuple(stream for stream in streams if stream.is_latency)
+        plain = tuple(stream for stream in streams if not stream.is_latency)
+        groups = tuple(self._group(port, stream, stream.group.number).number for stream in timed if stream.group)
         return SenderLoad(plain), SenderLoad(timed, groups, self._starts if timed else 0)
 
-    def _group(self, port: int, stream: StreamTraffic) -> _Group:
-        """Return the group of a latency stream of *port*; a new one if there is none yet."""
+    def _group(self, port: int, stream: StreamTraffic, name: int) -> _Group:
+        """Return the group *name* of a latency stream of *port*; a new one if there is none yet."""
         if (room := _payload_room(stream.frame)) < LATENCY_HEADER.size:
             raise TestbedError(
                 f"latency stream {stream.stream_id} has room for {room} bytes behind its headers; expected an IP packet"
                 f" without padding and {LATENCY_HEADER.size} bytes or more, which hold its number and time"
             )
-        name = int((stream.flow_stats or {})["stream_id"])
         if name not in self._groups:
             used = {row.number for row in self._groups.values()}
             number = next((number for number in range(LATENCY_GROUPS) if number not in used), None)
@@ -287,10 +286,6 @@ class FlowGroups:
         for receiver in self._receivers.values():
             receiver.close()
         self._receivers.clear()
-
-
-def _is_timed(stream: StreamTraffic) -> bool:
-    return (stream.flow_stats or {}).get("rule_type") == "latency"
 
 
 def _payload_room(frame: bytes) -> int:
