@@ -68,8 +68,6 @@ def _relieved(model: RouterModel, now: Forwarding) -> Iterator[tuple[Limit, Rout
         yield Limit.PORT, _with_nic(model, nic, port_mpps=2 * nic.port_mpps)
     if nic.tx_mpps:
         yield Limit.TX_SLOTS, _with_nic(model, nic, tx_mpps=2 * nic.tx_mpps)
-    if nic.bus_gbps:
-        yield Limit.BUS, _with_nic(model, nic, bus_gbps=2 * nic.bus_gbps)
     if nic.pcie:
         yield Limit.BUS, _with_nic(model, nic, pcie=nic.pcie.model_copy(update={"gbps": 2 * nic.pcie.gbps}))
 

@@ -40,9 +40,9 @@ log = logging.getLogger("lineproof.server")
 
 
 async def serve(specification: Mapping[str, Any]) -> None:
-    """Serve until the parent goes or a signal ends this process. Raises PortTaken; a backend raises its own errors."""
+    """Serve until the parent goes or a signal ends this process."""
     async with contextlib.AsyncExitStack() as stack:
-        bench = EmbeddedBench(specification)
+        bench = _opened(specification)
         serving = asyncio.create_task(bench.serve())
         serving.add_done_callback(_end_if_failed)
         stack.push_async_callback(asyncio.wait, [serving])
@@ -63,6 +63,19 @@ async def serve(specification: Mapping[str, Any]) -> None:
     # while signals are handled, so that none prevents it; after an error the parent quotes the log that is in it
     if folder := specification.get("folder"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _opened(specification: Mapping[str, Any]) -> EmbeddedBench:
+    """Return the bench; say why and end the process where it cannot be opened."""
+    try:
+        return EmbeddedBench(specification)
+    except PortTaken as error:
+        reason = str(error)
+    except Exception as error:
+        log.exception("the backend cannot be opened")
+        reason = f"the embedded server cannot open its backend: {error}"
+    _say({"error": reason})
+    raise SystemExit(1)
 
 
 def _end_if_failed(serving: asyncio.Task[None]) -> None:
@@ -120,15 +133,7 @@ def main() -> int:
     # connections of others do not use up its open files
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    try:
-        asyncio.run(serve(specification))
-    except PortTaken as error:
-        _say({"error": str(error)})
-        return 1
-    except Exception as error:
-        log.exception("the backend cannot be opened")
-        _say({"error": f"the embedded server cannot open its backend: {error}"})
-        return 1
+    asyncio.run(serve(specification))
     return 0
 
 

@@ -313,7 +313,7 @@ class FaultyModel(ModelBackend):
         return counted._replace(**found)
 
     def _counted(self, port: int) -> PortCounters:
-        found, now = self._port(port).sent, self._last
+        found, now = self._ports[port].sent, self._last
         self._late = [row for row in self._late if now < row.end + row.hold]
         for row in self._late:
             if row.exit == port:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.errors import TestbedError
 
 from ..backend import StreamTraffic
 
@@ -36,16 +35,6 @@ class Flow(NamedTuple):
     tags: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()
     ip: int = IPV4
-
-
-def check_variables(stream: StreamTraffic) -> None:
-    """Raises TestbedError for a variable that is not inside the frame."""
-    for variable in stream.variables:
-        if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
-            raise TestbedError(
-                f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
-                f" beyond its frame of {len(stream.frame)} bytes"
-            )
 
 
 def frame_of(stream: StreamTraffic, number: int) -> bytes:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
-from lineproof.units import FCS, l1_bits, l2_bits
+from lineproof.units import FCS, l1_bits
 
 from ..backend import StreamTraffic
 from .flows import Flow, spread
@@ -129,17 +129,12 @@ def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[S
     """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
     for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, group=None)):
-        leaves = route(flow) if _fits(model, stream, flow) else None
         queue = queue_of(value, model.nic.reta, model.rx_queues)
         cycles = header_cycles(model, flow) + crossing_cycles(model, value, queue)
-        found[queue, leaves, cycles, flow is not None and flow.version == 6 and not flow.labels] += share
+        found[queue, route(flow), cycles, flow is not None and flow.version == 6 and not flow.labels] += share
     return tuple(
         StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
     )
-
-
-def _fits(model: RouterModel, stream: StreamTraffic, flow: Flow | None) -> bool:
-    return flow is None or model.nic.mtu is None or len(stream.frame) - flow.ip <= model.nic.mtu
 
 
 def _hashed(rss: Rss, flow: Flow) -> bytes:
@@ -424,10 +419,6 @@ def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int]
             taken[port] += pps * shares[port, queue]
         fits = {port: min(1.0, nic.port_mpps * 1e6 / pps) if pps else 1.0 for port, pps in taken.items()}
         shares = {key: share * fits[key[0]] for key, share in shares.items()}
-    if nic.bus_gbps:
-        used = sum(row.pps * shares[row.port, row.queue] * l2_bits(row.size) for row in arrivals)
-        fit = min(1.0, nic.bus_gbps * 1e9 / used) if used else 1.0
-        shares = {key: share * fit for key, share in shares.items()}
     return shares
 
 

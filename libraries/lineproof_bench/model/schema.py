@@ -70,14 +70,13 @@ class CycleCost(Config):
 
 
 class Feature(Config):
-    """Something that is on or off. ``packet``: what share more a frame costs; ``cycles``: the same in cycles; negative
-    where it saves some. ``lock``: one more for each frame. ``layer``: cycles more per VLAN tag. ``port_mpps``: what a
+    """Something that is on or off. ``packet``: what share more a frame costs; negative where it saves
+    some. ``lock``: one more for each frame. ``layer``: cycles more per VLAN tag. ``port_mpps``: what a
     port receives at most. ``speed``: of each core, as a share, when all of its ``threads`` work. ``spread``: as that of
     a software, if more.
     """
 
     packet: Annotated[float, Field(gt=-1)] = 0.0
-    cycles: float = 0.0
     lock: Lock | None = None
     layer: float = 0.0
     port_mpps: Positive | None = None
@@ -179,7 +178,7 @@ def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple
 def with_feature(cost: CycleCost, name: str, feature: Feature) -> CycleCost:
     """*cost* where *feature* is on."""
     locks = (*cost.locks, feature.lock.model_copy(update={"name": name})) if feature.lock else cost.locks
-    packet = cost.packet * (1 + feature.packet) + feature.cycles
+    packet = cost.packet * (1 + feature.packet)
     return cost.model_copy(update={"packet": packet, "locks": locks, "layer": max(0.0, cost.layer + feature.layer)})
 
 
@@ -209,7 +208,7 @@ KEYS = {
 """RSS keys that have a name, in hexadecimal digits."""
 
 RINGS = {"vpp": 1024, "linux": 512, "freebsd": 1024}
-"""Receive descriptors of a queue by default: VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
+"""Receive descriptors of a queue: by default VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
 
 
 class Rss(Config):
@@ -267,27 +266,21 @@ class Pcie(Config):
 
 
 class Nic(Config):
-    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
-    None: the default of the software's drivers (RINGS).
+    """``reta``: entries of the redirection table.
 
-    ``mtu``: bytes of the longest IP packet that the ports forward, longer ones have no route; None: any length.
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
     descriptors, completions and requests on ``pcie``. ``sends_by``: what of a frame chooses its sending queue: the
     entry of the redirection ``table``, so that it is its receive queue's, or the whole ``hash``, so that this holds
     only if the table's size is a multiple of the number of queues. Limits (None: none below line rate): ``port_mpps``
-    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps``
-    that all ports together receive, Gbit/s of frames; ``pcie``.
+    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``pcie``.
     """
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
-    ring: Annotated[int, Field(ge=1, le=65536)] | None = None
-    mtu: Annotated[int, Field(ge=68)] | None = None
     queue_ns: NotNegative = 0.0
     descriptors: NotNegative = 0.0
     sends_by: Literal["table", "hash"] = "table"
     port_mpps: Positive | None = None
     tx_mpps: Positive | None = None
-    bus_gbps: Positive | None = None
     pcie: Pcie | None = None
 
 
@@ -347,15 +340,12 @@ class RouterModel:
         return self.software.vectors.maximum if self.software.vectors else 1
 
 
-Scalar = bool | int | float | str
-
-
 def router_model(
     platform: Platform,
     software: str,
     rx_queues: int | None = None,
     path: Path | None = None,
-    configured: Mapping[str, Scalar] | None = None,
+    configured: Mapping[str, Value] | None = None,
 ) -> RouterModel:
     """The model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: other than the platform's.
 
@@ -381,7 +371,7 @@ def router_model(
         tuple(platform.ports.values()),
         nic,
         model.software[software],
-        nic.ring or RINGS[chosen.shell],
+        RINGS[chosen.shell],
         model.cores // model.sockets,
     )
     return _with_configuration(found, model, configured or {}, file)
@@ -413,7 +403,7 @@ def _section(platform: Platform, software: str, path: Path | None, file: Path) -
 
 
 def _with_configuration(
-    model: RouterModel, section: ModelFile, configured: Mapping[str, Scalar], file: Path
+    model: RouterModel, section: ModelFile, configured: Mapping[str, Value], file: Path
 ) -> RouterModel:
     firewall, switched = parsed(section, configured, file)
     on = dict.fromkeys(model.software.has, True) | switched

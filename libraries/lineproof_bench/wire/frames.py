@@ -15,8 +15,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lineproof.errors import TestbedError
-
 from ..backend import FieldVariable, StreamTraffic
 
 Bytes = NDArray[np.uint8]
@@ -39,16 +37,6 @@ class WireStream:
         self.length = len(traffic.frame)
         periods = [variable.period(RANDOM_PERIOD) for variable in traffic.variables]
         self.period = math.lcm(*periods)
-        for variable in traffic.variables:
-            if variable.offset < 0 or variable.offset + variable.size > self.length:
-                raise TestbedError(
-                    f"stream {traffic.stream_id} writes {variable.size} bytes at offset {variable.offset},"
-                    f" beyond its frame of {self.length} bytes; offset + size may be {self.length} at most"
-                )
-            if variable.maximum < variable.minimum:
-                raise TestbedError(f"stream {traffic.stream_id} has a variable whose maximum is below its minimum")
-        if self._header is not None and self._header + 20 > self.length:
-            raise TestbedError(f"stream {traffic.stream_id} has no room for an IPv4 header at offset {self._header}")
         self._variables = [
             (variable, _values(variable, np.arange(period)) if period <= LONGEST_TABLE else None)
             for variable, period in zip(traffic.variables, periods, strict=True)
