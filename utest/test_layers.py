@@ -219,7 +219,7 @@ COMPARED = {
     "lineproof.ceilings.headroom": "a calibration of another month is stale",
     "lineproof.generators.programs.driver": "finds out that the clock was set during a trial",
     "lineproof.generators.trex.client.running_traffic": "finds out that the clock was set during a trial",
-    "lineproof_bench.wire.sockets": "the kernel stamps frames with it",
+    "lineproof_bench.wire.linux": "the kernel stamps frames with it",
 }
 """Modules that may compute with it, and why."""
 

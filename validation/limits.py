@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from lineproof_bench.model.features import CycleCost
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward
-from lineproof_bench.model.schema import Nic, RouterModel
+from lineproof_bench.model.schema import CycleCost, Nic, RouterModel
 
 _WORK = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
 """Cycles of a worker's own, without locks."""
@@ -69,8 +68,6 @@ def _relieved(model: RouterModel, now: Forwarding) -> Iterator[tuple[Limit, Rout
         yield Limit.PORT, _with_nic(model, nic, port_mpps=2 * nic.port_mpps)
     if nic.tx_mpps:
         yield Limit.TX_SLOTS, _with_nic(model, nic, tx_mpps=2 * nic.tx_mpps)
-    if nic.bus_gbps:
-        yield Limit.BUS, _with_nic(model, nic, bus_gbps=2 * nic.bus_gbps)
     if nic.pcie:
         yield Limit.BUS, _with_nic(model, nic, pcie=nic.pcie.model_copy(update={"gbps": 2 * nic.pcie.gbps}))
 

@@ -1,9 +1,10 @@
 """``python -m lineproof_bench``: a testbed without hardware as one process.
 
 Specification (one JSON line on standard input): ``backend`` model or wire (:class:`.bench.EmbeddedBench`);
-``shells``: of the model's router (:func:`.ssh.listening`), or none; ``folder``: the testbed's own, which is
-removed at the end. Ready: the server's facts; ``ssh_port`` and ``host_key`` of the shells.
-Later lines: ``{"fault": …}``, answered by ``{"ok": true}`` or ``{"error": sentence}``.
+``shells``: of the model's router (:func:`.shells.server.listening`), or none; ``folder``: the testbed's own, which is
+removed at the end. It answers with one JSON line on standard output: ``{"ready": true, …}`` with the server's facts,
+``ssh_port`` and ``host_key`` of the shells, or ``{"error": sentence}``. Later lines: ``{"fault": …}``, answered by
+``{"ok": true}`` or ``{"error": sentence}``. It ends when standard input ends: so a killed parent leaves no child.
 """
 
 from __future__ import annotations
@@ -13,25 +14,33 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from lineproof.generators.trex.client.__main__ import bulk_import
 
 with bulk_import():
-    from lineproof.errors import LineproofError
     from lineproof.system.signals import end_with_parent
 
-    from . import process
     from .bench import EmbeddedBench
     from .server.loop import PortTaken
-    from .ssh import listening
+    from .shells.server import listening
+
+END_LIMIT = 3.0
+"""Seconds that an orderly end may take before the process ends itself regardless."""
+LARGEST_LINE = 1 << 20
+"""Bytes of a line that the parent writes."""
+
+log = logging.getLogger("lineproof.server")
 
 
 async def serve(specification: Mapping[str, Any]) -> None:
-    """Serve until the parent goes or a signal ends this process. Raises TestbedError, PortTaken."""
+    """Serve until the parent goes or a signal ends this process."""
     async with contextlib.AsyncExitStack() as stack:
         bench = _opened(specification)
         serving = asyncio.create_task(bench.serve())
@@ -40,35 +49,39 @@ async def serve(specification: Mapping[str, Any]) -> None:
         stack.callback(bench.stop)
         facts = bench.facts()
         if specification.get("shells"):
-            facts |= await stack.enter_async_context(listening(specification, bench))
-        lines = await process.open_input()
+            facts |= await stack.enter_async_context(listening(specification, lambda: bench.router))
+        lines = await _open_input()
         if specification.get("ends_with_parent"):
             end_with_parent()
-        process.ready(facts)
+        _say({"ready": True, "pid": os.getpid(), **facts})
         with contextlib.suppress(ValueError):  # a line that is too long ends the process, too
             while line := await lines.readline():
-                process.say(_answer(bench, line))
-        process.end_soon()
+                _say(_answer(bench, line))
+        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
+        watchdog.daemon = True
+        watchdog.start()
     # while signals are handled, so that none prevents it; after an error the parent quotes the log that is in it
     if folder := specification.get("folder"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _opened(specification: Mapping[str, Any]) -> EmbeddedBench:
-    """Return the bench. Refuses what cannot be opened."""
+    """Return the bench; say why and end the process where it cannot be opened."""
     try:
         return EmbeddedBench(specification)
-    except PortTaken:
-        raise
+    except PortTaken as error:
+        reason = str(error)
     except Exception as error:
-        logging.getLogger("lineproof.server").exception("the backend cannot be opened")
-        process.refuse(f"the embedded server cannot open its backend: {error}")
+        log.exception("the backend cannot be opened")
+        reason = f"the embedded server cannot open its backend: {error}"
+    _say({"error": reason})
+    raise SystemExit(1)
 
 
 def _end_if_failed(serving: asyncio.Task[None]) -> None:
     """End the process where the server has failed: the parent quotes its log."""
     if not serving.cancelled() and (error := serving.exception()):
-        logging.getLogger("lineproof.server").error("the server has failed", exc_info=error)
+        log.error("the server has failed", exc_info=error)
         os._exit(1)
 
 
@@ -80,14 +93,47 @@ def _answer(bench: EmbeddedBench, line: bytes) -> dict[str, Any]:
     return {"ok": True}
 
 
+def _read_specification() -> dict[str, Any]:
+    """Return the one JSON object that the parent writes first."""
+    line = bytearray()
+    # byte by byte: what follows the line is read by _open_input()
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit(1)
+        line += byte
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+async def _open_input() -> asyncio.StreamReader:
+    """Return what gives the parent's lines, and ends when the parent has gone or SIGTERM, SIGHUP or SIGQUIT comes.
+
+    SIGINT is left to the parent, which stops its children in order.
+    """
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(LARGEST_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        loop.add_signal_handler(number, reader.feed_eof)
+    return reader
+
+
+def _say(data: Mapping[str, Any]) -> None:
+    """Write one JSON line to the parent, if it still reads."""
+    with contextlib.suppress(OSError):
+        sys.stdout.write(json.dumps(data) + "\n")
+        sys.stdout.flush()
+
+
 def main() -> int:
     """Read the specification, serve, end."""
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    specification = process.read_specification()
-    try:
-        asyncio.run(serve(specification))
-    except (LineproofError, PortTaken) as error:
-        process.refuse(str(error))
+    specification = _read_specification()
+    # connections of others do not use up its open files
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(serve(specification))
     return 0
 
 

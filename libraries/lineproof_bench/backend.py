@@ -6,10 +6,11 @@ The server owns the protocol, the ports' owners, the streams and the clock's eve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from lineproof.simulation.faults import InjectedFault
@@ -90,13 +91,20 @@ class FieldVariable:
         return (self.values[value] if self.values else value) & (1 << 8 * self.size) - 1
 
 
+class StreamGroup(NamedTuple):
+    """The packet group that a stream is counted in. ``rule``: ``stats`` (counted alone) or ``latency``."""
+
+    number: int
+    rule: str
+
+
 @dataclass(frozen=True, slots=True)
 class StreamTraffic:
     """One stream being sent: ``frame`` is the first frame's bytes without FCS, ``pps`` its final rate in frames/s.
 
     ``count`` is None for a continuous stream, else how many frames it sends in all. ``fix_ipv4_checksum``: offset of
     the IPv4 header whose checksum is fixed after the variables were written, or None. ``isg_usec``: how long
-    after the start it begins, in µs. ``flow_stats``: {"stream_id": packet group, "rule_type": "stats" or "latency"}.
+    after the start it begins, in µs. ``group``: the packet group that it is counted in.
 
     Several of one port may have the same ``stream_id``: bursts of one stream, or its frames of different lengths.
     """
@@ -107,10 +115,15 @@ class StreamTraffic:
     variables: tuple[FieldVariable, ...] = ()
     count: int | None = None
     fix_ipv4_checksum: int | None = None
-    flow_stats: Mapping[str, Any] | None = None
+    group: StreamGroup | None = None
     isg_usec: float = 0.0
     phase: float = 0.0
     """Part of a frame (-0.5 … 0.5) that it is ahead of its rate, so that parts of a stream add up to whole frames."""
+
+    @property
+    def is_latency(self) -> bool:
+        """Return whether its frames are latency frames."""
+        return self.group is not None and self.group.rule == "latency"
 
 
 class PortCounters(NamedTuple):
@@ -146,6 +159,10 @@ class FlowCounters:
 
     sent: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     received: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+WINDOW = 0.5
+"""Seconds of the bench's clock that ``last_max`` of latencies covers, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +299,18 @@ class Backend(Protocol):
     def drops_reply(self) -> bool:
         """Return whether the present reply is not sent at all."""
         return False
+
+
+class Clock:
+    """Runs *speed* times as fast as *source* (s, monotonic), from 0. Raises ValueError for a speed ≤ 0."""
+
+    def __init__(self, speed: float = 1.0, source: Callable[[], float] = time.monotonic) -> None:
+        if not speed > 0:
+            raise ValueError(f"a clock's speed is {speed:g}; expected a number above 0, 1 for real time")
+        self.speed = speed
+        self._source = source
+        self._begin = source()
+
+    def now(self) -> float:
+        """Seconds of the bench's time since the clock was made."""
+        return (self._source() - self._begin) * self.speed

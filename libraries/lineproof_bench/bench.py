@@ -15,20 +15,18 @@ from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
-from .backend import Backend, ServerAction, StreamTraffic
-from .clock import Clock
+from .backend import Backend, Clock, ServerAction, StreamTraffic
 from .faults.model import FaultyModel
 from .model.backend import ModelSettings
 from .model.counting import Sending
 from .model.flows import frame_of
 from .model.forwarding import Fate
-from .model.latency import FIXED_LATENCY
+from .model.latency import FIXED_LATENCY, Delay
 from .model.routing import Fib
 from .model.schema import load_platform
-from .packet_groups import Delay
 from .server.loop import TrexServer
 from .server.nic import ServerCard, read_nic_file
-from .server.places import Places, ServerHabits
+from .server.ports import Places, ServerHabits
 
 
 class EmbeddedBench:
@@ -66,7 +64,7 @@ class EmbeddedBench:
             self._model.cause([InjectedFault.model_validate(row) for row in faults] if left is None else left.faults)
             return self._model, self._clock.now
         if kind == "wire":
-            from .wire import WireBackend, WirePort
+            from .wire.backend import WireBackend, WirePort
 
             # it counts no streams of Mpps by their groups
             self._nic = ServerCard(rx_caps=("latency", "rx_bytes"))

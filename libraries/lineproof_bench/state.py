@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -83,6 +84,15 @@ class RouterConfiguration:
     """(interface, address) of the neighbours that are not set for good, but as if by ARP."""
     done: tuple[str, ...] = ()
     """Commands of a study that have been run and not undone, in their order."""
+
+    def interface_towards(self, gateway: str) -> str | None:
+        """Return the interface through which *gateway* is directly reached."""
+        try:
+            hop = ipaddress.ip_address(gateway)
+        except ValueError:
+            return None
+        nets = ((name, ipaddress.ip_interface(address).network) for name, address in self.addresses)
+        return next((name for name, net in nets if hop in net), None)
 
     def is_learned(self, interface: str, address: str) -> bool:
         """Return whether the neighbour *address* is not set for good."""

@@ -15,7 +15,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.ssh import LARGEST_OUTPUT
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import answered
 from support.patience import wait_until
 

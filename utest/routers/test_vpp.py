@@ -15,7 +15,7 @@ from lineproof.routers import make_router
 from lineproof.routers.base import Result
 from lineproof.routers.shell_output import plain_text
 from lineproof.routers.vpp.output import parse_runtime
-from lineproof_bench.shells import vpp_render
+from lineproof_bench.shells import vpp
 from lineproof_bench.state import NodeState, RouterState, ThreadState
 from support.fake_router import SIDES, sample, shell_of, simulated
 from support.scripted_shells import broken
@@ -72,7 +72,7 @@ def test_a_rendered_runtime_is_read_back(threads: list[list[NodeState]], version
         ThreadState("vpp_main" if i == 0 else f"vpp_wk_{i - 1}", i, (), tuple(n)) for i, n in enumerate(threads)
     )
     state = RouterState("vpp", version, "dut", 1.0, 2.5, 2.2e9, (), rows)
-    blocks = parse_runtime(vpp_render.runtime(state))
+    blocks = parse_runtime(vpp.runtime(state))
     assert [block.thread for block in blocks] == [thread.name for thread in rows]
     for block, nodes in zip(blocks, threads, strict=True):
         shown = sorted((n for n in nodes if n.calls or n.vectors or n.suspends), key=lambda n: n.name)
@@ -87,15 +87,15 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
     node = NodeState("af-packet-input", "polling", 5684421, 253364, 0, 1.74e4 * 253364)
     process = NodeState("unix-cli-new-session", "event wait", 0, 0, 102, 8.96e3 * 102)
     state = RouterState("vpp", "v26.10", "d", 1.0, 5.1, 2e9, (), (ThreadState("vpp_main", 0, (), (node, process)),))
-    lines = vpp_render.runtime(state).splitlines()
+    lines = vpp.runtime(state).splitlines()
     real = sample("vpp/w1_polling_50k/show_runtime.txt").splitlines()
     assert lines[2] in real
     assert lines[3] in real
     assert lines[4] in sample("vpp/ssh/banner_race_show_runtime.txt").splitlines()
-    head = vpp_render.interfaces(state).splitlines()
+    head = vpp.interfaces(state).splitlines()
     assert head[0] in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()
     assert head[1].rstrip() in [row.rstrip() for row in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()]
-    assert vpp_render.errors(state).splitlines()[0] in sample("vpp/w1_polling_50k/show_errors.txt").splitlines()
+    assert vpp.errors(state).splitlines()[0] in sample("vpp/w1_polling_50k/show_errors.txt").splitlines()
 
 
 def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:

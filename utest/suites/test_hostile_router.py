@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 from support import robot_run
 from support.hostile_ssh import Guard, HostileServer
 from support.served_bench import ServedBench, served

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import HostileServer, OpenHouse
 
 Answer = str | Callable[[str], str]

@@ -16,7 +16,7 @@ from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.login import Login
 from lineproof.system.private_key import make_key
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"
 

@@ -12,8 +12,7 @@ from lineproof.platforms import Platform, read_platform
 from lineproof.project import Project
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Noise
-from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.clock import Clock
+from lineproof_bench.backend import Clock, FieldVariable, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.state import RouterConfiguration

@@ -18,6 +18,7 @@ from lineproof.generators.trex.answer_limits import plain_bytes
 from lineproof.platforms import read_platform
 from lineproof_bench.backend import (
     CapturedFrame,
+    Clock,
     FlowCounters,
     LatencyCounters,
     PortCounters,
@@ -25,9 +26,8 @@ from lineproof_bench.backend import (
     StreamTraffic,
 )
 from lineproof_bench.bench import DirectCableModel
-from lineproof_bench.clock import Clock
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.places import ServerHabits
+from lineproof_bench.server.ports import ServerHabits
 from lineproof_bench.server.rpc import zip_message
 from support.paths import VARIABLES
 

@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lineproof_bench.shells import posix
-from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory
+from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory, common_commands
 from support.hostile_ssh import Guard, HostileServer, OpenHouse
 
 CARDS = (
@@ -48,7 +47,7 @@ def machine() -> Machine:
         "uname": said("6.8.0-simulated\n"),
     }
     no_router: Any = None
-    return Machine({**posix.commands(files), **tools}, no_router, Memory())
+    return Machine({**common_commands(files), **tools}, no_router, Memory())
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from lineproof.testbed.namespaces import Cable
-from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.wire import WireBackend
+from lineproof_bench.backend import FieldVariable, StreamGroup, StreamTraffic
+from lineproof_bench.wire.backend import WireBackend
 from support.patience import wait_until
 
 
@@ -28,10 +28,10 @@ def stream(
     ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big")
     ip += bytes.fromhex("0000000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
     udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
-    flow = None if group is None else {"stream_id": group, "rule_type": "latency"}
+    counted = None if group is None else StreamGroup(group, "latency")
     variable = FieldVariable(26, 4, source, source + flows - 1, source)
     frame = (ethernet + ip + udp).ljust(size, b"\0")
-    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, flow_stats=flow)
+    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, group=counted)
     return replace(found, **more)
 
 

@@ -14,7 +14,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system.known_hosts import HostKeyCheck, read_known_hosts
 from lineproof.system.login import Login, Secrets
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 
 KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 ECDSA = asyncssh.generate_private_key("ecdsa-sha2-nistp256")

@@ -13,7 +13,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.private_key import load_key, parse_key
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 
 # keys of the tests have few rounds, for speed
 pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")

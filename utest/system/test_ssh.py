@@ -27,7 +27,7 @@ from lineproof.system.login import Login, Secrets
 from lineproof.system.private_key import make_key
 from lineproof.system.ssh import Connection
 from lineproof.testbed import sshd
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
 from support.patience import wait_until

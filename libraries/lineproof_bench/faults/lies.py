@@ -11,19 +11,17 @@ from lineproof.units import FCS
 
 from ..backend import StreamTraffic
 from ..model.counting import Sending
-from ..model.egress_frames import LeavingFrames
 from ..model.flows import (
     IPV4,
     fix_checksum,
     flow_of,
     forwarded_frame,
     frame_of,
-    is_latency,
     mac_bytes,
     spread,
     ttl_offset,
 )
-from ..model.ports import ModelPort
+from ..model.ports import LeavingFrames, ModelPort
 
 _SHORTEST = 64
 """Bytes with FCS of a frame that is cut."""
@@ -52,7 +50,7 @@ class Lie:
     def concerns(fault: InjectedFault, sending: Sending, load: float) -> bool:
         """Return whether *fault* is about frames of *sending*, whose port sends *load* frames/s."""
         of_it = fault.port in (None, sending.port) and fault.size in (None, sending.size)
-        return of_it and load > (fault.above or 0.0) and not (fault.spare and is_latency(sending.traffic))
+        return of_it and load > (fault.above or 0.0) and not (fault.spare and sending.traffic.is_latency)
 
     def choose(self, frames: int) -> tuple[int, int]:
         """Return of how many of the next *frames* it is told, and how many pairs these make."""
@@ -121,7 +119,7 @@ class Lie:
             copies=pairs if what in ("copies", "flow") else 0,
             # without its last bytes a latency frame is none; without IP header no frame has a group
             is_known=what != "lldp"
-            and not (is_latency(self._traffic) and (what in ("payload", "cached") or size < row.size)),
+            and not (self._traffic.is_latency and (what in ("payload", "cached") or size < row.size)),
             is_multicast=what == "lldp",
             hold=(self.fault.hold or 0.0) if what == "late" else 0.0,
         )

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lineproof.errors import TestbedError
 from lineproof.platforms import Platform, RouterSetup
 from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise, RouterHabits
 from lineproof.units import OVERHEAD, l1_bits
@@ -21,25 +20,22 @@ from lineproof.units import OVERHEAD, l1_bits
 from ..backend import (
     Backend,
     CapturedFrame,
+    Clock,
     FlowCounters,
     LatencyCounters,
     PortCounters,
     PortDescription,
     StreamTraffic,
 )
-from ..clock import Clock
-from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
-from .egress_frames import KeptFrames, LeavingFrames, egress_frame
-from .flows import HEADERS, Flow, check_variables
+from .flows import HEADERS, Flow
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
-from .latency import delay_of, delay_of_released
-from .links import RouterLinks
+from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
-from .ports import ModelPort, count_tx_drops, ports_of
+from .ports import KeptFrames, LeavingFrames, count_tx_drops, egress_frame, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
-from .routing import Fib, RouterFeature, check_names, owns_address
+from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
 from .schema import RouterModel, router_model
 from .telemetry import ModelTelemetry
 
@@ -125,10 +121,6 @@ class ModelBackend(Backend):
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped)."""
         now = self._advance()
-        for index, streams in traffic.items():
-            self._port(index)
-            for stream in streams:
-                check_variables(stream)
         if not (self._sending or self._later):
             self._noise.new_trial(self._noiseless.spread)
         lasts = math.inf if duration is None else duration
@@ -164,7 +156,7 @@ class ModelBackend(Backend):
     def counters(self, port: int) -> PortCounters:
         """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
         self._advance()
-        return self._port(port).sent
+        return self._ports[port].sent
 
     def link_up(self, port: int) -> bool:
         """Return whether the port has carrier."""
@@ -172,17 +164,17 @@ class ModelBackend(Backend):
         return self._has_carrier(port)
 
     def _has_carrier(self, port: int) -> bool:
-        return port not in self._unplugged and self._links.has_carrier(self._port(port).name, self._last)
+        return port not in self._unplugged and self._links.has_carrier(self._ports[port].name, self._last)
 
     def capture(self, port: int, limit: int) -> None:
         """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
-        self._port(port).kept = KeptFrames(limit)
+        self._ports[port].kept = KeptFrames(limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
-        return self._port(port).kept.take(port)
+        return self._ports[port].kept.take(port)
 
     def utilisation(self) -> float:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
@@ -214,12 +206,12 @@ class ModelBackend(Backend):
     def answers(self, port: int, address: str) -> bool | None:
         """Return whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         self._advance()
-        return owns_address(self._in_force, self._port(port).name, address)
+        return owns_address(self._in_force, self._ports[port].name, address)
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
         """From now on the card of *port* takes every frame, or only its own."""
         self._advance()
-        self._port(port).promiscuous = enabled
+        self._ports[port].promiscuous = enabled
 
     def close(self) -> None:
         """Stop everything."""
@@ -365,7 +357,7 @@ class ModelBackend(Backend):
         numbers = range(sending.counts.offered - (sent or ended), sending.counts.offered)
         leaving = self._leaving(sending, exits, numbers)
         taken = [row for row in leaving if self._ports[row.exit].receive(row)]
-        if sending.traffic.flow_stats:
+        if sending.traffic.group:
             count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
             count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
             for row in taken:
@@ -437,11 +429,6 @@ class ModelBackend(Backend):
     def _remove(self, port: int) -> None:
         self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
-
-    def _port(self, index: int) -> ModelPort:
-        if not 0 <= index < len(self._ports):
-            raise TestbedError(f"no port {index}; the model has the ports 0 to {len(self._ports) - 1}")
-        return self._ports[index]
 
     def _route(self, flow: Flow | None) -> int | None:
         return self._numbers[found.interface] if (found := self._fib.exit_for(flow)) else None

@@ -29,11 +29,6 @@ class StreamCounts(NamedTuple):
     tx_dropped: int = 0
     exits: tuple[tuple[int, int], ...] = ()
 
-    @property
-    def forwarded(self) -> int:
-        """Frames that left the router."""
-        return sum(frames for _, frames in self.exits)
-
 
 class Splitter:
     """Splits frames by shares, each of what the shares before it left; fractions of a frame are carried on."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.errors import TestbedError
 
 from ..backend import StreamTraffic
 
@@ -38,16 +37,6 @@ class Flow(NamedTuple):
     ip: int = IPV4
 
 
-def check_variables(stream: StreamTraffic) -> None:
-    """Raises TestbedError for a variable that is not inside the frame."""
-    for variable in stream.variables:
-        if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
-            raise TestbedError(
-                f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
-                f" beyond its frame of {len(stream.frame)} bytes"
-            )
-
-
 def frame_of(stream: StreamTraffic, number: int) -> bytes:
     """The bytes of frame *number*, without FCS."""
     frame = bytearray(stream.frame)
@@ -57,20 +46,15 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
         )
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
-    if is_latency(stream):
+    if stream.is_latency:
         # TRex writes its magic, which frame it is, and when it left
         frame[-16:] = b"\xab" + number.to_bytes(15, "big")
     return bytes(frame)
 
 
-def is_latency(stream: StreamTraffic) -> bool:
-    """Return whether frames of *stream* are latency frames."""
-    return (stream.flow_stats or {}).get("rule_type") == "latency"
-
-
 def period_of(stream: StreamTraffic) -> int:
     """After how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
-    if is_latency(stream) or any(variable.operation == "random" for variable in stream.variables):
+    if stream.is_latency or any(variable.operation == "random" for variable in stream.variables):
         return 0
     period = math.lcm(*(variable.period(0) for variable in stream.variables))
     return period if period <= MOST_SAMPLED else 0

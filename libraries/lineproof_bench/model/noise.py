@@ -20,7 +20,7 @@ _HALF = 0.5
 """Frames: fewer are none."""
 
 _CYCLES = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
-_LIMITS = ("port_mpps", "tx_mpps", "bus_gbps")
+_LIMITS = ("port_mpps", "tx_mpps")
 
 
 class ModelNoise:

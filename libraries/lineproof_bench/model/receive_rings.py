@@ -10,9 +10,17 @@ from typing import NamedTuple
 
 from lineproof.units import l1_bits
 
-from .card import seconds_per_frame
 from .counting import Sending, Splitter
-from .forwarding import CoreLoad, Fate, Forwarding, StreamLoad, arrivals_of, cost_per_frame, worker_of
+from .forwarding import (
+    CoreLoad,
+    Fate,
+    Forwarding,
+    StreamLoad,
+    arrivals_of,
+    cost_per_frame,
+    seconds_per_frame,
+    worker_of,
+)
 from .schema import RouterModel
 
 _SPARE = 0.01

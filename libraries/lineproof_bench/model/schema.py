@@ -1,6 +1,8 @@
-"""The ``model:`` section of a platform's file: physical parameters of the simulated box.
+"""The ``model:`` section of a platform's file: physical parameters of the simulated box, and what costs how much.
 
-Cycles are those of the core's clock; rates that scale a cost are in Mpps (10^6 frames/s of the whole router).
+Cycles are those of the core's clock; rates that scale a cost are in Mpps (10^6 frames/s of the whole router). Shares of
+features and firewalls, as a study has them ``configured``, are of the software's cost per packet, so that one value
+holds for machines of different speed.
 """
 
 from __future__ import annotations
@@ -9,15 +11,193 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
-from lineproof.config import Config, load_config, read_yaml, validate_config
+from lineproof.config import Config, did_you_mean, load_config, read_yaml, validate_config, value_problem
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform
 
-from .features import CycleCost, Feature, Features, NotNegative, Positive, Spread, parsed, with_feature, with_firewall
+NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Spread = Annotated[float, Field(ge=0, lt=0.5)]
+"""Standard deviation of what a router carries from one run to the next, as a share."""
+
+
+class Lock(Config):
+    """A lock that only one core may hold. ``cycles``: held per frame; ``far``: how much longer, as a share of that, if
+    another core held it last (its cache line has to come from there); ``spin``: the same for each further core that
+    takes it; ``ipv6``: the same for a frame of IPv6.
+    """
+
+    name: str = ""
+    cycles: Positive
+    far: NotNegative = 0.0
+    spin: NotNegative = 0.0
+    ipv6: NotNegative = 0.0
+
+    def held(self, users: float, ipv6: float) -> float:
+        """Cycles per frame that it is held when *users* cores take it equally often; *ipv6*: that share of frames."""
+        far, spin = self.far * (1 - 1 / max(1.0, users)), self.spin * (users - 1)
+        return self.cycles * (1 + far + spin) * (1 + self.ipv6 * ipv6)
+
+
+class CycleCost(Config):
+    """Cycles that a core spends.
+
+    ``packet`` per frame, ``byte`` per byte of it (FCS not counted), ``input`` per frame in the input node, ``call`` per
+    round of the graph, shared by the frames of a vector. ``shared``: more per frame for each Mpps of the router, where
+    cores wait for each other (locks, buffers). ``duplex``: more per frame for each (Mpps)² that is carried in both
+    directions at once, where reads and writes of memory contend.
+
+    ``locks``: all that a frame needs, one after the other; ``layer``: per virtual interface that a frame passes, one
+    for each VLAN tag; ``ipv6``: what share more of ``packet`` IPv6 costs. ``crossing``: per frame whose sending queue
+    belongs to another core than its receive queue, ``crossing_far`` where those cores are on more than one socket.
+    """
+
+    packet: Positive
+    byte: NotNegative = 0.0
+    input: NotNegative = 0.0
+    call: NotNegative = 0.0
+    shared: NotNegative = 0.0
+    duplex: NotNegative = 0.0
+    locks: tuple[Lock, ...] = ()
+    layer: NotNegative = 0.0
+    ipv6: NotNegative = 0.0
+    crossing: NotNegative = 0.0
+    crossing_far: NotNegative = 0.0
+
+
+class Feature(Config):
+    """Something that is on or off. ``packet``: what share more a frame costs; negative where it saves
+    some. ``lock``: one more for each frame. ``layer``: cycles more per VLAN tag. ``port_mpps``: what a
+    port receives at most. ``speed``: of each core, as a share, when all of its ``threads`` work. ``spread``: as that of
+    a software, if more.
+    """
+
+    packet: Annotated[float, Field(gt=-1)] = 0.0
+    lock: Lock | None = None
+    layer: float = 0.0
+    port_mpps: Positive | None = None
+    threads: Annotated[int, Field(ge=1, le=8)] = 1
+    speed: Annotated[float, Field(gt=0, le=1)] = 1.0
+    spread: Spread = 0.0
+    about: str = ""
+
+
+class StateTable(Config):
+    """The states of a firewall: a hash table of ``buckets``, each a chain. An entry that a look-up passes costs ``hit``
+    cycles, and ``miss`` more if it is not in the processor's cache, which holds ``cached`` of them.
+    """
+
+    buckets: Annotated[int, Field(ge=1)]
+    hit: NotNegative
+    miss: NotNegative
+    cached: Annotated[int, Field(ge=1)]
+
+    def cycles(self, states: int) -> float:
+        """Return what the look-up in a table of *states* costs beyond that in one of a few."""
+        outside = max(0.0, 1 - self.cached / states) if states else 0.0
+        return states / self.buckets * self.hit + (1 + states / self.buckets) * self.miss * outside
+
+
+class FirewallCost(Config):
+    """The cost of each frame: ``packet``, a share of its cost; ``ipv6``, what share more if it is IPv6; a ``lock``."""
+
+    packet: NotNegative = 0.0
+    ipv6: NotNegative = 0.0
+    lock: Lock | None = None
+
+
+class Firewall(Config):
+    """``rule``: share of a packet's cost for each rule that a frame passes before its own; ``table``: for a look-up in
+    a table of addresses of any size. ``rules_as_table``: several rules become one table. ``spread``: as that of a
+    software, if more.
+    """
+
+    stateless: FirewallCost
+    stateful: FirewallCost
+    rule: NotNegative = 0.0
+    table: NotNegative = 0.0
+    rules_as_table: bool = False
+    spread: Spread = 0.0
+    states: StateTable | None = None
+
+
+class Features(Config):
+    """Parts that may be ``configured``: ``features`` by name and ``firewalls``."""
+
+    features: Mapping[str, Feature] = {}
+    firewalls: Mapping[str, Firewall] = {}
+
+
+class Configured(Config):
+    """``configured`` of a study, without the features. ``rules`` that a frame passes before its own; entries of a
+    ``table`` of addresses; ``states`` that the firewall holds.
+    """
+
+    firewall: str = "none"
+    stateful: bool = False
+    rules: Annotated[int, Field(ge=0)] = 0
+    table: Annotated[int, Field(ge=0)] = 0
+    states: Annotated[int, Field(ge=0)] = 0
+
+
+Value = bool | int | float | str
+
+
+def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple[Configured, dict[str, bool]]:
+    """*configured* as what the firewall does, and features that are switched. Raises ConfigError."""
+    own = {key: value for key, value in configured.items() if key in Configured.model_fields}
+    switched: dict[str, bool] = {}
+    for key, value in configured.items():
+        if key in own:
+            continue
+        if key not in known.features:
+            names = [*Configured.model_fields, *known.features]
+            raise ConfigError(
+                f"'configured' has '{key}', which 'model.features' does not know;"
+                f" {did_you_mean(key, names)}known: {', '.join(names)}",
+                file,
+            )
+        if not isinstance(value, bool):
+            raise ConfigError(f"'configured.{key}' is {value!r}; expected true or false", file)
+        switched[key] = value
+    try:
+        found = Configured.model_validate(own)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"'configured.{first['loc'][0]}': {value_problem(first)}", file) from None
+    if found.firewall != "none" and found.firewall not in known.firewalls:
+        names = [*known.firewalls, "none"]
+        raise ConfigError(f"'configured.firewall' is '{found.firewall}'; known: {', '.join(names)}", file)
+    return found, switched
+
+
+def with_feature(cost: CycleCost, name: str, feature: Feature) -> CycleCost:
+    """*cost* where *feature* is on."""
+    locks = (*cost.locks, feature.lock.model_copy(update={"name": name})) if feature.lock else cost.locks
+    packet = cost.packet * (1 + feature.packet)
+    return cost.model_copy(update={"packet": packet, "locks": locks, "layer": max(0.0, cost.layer + feature.layer)})
+
+
+def with_firewall(cost: CycleCost, known: Features, configured: Configured) -> CycleCost:
+    """*cost* behind the firewall that is *configured*."""
+    if configured.firewall == "none":
+        return cost
+    firewall = known.firewalls[configured.firewall]
+    own = firewall.stateful if configured.stateful else firewall.stateless
+    rules, tables = float(configured.rules), float(configured.table > 0)
+    if firewall.rules_as_table and configured.rules > 1:
+        rules, tables = 0.0, tables + 1
+    more = own.packet + rules * firewall.rule + tables * firewall.table
+    packet = cost.packet * (1 + more)
+    if configured.stateful and firewall.states:
+        packet += firewall.states.cycles(configured.states)
+    locks = (*cost.locks, own.lock.model_copy(update={"name": configured.firewall})) if own.lock else cost.locks
+    return cost.model_copy(update={"packet": packet, "locks": locks, "ipv6": cost.ipv6 + own.ipv6})
+
 
 KEYS = {
     # Microsoft's verification key (Windows RSS documentation), also the default of DPDK's ixgbe driver
@@ -28,7 +208,7 @@ KEYS = {
 """RSS keys that have a name, in hexadecimal digits."""
 
 RINGS = {"vpp": 1024, "linux": 512, "freebsd": 1024}
-"""Receive descriptors of a queue by default: VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
+"""Receive descriptors of a queue: by default VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
 
 
 class Rss(Config):
@@ -86,27 +266,21 @@ class Pcie(Config):
 
 
 class Nic(Config):
-    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
-    None: the default of the software's drivers (RINGS).
+    """``reta``: entries of the redirection table.
 
-    ``mtu``: bytes of the longest IP packet that the ports forward, longer ones have no route; None: any length.
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
     descriptors, completions and requests on ``pcie``. ``sends_by``: what of a frame chooses its sending queue: the
     entry of the redirection ``table``, so that it is its receive queue's, or the whole ``hash``, so that this holds
     only if the table's size is a multiple of the number of queues. Limits (None: none below line rate): ``port_mpps``
-    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps``
-    that all ports together receive, Gbit/s of frames; ``pcie``.
+    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``pcie``.
     """
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
-    ring: Annotated[int, Field(ge=1, le=65536)] | None = None
-    mtu: Annotated[int, Field(ge=68)] | None = None
     queue_ns: NotNegative = 0.0
     descriptors: NotNegative = 0.0
     sends_by: Literal["table", "hash"] = "table"
     port_mpps: Positive | None = None
     tx_mpps: Positive | None = None
-    bus_gbps: Positive | None = None
     pcie: Pcie | None = None
 
 
@@ -166,15 +340,12 @@ class RouterModel:
         return self.software.vectors.maximum if self.software.vectors else 1
 
 
-Scalar = bool | int | float | str
-
-
 def router_model(
     platform: Platform,
     software: str,
     rx_queues: int | None = None,
     path: Path | None = None,
-    configured: Mapping[str, Scalar] | None = None,
+    configured: Mapping[str, Value] | None = None,
 ) -> RouterModel:
     """The model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: other than the platform's.
 
@@ -200,7 +371,7 @@ def router_model(
         tuple(platform.ports.values()),
         nic,
         model.software[software],
-        nic.ring or RINGS[chosen.shell],
+        RINGS[chosen.shell],
         model.cores // model.sockets,
     )
     return _with_configuration(found, model, configured or {}, file)
@@ -232,7 +403,7 @@ def _section(platform: Platform, software: str, path: Path | None, file: Path) -
 
 
 def _with_configuration(
-    model: RouterModel, section: ModelFile, configured: Mapping[str, Scalar], file: Path
+    model: RouterModel, section: ModelFile, configured: Mapping[str, Value], file: Path
 ) -> RouterModel:
     firewall, switched = parsed(section, configured, file)
     on = dict.fromkeys(model.software.has, True) | switched

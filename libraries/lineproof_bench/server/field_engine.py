@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..backend import FieldVariable
-from .params import Params, bad_parameter, refused
+from .rpc import Params, bad_parameter, refused
 
 MOST_LENGTHS = 64
 """The most lengths that one stream's frames have here: more are sampled evenly, their mean stays."""

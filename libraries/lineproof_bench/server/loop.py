@@ -15,7 +15,7 @@ import zmq
 
 from ..backend import THIEF, Backend, ServerAction
 from .nic import ServerCard
-from .places import Places, ServerHabits
+from .ports import Places, ServerHabits
 from .publisher import Event, Publisher
 from .rpc import Dispatcher
 from .service import ServerMethods

@@ -5,16 +5,13 @@ Without a file the server answers as TRex does in software mode, and its counter
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from lineproof.config import Config, load_config, validate_config
-
-from .filters import headers_of
 
 FOLDER = Path(__file__).parent / "nics"
 
@@ -39,8 +36,6 @@ Counted = Literal[
 """The kinds of extended counters: frames; bytes without FCS; frames that the card missed, or did not send; frames
 to a group of receivers; pause frames. All others stay 0."""
 
-_RANGE = re.compile(r"\{(\d+)-(\d+)\}")
-
 
 class Fact(Config):
     """A value of :class:`ServerCard` and its ``source``: files and lines of TRex's sources, DPDK's among them.
@@ -54,25 +49,14 @@ class Fact(Config):
 
 
 class XstatsNames(Config):
-    """Names of extended counters in the driver's order; ``{0-7}`` in a name stands for so many. ``counted``: which of
-    them count anything here."""
+    """Names of extended counters in the driver's order, and which of them count anything here (``counted``).
+
+    Those of single priorities are left out: none counts here.
+    """
 
     source: str
     names: tuple[str, ...]
     counted: Mapping[str, Counted] = {}
-
-    @property
-    def expanded(self) -> tuple[str, ...]:
-        """Each name by itself."""
-        return tuple(name for pattern in self.names for name in _expanded(pattern))
-
-
-def _expanded(pattern: str) -> Iterator[str]:
-    found = _RANGE.search(pattern)
-    for number in range(int(found[1]), int(found[2]) + 1) if found else ():
-        yield _RANGE.sub(str(number), pattern, count=1)
-    if not found:
-        yield pattern
 
 
 class TrexSources(Config):
@@ -98,7 +82,6 @@ class ServerCard(Config):
     ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
     number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;
     None: as while it is up. ``flow_control``: RTE_ETH_FC_* of the port, -1: the driver cannot say.
-    ``rx_counters``: groups with the rule ``stats`` that the card counts at a time.
     ``refused_groups``: the server's words for streams of a packet group whose frames have such a layer;
     ``unseen_groups``: layers whose frames the card does not lead to the core that counts groups.
 
@@ -115,16 +98,8 @@ class ServerCard(Config):
     speed_while_down: int | None = None
     supported_speeds: tuple[int, ...] = ()
     flow_control: Annotated[int, Field(ge=-1, le=3)] = -1
-    is_fc_supported: bool = False
-    is_led_supported: bool = False
-    is_link_supported: bool = False
-    is_prom_supported: bool = True
-    is_vxlan_supported: bool = False
-    is_ieee1588_supported: bool = False
     is_virtual: bool = True
     rx_caps: tuple[str, ...] = ("flow_stats", "latency", "rx_bytes")
-    rx_counters: Annotated[int, Field(ge=0)] = 1023
-    software_mode: bool = True
     refused_groups: Mapping[FrameLayer, str] = {}
     unseen_groups: tuple[FrameLayer, ...] = ()
     missed_errors: Annotated[int, Field(ge=0)] = 1
@@ -144,10 +119,6 @@ class ServerCard(Config):
         ("tx_xoff_packets", "pauses_sent"),
     )
 
-    def flags(self) -> dict[str, bool]:
-        """The ``is_…`` of ``get_system_info``."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("is_")}
-
     @property
     def xstats_names(self) -> list[str]:
         """The names of the extended counters."""
@@ -160,6 +131,32 @@ class ServerCard(Config):
     def sees(self, frame: bytes) -> bool:
         """Return whether received frames like this one reach the core that counts groups."""
         return not set(layers_of(frame)) & set(self.unseen_groups)
+
+
+TAGS = (0x8100, 0x88A8, 0x9100)
+TYPES = {"arp": 0x0806, "ip": 0x0800, "ip6": 0x86DD}
+
+
+class HeaderOffsets(NamedTuple):
+    """Where a frame's headers are. ``l3``: offset behind the Ethernet header and its tags, whose type is ``kind``.
+
+    ``tags``: the EtherTypes of the tags.
+    """
+
+    tags: tuple[int, ...]
+    kind: int
+    l3: int
+
+
+def headers_of(frame: bytes) -> HeaderOffsets:
+    """Return the headers of an Ethernet frame."""
+    at, tags = 12, list[int]()
+    kind = int.from_bytes(frame[at : at + 2], "big")
+    while kind in TAGS and len(frame) >= at + 6:
+        at += 4
+        tags.append(kind)
+        kind = int.from_bytes(frame[at : at + 2], "big")
+    return HeaderOffsets(tuple(tags), kind, at + 2)
 
 
 def layers_of(frame: bytes) -> list[FrameLayer]:
@@ -175,5 +172,5 @@ def read_nic_file(name: str, folder: Path = FOLDER) -> tuple[ServerCardFile, Ser
     path = folder / f"{name}.yaml"
     file = load_config(path, ServerCardFile)
     given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
-    counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.expanded]
+    counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.names]
     return file, validate_config(given | {"xstats": counters}, ServerCard, path, {})

@@ -1,23 +1,70 @@
-"""A port as its clients see it: owner, streams, state (IDLE, STREAMS, TX, PAUSE) and addresses."""
+"""A port as its clients see it (owner, streams, state, addresses), its processors and its card, and its habits."""
 
 from __future__ import annotations
 
 import ipaddress
 import secrets
 import string
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
 
 from ..backend import PortDescription, StreamTraffic
 from .nic import UNKNOWN_SPEED_BPS, ServerCard
-from .params import bad_parameter, refused
+from .rpc import bad_parameter, refused
 from .streams import ServerStream, mac_bytes
+
+ALL_CORES = (1 << 64) - 1
+"""TRex's mask where a client gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: each port's node, and its own address."""
+
+    cores: int = 1
+    numa: Sequence[int] = ()
+    pci: Sequence[str] = ()
+
+    def check_mask(self, mask: int) -> None:
+        """Raise RpcError for a mask of ``start_traffic`` that leaves none of a pair's cores."""
+        if not mask & (1 << self.cores) - 1:
+            raise refused(f"core_mask: '0x{mask:x}' for {self.cores} cores generates an empty set")
+
+    def of_port(self, index: int) -> dict[str, Any]:
+        """Return its part of the port's entry. The ports of a pair share their cores."""
+        first = index // 2 * self.cores
+        return {
+            "cores": list(range(first, first + self.cores)),
+            "numa": self.numa[index] if index < len(self.numa) else -1,
+            **({"pci_addr": self.pci[index]} if index < len(self.pci) else {}),
+        }
+
+
+class ServerHabits:
+    """*habits* of the testbed; *next_hops* by port: its own IPv4 address and the router's."""
+
+    def __init__(self, habits: Sequence[Habit] = (), next_hops: Sequence[Sequence[str]] = ()) -> None:
+        self._habits, self._next_hops = habits, [(row[0], row[1]) for row in next_hops]
+
+    def has(self, kind: HabitKind, port: int) -> bool:
+        """Return whether *port* has this habit."""
+        return any(habit.kind == kind and habit.port in (None, port) for habit in self._habits)
+
+    def unresolved(self, port: int) -> tuple[str, str] | None:
+        """The addresses of *port* and of its gateway, whose MAC address the server does not know; None: it does."""
+        if not (self.has("silent gateway", port) or self.has("gateway unknown at start", port)):
+            return None
+        return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")
+
 
 STREAM_LIMIT = 20_000
 MOST_LENGTHS = 2000
 """Lengths of frames of all streams of a port together, of each stream at least one."""
+NOT_SUPPORTED = tuple(f"is_{what}_supported" for what in ("fc", "led", "link", "vxlan", "ieee1588"))
+"""What no port can do here, whatever its card: no client of ours asks for it."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -242,6 +289,8 @@ class ServerPort:
             "pci_addr": self._nic.pci.format(port=self.index),
             "supp_speeds": list(self._nic.supported_speeds),
             "stack": "legacy",
-            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters},
-            **self._nic.flags(),
+            "rx": {"caps": list(self._nic.rx_caps), "counters": 1023},
+            "is_prom_supported": True,
+            "is_virtual": self._nic.is_virtual,
+            **dict.fromkeys(NOT_SUPPORTED, False),
         }

@@ -12,18 +12,13 @@ from lineproof import __version__
 from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import Backend
-from .captures import Captures
-from .flow_stats import FlowStats
-from .load import factor_of, load_of
+from .captures import Captures, PacketPush
 from .nic import ServerCard
-from .packet_push import PacketPush
-from .params import Params, RpcError, refused
-from .places import ALL_CORES, Places, ServerHabits
-from .ports import ServerPort, new_handle
+from .ports import ALL_CORES, Places, ServerHabits, ServerPort, new_handle
 from .publisher import Event, Publisher
-from .rpc import Method
-from .statistics import Statistics
-from .streams import parse_stream
+from .rpc import Method, Params, RpcError, refused
+from .statistics import FlowStats, Statistics
+from .streams import factor_of, load_of, parse_stream
 from .transmission import Transmission
 
 CORE_API = (4, 1)
@@ -154,7 +149,7 @@ class ServerMethods:
 
     def _system(self, _: Params) -> dict[str, Any]:
         return {
-            "advanced_per_stream_stats": self._nic.software_mode,
+            "advanced_per_stream_stats": True,
             "core_type": BY_A_MODEL if self._simulated else "lineproof embedded server",
             "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
             "dp_core_count_per_port": self._places.cores,

@@ -1,21 +1,25 @@
-"""TRex stream objects read into plain data.
+"""TRex stream objects read into plain data, and the load that those of a port ask for together.
 
-Facts from TRex's server (src/stx/stl): frames shorter than 60 bytes are padded with zeros; rates count the FCS.
+Facts from TRex's server (src/stx/stl, TrexStreamsGraph): frames shorter than 60 bytes are padded with zeros; rates
+count the FCS. The load of a port is the highest that its streams ask for at one moment. Latency streams have fixed
+rates: they are not multiplied, and taken off before the multiplier is computed. A per cent multiplier is of the port's
+L1 speed.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lineproof.units import FCS, l1_bits, l2_bits
 
-from ..backend import PortDescription, StreamTraffic
+from ..backend import PortDescription, StreamGroup, StreamTraffic
 from .field_engine import FieldProgram, read_program
-from .params import Params, bad_parameter, refused
+from .rpc import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
@@ -25,13 +29,6 @@ FROM_PACKET = 1
 """Destination MAC mode (bits 1 and 2 of ``flags``): the frame's own. Modes 0 and 2 take the port's."""
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 RULES = ("stats", "latency")
-
-
-class StreamGroup(NamedTuple):
-    """The packet group that a stream is counted in; ``rule`` is one of RULES."""
-
-    number: int
-    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,6 @@ class ServerStream:
     def traffic(self, factor: float, source: str, destination: str) -> tuple[StreamTraffic, ...]:
         """The backend's traffic from a port with these MACs: one stream for each length of its frames."""
         frame, lengths = self.addressed(source, destination), self.program.lengths
-        group = {"stream_id": self.group.number, "rule_type": self.group.rule} if self.group else None
         pieces = len(lengths) or 1
         found = []
         for place in range(pieces):
@@ -103,7 +99,7 @@ class ServerStream:
                     variables=tuple(row for row in variables if row.offset + row.size <= length),
                     count=frames,
                     fix_ipv4_checksum=self.program.fix_ipv4_checksum,
-                    flow_stats=group,
+                    group=self.group,
                     isg_usec=self.isg_usec,
                     phase=0.5 - (place + 0.5) / pieces,
                 )
@@ -135,6 +131,9 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
         raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
     if data.integer("next_stream_id", -1, least=-1) != -1:
         raise refused("streams that start others are not on this server; expected streams that begin together")
+    rule, group = data.object("flow_stats"), None
+    if rule.boolean("enabled", False):
+        group = StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
     lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
     return ServerStream(
         stream_id=stream_id,
@@ -146,14 +145,8 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
         program=program,
         burst=mode.integer("total_pkts", least=1, most=2**32 - 1) if kind == "single_burst" else None,
         isg_usec=data.number("isg", least=0),
-        group=_group(data.object("flow_stats")),
+        group=group,
     )
-
-
-def _group(rule: Params) -> StreamGroup | None:
-    if not rule.boolean("enabled", False):
-        return None
-    return StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
 
 
 def packet_bytes(packet: Params) -> bytes:
@@ -174,3 +167,103 @@ def _rate(rate: Params, size: float, speed_bps: float) -> float:
     if kind == "bps_L2":
         return value / l2_bits(size)
     return (value if kind == "bps_L1" else value / 100 * speed_bps) / l1_bits(size)
+
+
+MULTIPLIERS = ("raw", "bps", "bpsl1", "pps", "percentage")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRates:
+    """Frames/s, L2 and L1 bit/s."""
+
+    pps: float = 0.0
+    l2_bps: float = 0.0
+    l1_bps: float = 0.0
+
+    def __add__(self, other: LoadRates) -> LoadRates:
+        return LoadRates(self.pps + other.pps, self.l2_bps + other.l2_bps, self.l1_bps + other.l1_bps)
+
+    def times(self, factor: float) -> LoadRates:
+        """This rate multiplied."""
+        return LoadRates(self.pps * factor, self.l2_bps * factor, self.l1_bps * factor)
+
+
+class RequestedLoad(NamedTuple):
+    """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
+
+    ``duration`` in µs, -1: without end.
+    """
+
+    variable: LoadRates
+    fixed: LoadRates
+    duration: float
+
+    def at(self, factor: float) -> LoadRates:
+        """All of it when the variable part is multiplied by *factor*."""
+        return self.variable.times(factor) + self.fixed
+
+    @property
+    def pps(self) -> float:
+        """Frames/s before the multiplier."""
+        return self.at(1.0).pps
+
+
+def rate_of(stream: ServerStream) -> LoadRates:
+    """The rate of *stream* while it sends."""
+    return LoadRates(stream.pps, stream.pps * l2_bits(stream.mean_size), stream.pps * l1_bits(stream.mean_size))
+
+
+def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
+    """Return the load of *streams*."""
+    changes: list[tuple[float, LoadRates]] = []
+    """From when on (µs) how much more is sent, or less."""
+    fixed, endless = LoadRates(), False
+    for stream in streams:
+        rate, lasts = rate_of(stream), stream.lasts_usec
+        endless = endless or lasts is None
+        if stream.fixed_rate:
+            fixed += rate
+        else:
+            changes.append((stream.isg_usec, rate))
+            if lasts is not None:
+                changes.append((stream.isg_usec + lasts, rate.times(-1)))
+    changes.sort(key=lambda change: change[0])
+    sums = list(accumulate((rate for _, rate in changes), initial=LoadRates()))
+    highest = LoadRates(max(row.pps for row in sums), max(row.l2_bps for row in sums), max(row.l1_bps for row in sums))
+    return RequestedLoad(highest, fixed, -1.0 if endless else max((at for at, _ in changes), default=0.0))
+
+
+def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:
+    """Return what the streams' rates are multiplied by.
+
+    Raises RpcError when nothing would be sent, or, unless *force*, when it is more than the port's L1 speed.
+    """
+    kind = multiplier.choice("type", MULTIPLIERS)
+    value = multiplier.number("value", least=0)
+    multiplier.choice("op", ("abs",), "abs")
+    if load.pps <= 0:
+        raise refused("the streams of this port send nothing: their rate is zero")
+    if load.variable.pps <= 0:
+        # nothing but latency streams, which no multiplier changes
+        return 1.0
+    factor = _factor(kind, value, load, speed_bps)
+    if factor <= 0:
+        raise refused(f"Factor must be positive, got: {factor:g}")
+    asked = load.at(factor).l1_bps
+    if not force and asked > speed_bps * 1.0001:
+        line = speed_bps / 1e9
+        raise refused(f"Expected L1 B/W: '{asked / 1e9:.4g} Gbps' exceeds port line rate: '{line:.4g} Gbps'")
+    return factor if force else min(factor, (speed_bps - load.fixed.l1_bps) / load.variable.l1_bps)
+
+
+def _factor(kind: str, value: float, load: RequestedLoad, speed_bps: float) -> float:
+    if kind == "raw":
+        return value
+    if kind == "percentage":
+        kind, value = "bpsl1", value / 100 * speed_bps
+    name, unit = {"pps": ("pps", "pps"), "bps": ("l2_bps", "BPS L2"), "bpsl1": ("l1_bps", "BPS L1")}[kind]
+    fixed = getattr(load.fixed, name)
+    if value < fixed:
+        raise refused(f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}")
+    found: float = (value - fixed) / getattr(load.variable, name)
+    return found

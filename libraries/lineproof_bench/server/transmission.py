@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..backend import Backend, StreamTraffic
-from .params import refused
 from .ports import ServerPort
 from .publisher import Event, Publisher
+from .rpc import refused
 from .statistics import Statistics
 
 JOIN_WAIT = 0.030

@@ -1,23 +1,74 @@
-"""The SSH server in front of a simulated machine: one user, one public key, commands and a simple prompt."""
+"""The SSH server in front of a simulated router: one user, one public key, commands and a simple prompt.
+
+asyncssh looks for ``liboqs`` and ``libnettle``, which the simulated router can do without, by
+:func:`ctypes.util.find_library`: that runs ``ldconfig``, ``gcc`` and ``ld`` up to six times, longer than all else that
+this process needs to begin.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+import ctypes.util
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
-from .machine import Machine
-from .ssh_library import asyncssh
+from ..faults.model import FaultyModel
+from . import freebsd, linux, vpp
+from .machine import Machine, StudyCommands
+
+_search = ctypes.util.find_library
+ctypes.util.find_library = lambda name: None
+try:
+    import asyncssh
+finally:
+    ctypes.util.find_library = _search
+
+__all__ = ["asyncssh", "listening"]
 
 BANNER = "SIMULATED router, not a real one: its counters come from a forwarding model.\n"
 PROMPT = "# "
 LOGIN_LIMIT = 15.0
 """Seconds that a client may take to authenticate."""
 
+Router = Callable[[], FaultyModel]
+"""The present router: a server that starts again begins a new one."""
 
-FaultQuery = Callable[[], Mapping[str, Any]]
-"""Gives the fault of a command that has come: {}, {"cut": true} or {"freeze": s}."""
+
+@asynccontextmanager
+async def listening(specification: Mapping[str, Any], router: Router) -> AsyncIterator[dict[str, Any]]:
+    """Serve the shell of *router* at a free port of 127.0.0.1; yield ``ssh_port`` and ``host_key``, which is new.
+
+    ``shells`` of *specification*: ``user`` and ``authorized_key`` (OpenSSH) that may log in. ``setups``: what a study's
+    commands make of the router.
+    """
+    state, login = router().state(), specification["shells"]
+    names = [interface.name for interface in state.interfaces]
+    commands, memory = {
+        "vpp": (vpp.software, linux.first_memory(())),
+        "linux": (linux.software, linux.first_memory(names)),
+        "freebsd": (freebsd.software, freebsd.first_memory(names)),
+    }[state.software]
+    own = commands()
+    machine = Machine(own, router, memory, StudyCommands(specification.get("setups") or (), own).run)
+    key, authorized = asyncssh.generate_private_key("ssh-ed25519"), asyncssh.import_public_key(login["authorized_key"])
+    async with await asyncssh.create_server(
+        lambda: _OneUser(login["user"], authorized, lambda: _Session(machine, router)),
+        "127.0.0.1",
+        0,  # asyncssh's default is 22
+        server_host_keys=[key],
+        password_auth=False,
+        kbdint_auth=False,
+        gss_host=None,
+        allow_scp=False,
+        login_timeout=LOGIN_LIMIT,
+        errors="replace",
+    ) as acceptor:
+        yield {
+            "ssh_port": acceptor.get_port(),
+            "host_key": " ".join(key.export_public_key().decode().split()[:2]),
+        }
 
 
 class _OneUser(asyncssh.SSHServer):
@@ -36,30 +87,11 @@ class _OneUser(asyncssh.SSHServer):
         return self._session()
 
 
-async def listen(
-    machine: Machine, user: str, authorized_key: str, host_key: asyncssh.SSHKey, query: FaultQuery
-) -> asyncssh.SSHAcceptor:
-    """Serve *machine* at a free port of 127.0.0.1."""
-    key = asyncssh.import_public_key(authorized_key)
-    return await asyncssh.create_server(
-        lambda: _OneUser(user, key, lambda: _Session(machine, query)),
-        "127.0.0.1",
-        0,  # asyncssh's default is 22
-        server_host_keys=[host_key],
-        password_auth=False,
-        kbdint_auth=False,
-        gss_host=None,
-        allow_scp=False,
-        login_timeout=LOGIN_LIMIT,
-        errors="replace",
-    )
-
-
 class _Session(asyncssh.SSHServerSession[str]):
     """A command that is answered at once, or a prompt for a person, who types one a line."""
 
-    def __init__(self, machine: Machine, query: FaultQuery) -> None:
-        self._machine, self._query, self._input = machine, query, ""
+    def __init__(self, machine: Machine, router: Router) -> None:
+        self._machine, self._router, self._input = machine, router, ""
         self._command: str | None = None
 
     def connection_made(self, channel: asyncssh.SSHServerChannel[str]) -> None:
@@ -73,7 +105,7 @@ class _Session(asyncssh.SSHServerSession[str]):
         return True
 
     def session_started(self) -> None:
-        fault = self._query()
+        fault = self._router().ssh_fault()
         if fault.get("cut"):
             self._channel.get_extra_info("connection").abort()
         elif seconds := fault.get("freeze"):

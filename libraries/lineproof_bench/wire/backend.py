@@ -27,10 +27,9 @@ from ..backend import (
     StreamTraffic,
 )
 from .flows import FlowGroups
-from .linux import LinkReader
+from .linux import FrameCapture, LinkReader
 from .protocol import SenderLoad
 from .sender_processes import SenderProcess, SenderProcesses
-from .sockets import FrameCapture
 
 DRIVER = "lineproof_wire"
 
@@ -60,9 +59,7 @@ class WireBackend(Backend):
     """Sends real frames from *ports* and counts with the kernel. Linux, root."""
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
-        self._ports = tuple(sorted(ports, key=lambda port: port.index))
-        if [port.index for port in self._ports] != list(range(len(self._ports))):
-            raise TestbedError("the wire backend's ports must be numbered 0, 1, … without gaps")
+        self._ports = tuple(ports)
         self._readers: list[LinkReader] = []
         self._processes: SenderProcesses | None = None
         self._active: dict[int, tuple[SenderProcess, ...]] = {}
@@ -100,8 +97,8 @@ class WireBackend(Backend):
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
 
-        Raises TestbedError for a frame that the interface cannot carry, a variable outside its frame, or a stream that
-        cannot be counted by its packet group.
+        Raises TestbedError for a frame that the interface cannot carry, or a stream that cannot be counted by its
+        packet group.
         """
         traffic = {port: streams for port, streams in traffic.items() if streams}
         for port, streams in traffic.items():

@@ -1,4 +1,4 @@
-"""Packet groups on the wire: those of latency streams, counted frame by frame, with their latency.
+"""Packet groups on the wire: those of latency streams, counted frame by frame, with their order and their latency.
 
 Streams that ask for counts without latency are sent like all others, and counted with their port.
 """
@@ -6,7 +6,9 @@ Streams that ask for counts without latency are sent like all others, and counte
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,10 +16,89 @@ from lineproof.core.traffic.ip_header import ip_header
 from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
-from ..backend import FlowCounters, LatencyCounters, StreamTraffic
-from .latency import LatencyTracker
+from ..backend import WINDOW, FlowCounters, LatencyCounters, StreamTraffic
+from .linux import Receiver
 from .protocol import LATENCY_GROUPS, LATENCY_HEADER, MAGIC, SenderLoad, SentProbes
-from .sockets import Receiver
+
+MOST_MISSING = 1 << 16
+"""The most missing frames whose numbers are kept; a frame older than these counts as a duplicate."""
+
+_SMOOTHING = 16
+"""RFC 3550 (6.4.1), as TRex: jitter follows the change from frame to frame by a sixteenth."""
+_NUMBERS = 1 << 32
+"""Sequence numbers have 32 bits."""
+
+
+class LatencyTracker:
+    """Latency, jitter and missing frames of one group."""
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._next = 0
+        self._missing: OrderedDict[int, None] = OrderedDict()
+        self._histogram: Counter[int] = Counter()
+        self._frames = 0
+        self._sum = 0.0
+        self._least, self._most = math.inf, 0.0
+        self._before: float | None = None
+        self._jitter = 0.0
+        self._window = (0.0, 0.0, 0.0)
+        self._lost = self._late = self._repeated = 0
+
+    def begin(self, start: int, first: int = 0) -> None:
+        """Expect frames of *start* from number *first* on; the order of earlier starts is no longer checked."""
+        self._start, self._next = start, first
+        self._missing.clear()
+
+    def add(self, start: int, number: int, usec: float, now: float) -> None:
+        """A frame of *start* came *usec* µs after it was sent, at *now* s."""
+        self._measure(max(0.0, usec), now)
+        if start == self._start:
+            self._order(number)
+
+    def _order(self, number: int) -> None:
+        ahead = (number - self._next) % _NUMBERS
+        if ahead < _NUMBERS // 2:
+            self._lost += ahead
+            for missed in range(max(0, ahead - MOST_MISSING), ahead):
+                self._missing[(self._next + missed) % _NUMBERS] = None
+            while len(self._missing) > MOST_MISSING:
+                self._missing.popitem(last=False)
+            self._next = (number + 1) % _NUMBERS
+        elif number in self._missing:
+            del self._missing[number]
+            self._lost -= 1
+            self._late += 1
+        else:
+            self._repeated += 1
+
+    def _measure(self, usec: float, now: float) -> None:
+        self._frames += 1
+        self._sum += usec
+        self._histogram[int(usec)] += 1
+        self._least, self._most = min(self._least, usec), max(self._most, usec)
+        if self._before is not None:
+            self._jitter += (abs(usec - self._before) - self._jitter) / _SMOOTHING
+        self._before = usec
+        began, present, before = self._window
+        if now - began > WINDOW:
+            began, present, before = now, 0.0, present if now - began < 2 * WINDOW else 0.0
+        self._window = began, max(present, usec), before
+
+    def counters(self) -> LatencyCounters:
+        """The counts up to now."""
+        return LatencyCounters(
+            average=self._sum / self._frames if self._frames else 0.0,
+            jitter=self._jitter,
+            total_min=self._least if self._frames else 0.0,
+            total_max=self._most,
+            last_max=max(self._window[1:]),
+            histogram=dict(sorted(self._histogram.items())),
+            lost=self._lost,
+            out_of_order=self._late,
+            duplicates=self._repeated,
+        )
+
 
 READ_IN_PASSING = 4000
 """The most latency frames that are read at once between requests: some 40 ms of work."""
@@ -78,7 +159,7 @@ class FlowGroups:
         *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
         """
         self._check(traffic, idle)
-        is_timed = any(_is_timed(stream) for streams in traffic.values() for stream in streams)
+        is_timed = any(stream.is_latency for streams in traffic.values() for stream in streams)
         self.collect()
         if is_timed:
             self._begin()
@@ -111,7 +192,7 @@ class FlowGroups:
                 self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
 
     def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
-        rows = [stream for streams in traffic.values() for stream in streams if _is_timed(stream)]
+        rows = [stream for streams in traffic.values() for stream in streams if stream.is_latency]
         if not idle:
             rows += [stream for port, load in self._last.items() if port not in traffic for stream in load.streams]
         if (pps := sum(stream.pps for stream in rows)) > MOST_LATENCY_PPS:
@@ -126,19 +207,18 @@ class FlowGroups:
                 group.tracker.begin(timed.start)
 
     def _loads(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad]:
-        timed = tuple(stream for stream in streams if _is_timed(stream))
-        plain = tuple(stream for stream in streams if not _is_timed(stream))
-        groups = tuple(self._group(port, stream).number for stream in timed)
+        timed = tuple(stream for stream in streams if stream.is_latency)
+        plain = tuple(stream for stream in streams if not stream.is_latency)
+        groups = tuple(self._group(port, stream, stream.group.number).number for stream in timed if stream.group)
         return SenderLoad(plain), SenderLoad(timed, groups, self._starts if timed else 0)
 
-    def _group(self, port: int, stream: StreamTraffic) -> _Group:
-        """Return the group of a latency stream of *port*; a new one if there is none yet."""
+    def _group(self, port: int, stream: StreamTraffic, name: int) -> _Group:
+        """Return the group *name* of a latency stream of *port*; a new one if there is none yet."""
         if (room := _payload_room(stream.frame)) < LATENCY_HEADER.size:
             raise TestbedError(
                 f"latency stream {stream.stream_id} has room for {room} bytes behind its headers; expected an IP packet"
                 f" without padding and {LATENCY_HEADER.size} bytes or more, which hold its number and time"
             )
-        name = int((stream.flow_stats or {})["stream_id"])
         if name not in self._groups:
             used = {row.number for row in self._groups.values()}
             number = next((number for number in range(LATENCY_GROUPS) if number not in used), None)
@@ -206,10 +286,6 @@ class FlowGroups:
         for receiver in self._receivers.values():
             receiver.close()
         self._receivers.clear()
-
-
-def _is_timed(stream: StreamTraffic) -> bool:
-    return (stream.flow_stats or {}).get("rule_type") == "latency"
 
 
 def _payload_room(frame: bytes) -> int:

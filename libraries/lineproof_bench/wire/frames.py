@@ -1,16 +1,21 @@
-"""Frames of streams as arrays: the bytes of a stream's n-th frame, with its variables and checksum written."""
+"""Frames of streams as arrays: their bytes, and their order on the wire.
+
+Streams of one port are interleaved in the ratio of their rates, as evenly as integers allow. A stream that starts
+later (``isg_usec``) or ends after ``count`` frames divides time into phases, in each of which the ratio is constant.
+The k-th frame is computed for any k without history.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lineproof.errors import TestbedError
-
 from ..backend import FieldVariable, StreamTraffic
-from .interleaving import Indexes
 
 Bytes = NDArray[np.uint8]
 
@@ -32,16 +37,6 @@ class WireStream:
         self.length = len(traffic.frame)
         periods = [variable.period(RANDOM_PERIOD) for variable in traffic.variables]
         self.period = math.lcm(*periods)
-        for variable in traffic.variables:
-            if variable.offset < 0 or variable.offset + variable.size > self.length:
-                raise TestbedError(
-                    f"stream {traffic.stream_id} writes {variable.size} bytes at offset {variable.offset},"
-                    f" beyond its frame of {self.length} bytes; offset + size may be {self.length} at most"
-                )
-            if variable.maximum < variable.minimum:
-                raise TestbedError(f"stream {traffic.stream_id} has a variable whose maximum is below its minimum")
-        if self._header is not None and self._header + 20 > self.length:
-            raise TestbedError(f"stream {traffic.stream_id} has no room for an IPv4 header at offset {self._header}")
         self._variables = [
             (variable, _values(variable, np.arange(period)) if period <= LONGEST_TABLE else None)
             for variable, period in zip(traffic.variables, periods, strict=True)
@@ -76,3 +71,114 @@ def write_ipv4_checksum(rows: Bytes, header: int) -> None:
     total = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
     rows[:, header + _IPV4_CHECKSUM] = total >> 8
     rows[:, header + _IPV4_CHECKSUM + 1] = total & 0xFF
+
+
+Indexes = NDArray[np.int64]
+
+LONGEST_CYCLE = 4096
+"""The most frames after which the interleaving repeats: ratios are exact to 1 in 4096 or better."""
+
+
+def weights(rates: Sequence[float]) -> tuple[int, ...]:
+    """The smallest integers in the ratio of *rates* (frames/s, all > 0) that sum to no more than about CYCLE."""
+    least = min(rates)
+    ratios = [Fraction(rate / least).limit_denominator(64) for rate in rates]
+    common = math.lcm(*(ratio.denominator for ratio in ratios))
+    whole = [int(ratio * common) for ratio in ratios]
+    if sum(whole) > LONGEST_CYCLE:
+        total = sum(rates)
+        whole = [max(1, round(LONGEST_CYCLE * rate / total)) for rate in rates]
+    divisor = math.gcd(*whole)
+    return tuple(weight // divisor for weight in whole)
+
+
+@dataclass(frozen=True, slots=True)
+class RatioPhase:
+    """A span of constant ratio: from ``begin`` s, from frame ``first``, for ``length`` frames (None: no end)."""
+
+    begin: float
+    first: int
+    pps: float
+    length: int | None
+    streams: Indexes
+    """Stream of each frame of one cycle, shape (cycle,)."""
+    steps: Indexes
+    """Which of its stream's frames of that cycle it is, shape (cycle,)."""
+    per_cycle: Indexes
+    """Frames of each of the port's streams in one cycle, shape (streams,)."""
+    starts: Indexes
+    """The frame number that each stream begins this phase with, shape (streams,)."""
+
+    def locate(self, indexes: Indexes) -> tuple[Indexes, Indexes]:
+        """(stream, frame number within that stream) of each index since the start, shapes as *indexes*."""
+        since, cycle = indexes - self.first, len(self.streams)
+        cycles, places = since // cycle, since % cycle
+        streams: Indexes = self.streams[places]
+        return streams, self.starts[streams] + cycles * self.per_cycle[streams] + self.steps[places]
+
+
+def _cycle(active: Sequence[int], shares: Sequence[int]) -> tuple[Indexes, Indexes]:
+    streams: Indexes = np.concatenate(
+        [np.full(share, stream, np.int64) for stream, share in zip(active, shares, strict=True)]
+    )
+    steps: Indexes = np.concatenate([np.arange(share, dtype=np.int64) for share in shares])
+    moments = np.concatenate([(np.arange(share) + 0.5) / share for share in shares])
+    order = np.argsort(moments, kind="stable")
+    return np.take(streams, order), np.take(steps, order)
+
+
+def phases(traffic: Sequence[StreamTraffic]) -> tuple[RatioPhase, ...]:
+    """The phases of one port's streams in order of time. Streams without a rate or without frames are never sent."""
+    left = [math.inf if stream.count is None else stream.count for stream in traffic]
+    sent = np.zeros(len(traffic), np.int64)
+    found: list[RatioPhase] = []
+    now, first = 0.0, 0
+    while True:
+        waiting = [stream.isg_usec / 1e6 for stream in traffic if stream.isg_usec / 1e6 > now + 1e-12]
+        active = [
+            place
+            for place, stream in enumerate(traffic)
+            if left[place] > 0 and stream.pps > 0 and stream.isg_usec / 1e6 <= now + 1e-12
+        ]
+        if not active:
+            if not waiting:
+                return tuple(found)
+            now = min(waiting)
+            continue
+        pps = sum(traffic[place].pps for place in active)
+        shares = weights([traffic[place].pps for place in active])
+        streams, steps = _cycle(active, shares)
+        per_cycle = np.bincount(streams, minlength=len(traffic)).astype(np.int64)
+        length = min(_exhausted(streams, place, left[place]) for place in active)
+        until = min(waiting) if waiting else math.inf
+        cut = until < math.inf and round(pps * (until - now)) <= length
+        if cut:
+            length = round(pps * (until - now))
+        if length == math.inf:
+            found.append(RatioPhase(now, first, pps, None, streams, steps, per_cycle, sent.copy()))
+            return tuple(found)
+        if length:
+            found.append(RatioPhase(now, first, pps, int(length), streams, steps, per_cycle, sent.copy()))
+        cycles, rest = divmod(int(length), len(streams))
+        done = cycles * per_cycle + np.bincount(streams[:rest], minlength=len(traffic))
+        left = [remaining - int(count) for remaining, count in zip(left, done, strict=True)]
+        sent = sent + done
+        first += int(length)
+        now = until if cut else now + length / pps
+
+
+def _exhausted(streams: Indexes, stream: int, left: float) -> float:
+    """After how many frames of the interleaving *stream* has sent *left* frames."""
+    if left == math.inf:
+        return math.inf
+    places = np.flatnonzero(streams == stream)
+    cycles, step = divmod(int(left) - 1, len(places))
+    return cycles * len(streams) + int(places[step]) + 1
+
+
+def locate(plan: Sequence[RatioPhase], indexes: Indexes) -> tuple[Indexes, Indexes]:
+    """(stream, frame number) of each of the ascending *indexes* over all phases of *plan*."""
+    bounds = [phase.first for phase in plan[1:]]
+    parts = np.split(indexes, np.searchsorted(indexes, bounds)) if bounds else [indexes]
+    located = [phase.locate(part) for phase, part in zip(plan, parts, strict=True)]
+    return np.concatenate([streams for streams, _ in located]), np.concatenate([numbers for _, numbers in located])

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from lineproof.errors import TestbedError
 
-from .frames import Bytes
-from .interleaving import Indexes
-from .sockets import SO_SNDBUFFORCE, SOL_PACKET
+from .frames import Bytes, Indexes
+from .linux import QDISC_BYPASS, SO_SNDBUFFORCE, SOL_PACKET
 
-_TX_RING, _VERSION, _LOSS, _VNET_HDR, _QDISC_BYPASS = 13, 10, 14, 15, 20
+_TX_RING, _VERSION, _LOSS, _VNET_HDR = 13, 10, 14, 15
 _TPACKET_V2 = 1
 _SEND_REQUEST = 1
 _LENGTH_WORD = 1
@@ -66,7 +65,7 @@ class TxRing:
             for option, value in ((_VERSION, _TPACKET_V2), (_VNET_HDR, 1), (_LOSS, 1)):
                 self._socket.setsockopt(SOL_PACKET, option, value)
             with contextlib.suppress(OSError):  # slower without, not wrong
-                self._socket.setsockopt(SOL_PACKET, _QDISC_BYPASS, 1)
+                self._socket.setsockopt(SOL_PACKET, QDISC_BYPASS, 1)
             with contextlib.suppress(OSError):
                 self._socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 8 << 20)
             request = struct.pack("=IIII", block, slots * stride // block, stride, slots)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .frames import WireStream
-from .interleaving import RatioPhase, phases
+from .frames import RatioPhase, WireStream, phases
 from .protocol import SenderLoad
 
 BURST = 512

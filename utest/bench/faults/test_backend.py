@@ -11,10 +11,9 @@ import pytest
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
-from lineproof_bench.backend import StreamTraffic
+from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
-from lineproof_bench.server.flow_stats import FlowStats
-from lineproof_bench.server.streams import StreamGroup
+from lineproof_bench.server.statistics import FlowStats
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
 
@@ -43,7 +42,7 @@ def test_counters_reset_and_wrap() -> None:
 
 def grouped(rule: str = "latency") -> StreamTraffic:
     (stream,) = traffic("64b", 1e6)
-    return replace(stream, flow_stats={"stream_id": 7, "rule_type": rule})
+    return replace(stream, group=StreamGroup(7, rule))
 
 
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:

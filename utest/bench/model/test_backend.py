@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
 from lineproof.units import l1_bits
-from lineproof_bench.clock import Clock
+from lineproof_bench.backend import Clock
 from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.shells.vpp_render import errors
+from lineproof_bench.shells.vpp import errors
 from support import published
 from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
 

@@ -30,12 +30,9 @@ def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "
     return router_model(read_platform(PROJECT.platforms, platform), software, rx_queues)
 
 
-def test_limits_of_port_and_bus_cut_what_comes_in() -> None:
+def test_the_limit_of_a_port_cuts_what_comes_in() -> None:
     router = replace(model(), nic=Nic(reta=512, port_mpps=1.0))
     assert forward(router, one_queue(4e6)).fates[0].missed == pytest.approx(0.75)
-    router = replace(model(), nic=Nic(reta=512, bus_gbps=1.024))
-    fates = forward(router, [StreamLoad(port, 2e6, 64, (StreamPart(0, 1 - port, 1.0),)) for port in (0, 1)]).fates
-    assert [fate.missed for fate in fates] == pytest.approx([0.5, 0.5])
 
 
 def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.simulation.habits import LossBursts, Noise, WarmUp
+from lineproof_bench.backend import StreamGroup
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import RINGS
 from support.model_bench import HandClock, configuration, configured_model, traffic
@@ -92,7 +93,7 @@ def test_counts_do_not_depend_on_when_and_how_often_they_are_read(pps: float, no
     def counts(readings: int) -> object:
         backend, clock = configured_model(noise=noise, seed=seed)
         rows = {0: traffic("64b", pps), 1: traffic("64b", pps, swapped=True)}
-        probes = replace(rows[0][0], stream_id=9, pps=1000.0, flow_stats={"stream_id": 9, "rule_type": "latency"})
+        probes = replace(rows[0][0], stream_id=9, pps=1000.0, group=StreamGroup(9, "latency"))
         backend.start({**rows, 0: (*rows[0], probes)}, 1.0)
         chance = random.Random(readings)
         for moment in sorted(chance.uniform(0, 1) for _ in range(readings)):

@@ -11,14 +11,13 @@ from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.addresses import Question
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters
-from lineproof_bench.server.flow_stats import FlowStats
+from lineproof_bench.server.captures import reply_to
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
-from lineproof_bench.server.packet_push import reply_to
-from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.ports import ServerPort
 from lineproof_bench.server.publisher import Publisher
+from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.service import ServerMethods
-from lineproof_bench.server.statistics import Statistics
+from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import parse_stream
 from support.server_support import MACS, PEERS, FakeBackend, stream
 
@@ -49,7 +48,7 @@ def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
     needed = set(ServerCard.model_fields) - set(free.split())
     assert needed <= set(file.facts)
     assert len(nic.xstats_names) == len(set(nic.xstats_names))
-    assert all(set(group.counted) <= set(group.expanded) for group in file.xstats)
+    assert all(set(group.counted) <= set(group.names) for group in file.xstats)
     facts: list[Fact | XstatsNames] = [*file.facts.values(), *file.xstats]
     places = [place for fact in facts for place in fact.source.split("; ")]
     assert all(re.fullmatch(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+", place) for place in places)
@@ -66,10 +65,9 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
         assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
 
 
-def test_the_server_has_the_version_of_the_sources_and_hardware_filters() -> None:
+def test_the_server_has_the_version_of_the_sources() -> None:
     methods = ServerMethods(FakeBackend(), Publisher(None), float, nic=nic_of("i40e")).methods()  # type: ignore[arg-type]
     assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by lineproof ")
-    assert methods["get_system_info"](Params({}))["advanced_per_stream_stats"] is False
 
 
 # -- counters

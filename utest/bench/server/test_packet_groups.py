@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lineproof.core.latency import Resolution
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof_bench.backend import PortDescription, StreamTraffic
-from lineproof_bench.packet_groups import Delay, PacketGroups
-from lineproof_bench.server.filters import filter_of
-from lineproof_bench.server.params import Params
+from lineproof_bench.model.latency import Delay, PacketGroups
+from lineproof_bench.server.captures import filter_of
+from lineproof_bench.server.rpc import Params
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, stream

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lineproof_bench.server.params import Params
 from lineproof_bench.server.rpc import (
     Dispatcher,
+    Params,
 )
 from support.paths import DATA
 from support.server_support import Client

@@ -68,7 +68,7 @@ def test_to_begin_it_starts_no_other_program() -> None:
         "import sys; started = []\n"
         "sys.addaudithook(lambda event, args: event == 'subprocess.Popen' and started.append(args[1]))\n"
         "import ctypes.util; search = ctypes.util.find_library\n"
-        "import lineproof_bench.ssh\n"
+        "import lineproof_bench.shells.server\n"
         "assert not started, started\n"
         "assert ctypes.util.find_library is search"
     )

@@ -10,8 +10,7 @@ from lineproof.studies.study import Variant, load_study
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.model.schema import router_model
 from lineproof_bench.shells import freebsd
-from lineproof_bench.shells.machine import Machine, Memory
-from lineproof_bench.ssh import StudyCommands
+from lineproof_bench.shells.machine import Machine, Memory, StudyCommands
 from support.fake_router import shell_of
 from support.model_bench import PROJECT, HandClock
 

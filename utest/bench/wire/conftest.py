@@ -11,7 +11,7 @@ from lineproof.system import children
 from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed.namespaces import Topology, build_topology
 from lineproof.testbed.settings import default_side
-from lineproof_bench.wire import WireBackend, WirePort
+from lineproof_bench.wire.backend import WireBackend, WirePort
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.testbed.namespaces import MTU, Topology
 from lineproof_bench.backend import CapturedFrame
-from lineproof_bench.wire import WireBackend, WirePort
+from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until
 from support.wire_rig import finish, stream
 

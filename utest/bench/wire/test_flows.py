@@ -11,8 +11,8 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.namespaces import Topology
-from lineproof_bench.backend import StreamTraffic
-from lineproof_bench.wire import WireBackend, WirePort
+from lineproof_bench.backend import StreamGroup, StreamTraffic
+from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until
 from support.wire_rig import finish, stream
 
@@ -107,7 +107,7 @@ def test_behind_tags_and_labels(topology: Topology, head: str) -> None:
         WirePort(1, cable.router_mac, cable.port_mac, interface=cable.router_interface, netns=topology.router),
     ]
     frame = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + head) + IPV6
-    timed = StreamTraffic(2, frame, 1000, count=100, flow_stats={"stream_id": 2, "rule_type": "latency"})
+    timed = StreamTraffic(2, frame, 1000, count=100, group=StreamGroup(2, "latency"))
     with contextlib.closing(WireBackend(ends)) as backend:
         backend.start({0: (timed,)}, None)
         finish(backend)

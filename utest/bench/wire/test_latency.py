@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof_bench.wire.latency import LatencyTracker
+from lineproof_bench.wire.flows import LatencyTracker
 from lineproof_bench.wire.protocol import KEPT_DELAYS, STATUS_BYTES, SentProbes
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import TestbedError
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.wire.frames import WireStream
-from lineproof_bench.wire.interleaving import locate, phases, weights
+from lineproof_bench.wire.frames import WireStream, locate, phases, weights
 from lineproof_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
 from lineproof_bench.wire.schedule import BURST, CATCH_UP, Pace, SendSchedule
 

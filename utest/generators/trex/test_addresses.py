@@ -25,8 +25,8 @@ from lineproof.generators.trex.client.service import TRIES, TRY_SECONDS, NextHop
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
 from lineproof.simulation.habits import Habit
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.params import refused
-from lineproof_bench.server.places import ServerHabits
+from lineproof_bench.server.ports import ServerHabits
+from lineproof_bench.server.rpc import refused
 from lineproof_bench.server.service import ServerMethods
 from support.catalogue import CATALOGUE
 from support.patience import wait_until

@@ -15,7 +15,7 @@ from lineproof.generators.trex.client_fetch import fetcher
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import ServerFacts
 from lineproof.system.login import Login
-from lineproof_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import HostileServer, OpenHouse
 from support.server_support import FakeBackend, serving
 

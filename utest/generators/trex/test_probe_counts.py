@@ -21,7 +21,7 @@ from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.latency import LatencyCount, Resolution, Statistic
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.probe_counts import HIGHEST, LARGEST, fine_histogram, probe_counts
-from lineproof_bench.server.flow_stats import fine
+from lineproof_bench.server.statistics import fine
 from support.made_testbeds import probe_group
 from support.paths import DATA
 
