@@ -10,7 +10,7 @@ from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
 from .trex.client.service import NextHop
-from .trex.client_fetch import fetcher
+from .trex.clients import fetcher
 from .trex.driver import TrexGenerator, TrexSettings
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from ..errors import ConfigError, TestbedError
 from ..generators.site import GeneratorEndpoint, GeneratorSettings, PortPlace, connect_trex
-from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
+from ..generators.trex.clients import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..routers.base import Side

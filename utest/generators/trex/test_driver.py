@@ -20,9 +20,8 @@ from lineproof.generators.trex.client.messages import ServerEvents, peak_load, p
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client.stream_objects import program_data
-from lineproof.generators.trex.client_choice import choose_client, misfit
+from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.server_facts import ServerFacts, ask_server
 from support.hostile_trex import HostileServer, hostile_trex, refusing, result
 from support.ports import free_port
 

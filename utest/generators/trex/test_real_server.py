@@ -23,8 +23,8 @@ from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.client.service import NextHop, search_limit
+from lineproof.generators.trex.clients import call_server
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
 from lineproof.system.network_namespace import run_in_namespace

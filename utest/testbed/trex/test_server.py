@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.server_facts import ask_server
+from lineproof.generators.trex.clients import ask_server
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
 from lineproof.system.folders import runtime_folder

@@ -25,12 +25,11 @@ from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, Probe
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
 from .client.service import NextHop, TrialRequest, search_limit
 from .client.stream_objects import MAC_FROM_PACKET
-from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
+from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
 from .live import TrexLive, step_down, trial_during
 from .outcomes import make_outcome, make_port
 from .port_claims import PortClaim, read_claims, write_claim
-from .server_facts import ServerFacts, ask_server
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
@@ -56,7 +55,7 @@ class TrexSettings:
     ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
     clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
-    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
+    :func:`.clients.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
     ``promiscuous``: the ports take frames for any MAC address; ``outlives_run``: the server goes on when a run is
     killed, so what it holds is written down; ``next_hops`` by port; ``namespace``: the path of the network namespace
     of this machine that the server is in; "": it is reached from here.

@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 
 from ...errors import TestbedError
-from ...generators.trex.server_facts import ask_server
+from ...generators.trex.clients import ask_server
 from ...system.login import Login
 from ...system.network_namespace import inside, kept_within, run_in_namespace
 from ...system.ssh import CONNECT_LIMIT, Connection

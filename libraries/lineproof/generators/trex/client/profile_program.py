@@ -28,7 +28,6 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ....system.signals import end_with_parent
-from ..client_choice import client_folder
 from . import pypi, scapy_bridge, shipped
 from .messages import plain_message
 from .service import Refusal
@@ -106,7 +105,7 @@ def _import_client(folder: str) -> str:
     if folder:
         library, name = shipped.load_library(Path(folder)), f"TRex's own, of {folder}"
         package = ModuleType("trex_stl_lib", "The former name of the client, which profiles still use.")
-        package.__path__ = [str((client_folder(Path(folder)) or Path(folder)) / "trex_stl_lib")]
+        package.__path__ = [str((shipped.client_folder(Path(folder)) or Path(folder)) / "trex_stl_lib")]
         sys.modules["trex_stl_lib"] = package
     else:
         library, name = pypi.load_library(), f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}"
