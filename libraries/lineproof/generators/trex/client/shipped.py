@@ -22,11 +22,10 @@ from typing import Any, ClassVar
 from ....errors import TestbedError
 from ....system.folders import cache_folder
 from . import answers
-from .library import Call, ClientLibrary
-from .messages import ServerEvents
+from .answers import ServerEvents
+from .library import Call, ClientLibrary, stream_data
 from .service import Refusal
 from .sockets import REPLY_LIMIT, Reply
-from .stream_objects import stream_data
 
 CLIENT_PATH = Path("automation/trex_control_plane/interactive")
 """The client's folder in an installation."""
