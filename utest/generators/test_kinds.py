@@ -29,7 +29,7 @@ PROGRAMS = Project(ROOT).programs
 OTHER = """
 from typing import ClassVar
 from lineproof.generators.base import Abilities
-from lineproof.generators.site import GeneratorSettings
+from lineproof.generators.kinds import GeneratorSettings
 
 class Keys(GeneratorSettings):
     abilities: ClassVar[Abilities] = Abilities(frozenset({"bursts", "flows"}))

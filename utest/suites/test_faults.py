@@ -18,7 +18,7 @@ import yaml
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault
 from lineproof.errors import TestbedError
-from lineproof.generators.site import GeneratorEndpoint
+from lineproof.generators.kinds import GeneratorEndpoint
 from lineproof.project import Project
 from lineproof.robot.shared import Shared
 from lineproof.robot.testbed import FaultKeywords

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..generators.site import GeneratorEndpoint
+from ..generators.kinds import GeneratorEndpoint
 from ..routers.base import Side
 from ..system.login import Login
 

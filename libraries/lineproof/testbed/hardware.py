@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..generators.site import GeneratorEndpoint, connect_trex
+from ..generators.kinds import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
 from ..system.login import ENVIRONMENT, Secrets

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError, TestbedError
-from ..generators.site import GeneratorEndpoint, GeneratorSettings, PortPlace, connect_trex
+from ..generators.kinds import GeneratorEndpoint, GeneratorSettings, Place, connect_trex
 from ..generators.trex.clients import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
@@ -71,7 +71,7 @@ def start_netns(
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
         # a generator that sends from the ports themselves
-        places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
+        places = tuple(Place(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
         if home is None:

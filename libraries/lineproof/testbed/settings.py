@@ -13,7 +13,7 @@ from ..config import Config, Ipv4Address, MacAddress
 from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
-from ..generators.site import GeneratorSettings
+from ..generators.kinds import GeneratorSettings
 from ..power.meter import PowerSettings
 from ..routers.base import Side
 from ..simulation.faults import InjectedFault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..generators.site import GeneratorEndpoint, connect_trex
+from ..generators.kinds import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from ...config import absolute_path
 from ...core.traffic.profiles import PAIRS
-from ...generators.site import GeneratorSettings
+from ...generators.kinds import GeneratorSettings
 from ...system.login import HostName, LoginSettings, TcpPort
 
 TrexPort = Annotated[int, Field(ge=0, le=255)]
