@@ -20,8 +20,7 @@ from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.files import read_testbed
-from lineproof.testbed.settings import HardwareSettings, NetnsSettings
-from lineproof.testbed.trex.settings import TrexGeneratorSettings
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, TrexGeneratorSettings
 from support.paths import ROOT
 
 PROGRAMS = Project(ROOT).programs
@@ -29,7 +28,7 @@ PROGRAMS = Project(ROOT).programs
 OTHER = """
 from typing import ClassVar
 from lineproof.generators.base import Abilities
-from lineproof.generators.kinds import GeneratorSettings
+from lineproof.generators.site import GeneratorSettings
 
 class Keys(GeneratorSettings):
     abilities: ClassVar[Abilities] = Abilities(frozenset({"bursts", "flows"}))

@@ -12,7 +12,7 @@ from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
-from ..generators.kinds import Site, SiteSide
+from ..generators.site import Site, SiteSide
 from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings

@@ -12,7 +12,7 @@ from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
-from ..generators.kinds import GeneratorEndpoint
+from ..generators.site import GeneratorEndpoint
 from ..routers.base import LinkState, Side
 
 T = TypeVar("T")

@@ -18,7 +18,8 @@ from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
 from ..generators.base import Abilities, Method
-from ..generators.kinds import GeneratorSettings, refusal
+from ..generators.kinds import refusal
+from ..generators.site import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget

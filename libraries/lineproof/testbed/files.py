@@ -17,7 +17,8 @@ from pydantic import create_model
 from ..config import read_yaml, shown_key, validate_config
 from ..core.traffic.profiles import AddressRange, Profile
 from ..errors import ConfigError
-from ..generators.kinds import GeneratorSettings, generator_kind
+from ..generators.kinds import generator_kind
+from ..generators.site import GeneratorSettings
 from ..platforms import named_file
 from ..project import Folder, Layers, packaged_variables
 from ..visible import shortened

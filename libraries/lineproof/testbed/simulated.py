@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..generators.kinds import GeneratorEndpoint, connect_trex
+from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
 from ..system.private_key import make_key
-from .facts import NO_ROUTER, TestbedFacts
-from .process import Belongings, TestbedProcess
+from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"

@@ -23,7 +23,7 @@ from ...core.trial import DURING_READING, HOST_COUNTS, DirectionCount, During, F
 from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe, listing
-from ..kinds import Place, Site
+from ..site import Place, Site
 from ..streams import Stream, profile_streams
 from .description import Description, PortChange, filled
 from .port import COMMAND_LIMIT, COUNTERS, Port, Span

@@ -23,7 +23,7 @@ from ...system.local_command import Command, run_here
 from ...system.login import HostSettings, Secrets, Variable
 from ...visible import shortened
 from ..base import Generator
-from ..kinds import GeneratorSettings, Place, Site
+from ..site import GeneratorSettings, Place, Site
 from .description import Description
 from .driver import ProgramGenerator
 

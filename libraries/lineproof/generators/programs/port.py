@@ -27,7 +27,7 @@ from ...system.login import Login
 from ...system.network_namespace import inside
 from ...system.ssh import Connection
 from ...visible import shortened, visible
-from ..kinds import Place
+from ..site import Place
 from .description import Ran
 
 COMMAND_LIMIT = 15.0
