@@ -117,9 +117,9 @@ OF_FEW = {
     "allure_robotframework": {"lineproof.evidence.allure"},
     "allure_commons": {"lineproof.evidence.allure"},
     # for a process of its own
-    "labgrid": {"lineproof.testbed.lab.holder"},
-    "grpc": {"lineproof.testbed.lab.holder"},
-    "lineproof.testbed.lab.holder": set(),
+    "labgrid": {"lineproof.testbed.lab_holder"},
+    "grpc": {"lineproof.testbed.lab_holder"},
+    "lineproof.testbed.lab_holder": set(),
 }
 """Packages and modules, and those that alone may import them."""
 

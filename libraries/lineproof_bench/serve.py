@@ -20,9 +20,9 @@ from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.signals import termination_as_interrupt
-from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.process import TestbedFacts
 from lineproof.testbed.settings import SimulatedSettings
 
 N = TypeVar("N", int, float)

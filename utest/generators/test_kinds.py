@@ -20,8 +20,7 @@ from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.files import read_testbed
-from lineproof.testbed.settings import HardwareSettings, NetnsSettings
-from lineproof.testbed.trex.settings import TrexGeneratorSettings
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, TrexGeneratorSettings
 from support.paths import ROOT
 
 PROGRAMS = Project(ROOT).programs

@@ -28,12 +28,11 @@ from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outco
 from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
-from lineproof.generators.programs.counts import Sent, outcome_of
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
-from lineproof.generators.programs.driver import ProgramGenerator, config_line, listed_frames
-from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Place, Port, Span
-from lineproof.generators.programs.switch import SwitchSettings, checked_by_switch, read_switch
-from lineproof.generators.site import SiteSide
+from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
+from lineproof.generators.programs.kind import SwitchSettings, checked_by_switch, read_switch
+from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
+from lineproof.generators.site import Place, SiteSide
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
 from lineproof.units import FCS

@@ -14,7 +14,7 @@ from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.sentence import parse
 from lineproof.core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Fault, Load, Problem
-from lineproof.generators.trex.probe_counts import probe_counts
+from lineproof.generators.trex.outcomes import probe_counts
 from lineproof.quantities import cycles
 from lineproof.session.bench import nobody
 from support.catalogue import CATALOGUE

@@ -19,8 +19,8 @@ from unittest import mock
 from golden import net
 from lineproof.core.trial import Load
 from lineproof.generators.base import Probe, directions_of
-from lineproof.generators.trex.answer_limits import plain_bytes
-from lineproof.generators.trex.client_choice import client_folder
+from lineproof.generators.trex.client.shipped import client_folder
+from lineproof.generators.trex.client.sockets import plain_bytes
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof_bench.server.rpc import Dispatcher
 from support.catalogue import CATALOGUE

@@ -34,7 +34,7 @@ from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import where_lost
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
-from lineproof.generators.trex.probe_counts import probe_counts
+from lineproof.generators.trex.outcomes import probe_counts
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms

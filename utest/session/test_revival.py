@@ -12,7 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.session import session
 from lineproof.session.router_watch import RouterRestarted
 from lineproof.session.session import Revival
-from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 
 HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
 POWER = PowerCycleSettings(boot=0.05)

@@ -26,8 +26,8 @@ from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
-from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
 from lineproof.testbed.opening import OpenTestbed
+from lineproof.testbed.process import NO_ROUTER, TestbedFacts
 from support.paths import DATA, ROOT
 from support.simulated_session import judged, opened
 

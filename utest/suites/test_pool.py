@@ -15,7 +15,7 @@ from lineproof.evidence.run import read_run
 from lineproof.project import Project
 from lineproof.studies.preparing import prepare_study
 from lineproof.studies.runner import StudyRun
-from lineproof.testbed.lab.place import LabPlace
+from lineproof.testbed.lab import LabPlace
 from support import robot_run
 from support.command_line import lineproof
 from support.lab_rig import lab

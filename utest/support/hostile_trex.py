@@ -14,7 +14,7 @@ from typing import Any
 
 import zmq
 
-from lineproof.generators.trex.answer_limits import plain_bytes
+from lineproof.generators.trex.client.sockets import plain_bytes
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.rpc import zip_message
 from support.server_support import FakeBackend, serving

@@ -42,9 +42,9 @@ class ProfileProcesses:
 
 def preload() -> None:
     """Import what loads profiles."""
-    from lineproof.generators.trex.client import pypi, scapy_bridge
+    from lineproof.generators.trex.client import profile_program, pypi
 
-    scapy_bridge.fix_addresses()  # before a packet is made: the first one keeps the defaults
+    profile_program.fix_addresses()  # before a packet is made: the first one keeps the defaults
     pypi.load_library()
     import trex_stl_lib.api  # noqa: F401
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import zmq
 
-from lineproof.generators.trex.answer_limits import plain_bytes
+from lineproof.generators.trex.client.sockets import plain_bytes
 from lineproof.platforms import read_platform
 from lineproof_bench.backend import (
     CapturedFrame,

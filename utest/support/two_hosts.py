@@ -16,10 +16,9 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator
 from lineproof.platforms import read_platform
 from lineproof.session.generator import connect_generator
-from lineproof.testbed import namespaces, sshd
+from lineproof.testbed import netns, sshd
 from lineproof.testbed.files import read_testbed
-from lineproof.testbed.hardware import hardware_facts
-from lineproof.testbed.opening import OpenTestbed
+from lineproof.testbed.opening import OpenTestbed, hardware_facts
 from lineproof.testbed.process import Belongings
 from lineproof.testbed.settings import HardwareSettings
 from support.paths import ROOT
@@ -71,7 +70,7 @@ class TwoHosts:
 def no_namespaces() -> str | None:
     """Why there can be no network namespaces here. Tries it, once."""
     try:
-        namespaces.build_topology(bypass=True).close()
+        netns.build_topology(bypass=True).close()
     except TestbedError as error:
         return str(error)
     return None
@@ -83,7 +82,7 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
     names, ports, remote = [], [], []
     with contextlib.ExitStack() as stack:
         belongings = stack.enter_context(contextlib.closing(Belongings()))
-        topology = namespaces.build_topology(bypass=True, apart=True)
+        topology = netns.build_topology(bypass=True, apart=True)
         belongings.later(topology.close)
         first, second = topology.cables
         for own, other in ((first, second), (second, first)):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
-from lineproof.testbed import namespaces, netns, sshd
+from lineproof.testbed import netns, sshd
 from lineproof.testbed.process import Belongings
 from lineproof.testbed.settings import default_side
 from support import robot_run
@@ -74,7 +74,7 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
     with contextlib.ExitStack() as stack:
         belongings = stack.enter_context(contextlib.closing(Belongings()))
-        topology = namespaces.build_topology(INTERFACES)
+        topology = netns.build_topology(INTERFACES)
         belongings.later(topology.close)
         _vpp(stack, folder, topology, polling)
         router = sshd.start(belongings, topology.router)
@@ -89,7 +89,7 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
         yield Rig(folder, ("-v", f"PROJECT:{home}", "-v", "TESTBED:vpp-lab"))
 
 
-def _vpp(stack: contextlib.ExitStack, folder: Path, topology: namespaces.Topology, polling: bool) -> None:
+def _vpp(stack: contextlib.ExitStack, folder: Path, topology: netns.Topology, polling: bool) -> None:
     cpu = "cpu { main-core 0 corelist-workers 1 }" if polling else ""
     (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=f"v{uuid.uuid4().hex[:6]}", cpu=cpu))
     (folder / "bin").mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lineproof.testbed.namespaces import Cable
+from lineproof.testbed.netns import Cable
 from lineproof_bench.backend import FieldVariable, StreamGroup, StreamTraffic
 from lineproof_bench.wire.backend import WireBackend
 from support.patience import wait_until

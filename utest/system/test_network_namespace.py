@@ -22,7 +22,7 @@ import sys, time
 from pathlib import Path
 from lineproof.system import children
 from lineproof.system.network_namespace import inside
-from lineproof.testbed.namespaces import build_topology
+from lineproof.testbed.netns import build_topology
 folder = Path(sys.argv[1])
 topology = build_topology(folder=folder)
 script = "trap 'rm $0; exit' TERM; sleep 300 & setsid sleep 300 & touch $0; while :; do sleep 0.1; done"

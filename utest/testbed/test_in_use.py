@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.in_use import HeldTestbed
+from lineproof.testbed.opening import HeldTestbed
 from lineproof.testbed.settings import HardwareSettings
 from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress
 
@@ -72,7 +72,7 @@ def test_other_ports_and_other_generators_are_other_testbeds() -> None:
 @pytest.mark.slow
 def test_a_run_that_was_killed_has_it_no_more() -> None:
     code = (
-        "import time\nfrom testbed.test_in_use import testbed\nfrom lineproof.testbed.in_use import HeldTestbed\n"
+        "import time\nfrom testbed.test_in_use import testbed\nfrom lineproof.testbed.opening import HeldTestbed\n"
         "HeldTestbed.take(testbed())\nprint('has it', flush=True)\ntime.sleep(60)\n"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)

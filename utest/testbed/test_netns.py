@@ -15,8 +15,7 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Platform, Software
 from lineproof.system.children import environment
 from lineproof.system.network_namespace import configure, inside
-from lineproof.testbed.namespaces import CONTROL, MTU, build_topology
-from lineproof.testbed.netns import home_of_trex
+from lineproof.testbed.netns import CONTROL, MTU, build_topology, home_of_trex
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
 from support.leftovers import await_end

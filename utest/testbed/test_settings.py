@@ -19,8 +19,8 @@ from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.testbed.files import network_misfits, read_testbed, read_testbed_or_pool
-from lineproof.testbed.hardware import hardware_facts
-from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab import LabSettings, PowerCycleSettings
+from lineproof.testbed.opening import hardware_facts
 from lineproof.testbed.settings import (
     HardwareSettings,
     NetnsSettings,
@@ -28,9 +28,9 @@ from lineproof.testbed.settings import (
     SideSettings,
     SimulatedSettings,
     ToleranceSettings,
+    TrexGeneratorSettings,
     default_side,
 )
-from lineproof.testbed.trex.settings import TrexGeneratorSettings
 from support.paths import ROOT, VARIABLES
 
 TESTBEDS = VARIABLES / "testbeds"

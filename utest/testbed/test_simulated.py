@@ -14,8 +14,7 @@ from lineproof.platforms import read_platform
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.children import environment
 from lineproof.testbed.files import read_testbed
-from lineproof.testbed.hardware import hardware_facts
-from lineproof.testbed.opening import open_testbed
+from lineproof.testbed.opening import hardware_facts, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
 from lineproof_bench import serve
 from support.paths import ROOT

@@ -10,7 +10,7 @@ from ..routers.journal import Leftover
 from ..session.plan import Plan
 from ..session.router import leftover_text
 from ..session.session import Session
-from ..testbed.lab.place import LabPlace
+from ..testbed.lab import LabPlace
 from .arguments import add_json, add_plan_arguments, print_lines, say
 from .calibrate import GOAL
 

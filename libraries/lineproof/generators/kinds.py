@@ -22,13 +22,13 @@ Lacks = Callable[[Abilities], tuple[str, ...]]
 """Which of the abilities that something needs are not there."""
 
 DEFAULT = "trex"
-_OWN_DEFAULT = EntryPoint(DEFAULT, "lineproof.testbed.trex.settings:TrexGeneratorSettings", GROUP)
-"""The default is there too where Lineproof runs from its source, without a distribution's entry points."""
+_OWN_DEFAULT = EntryPoint(DEFAULT, "lineproof.testbed.settings:TrexGeneratorSettings", GROUP)
+"""The default needs no distribution's entry points: it is there too where Lineproof runs from its source."""
 
 
 def known_kinds(programs: Folder) -> Mapping[str, Callable[[], type[GeneratorSettings]]]:
     """Return what loads each kind, by its name; *programs*: the folder of their files."""
-    entries = {DEFAULT: _OWN_DEFAULT} | {entry.name: entry for entry in entry_points(group=GROUP)}
+    entries = {entry.name: entry for entry in entry_points(group=GROUP)} | {DEFAULT: _OWN_DEFAULT}
     kinds = {name: partial(_loaded, entry) for name, entry in entries.items()}
     return dict(sorted((kinds | {path.stem: partial(_read, path) for path in listed(programs, "*.yaml")}).items()))
 

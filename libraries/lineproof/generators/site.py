@@ -10,20 +10,29 @@ from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
 from .trex.client.service import NextHop
-from .trex.client_fetch import fetcher
+from .trex.clients import fetcher
 from .trex.driver import TrexGenerator, TrexSettings
 
 
 @dataclass(frozen=True, slots=True)
-class PortPlace:
-    """A Linux interface of this machine that is a port, on a testbed that makes them. ``namespace``: its path.
+class Place:
+    """Where a port is that a program sends from: ``interface`` in ``namespace`` of the machine of ``login``.
 
-    ``far_mac``: the MAC address at the other end of its cable.
+    ``namespace``: the name of one of ip-netns(8); a path is that of one that this process made; "": none. ``login``:
+    None: this machine. ``router_mac``: the MAC address that its frames go to; "": the kernel asks for it.
     """
 
     interface: str
-    namespace: str
-    far_mac: str
+    namespace: str = ""
+    router_mac: str = ""
+    login: Login | None = None
+    sudo: bool = False
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        inside = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.interface}{inside} on {self.login.where if self.login else 'this machine'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class GeneratorEndpoint:
     trex: TrexSettings | None = None
     login: Login | None = None
     home: str = ""
-    places: tuple[PortPlace, ...] = ()
+    places: tuple[Place, ...] = ()
     secrets: Secrets = ENVIRONMENT
 
 
@@ -60,7 +69,6 @@ class Site:
 
     endpoint: GeneratorEndpoint
     sides: tuple[SiteSide, ...]
-    clock_speed: float = 1.0
 
 
 class GeneratorSettings(Config):

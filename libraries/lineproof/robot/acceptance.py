@@ -36,7 +36,7 @@ from ..session.bench import EndedTrial, Reading
 from ..session.judging import decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
-from ..testbed.lab.place import LABGRID
+from ..testbed.lab import LABGRID
 from ..units import si
 from .execution import closing_words, execution_id
 from .sentences import without_prefix

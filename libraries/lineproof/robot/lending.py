@@ -19,7 +19,7 @@ from robot.libraries.Remote import Remote
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..testbed.files import read_testbed_or_pool
-from ..testbed.lab.place import LabPlace
+from ..testbed.lab import LabPlace
 from ..testbed.settings import PoolSettings
 from ..testbed.waiting_time import Say, WaitProgress
 from ..units import duration_text

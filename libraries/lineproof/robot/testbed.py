@@ -22,7 +22,7 @@ from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
 from ..simulation.faults import parse_fault
-from ..testbed.lab.place import LabPlace
+from ..testbed.lab import LabPlace
 from ..units import counted, duration_text
 from .lending import lent_testbed
 from .run_variables import check_run_variables, secrets_of_variables

@@ -31,7 +31,7 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
     """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
     sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
-    return facts.generator.connect(Site(facts.generator, sides, facts.clock_speed))
+    return facts.generator.connect(Site(facts.generator, sides))
 
 
 def measured_limits(

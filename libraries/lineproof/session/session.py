@@ -20,10 +20,8 @@ from ..core.verdict import Verdict
 from ..errors import TestbedError
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import simulation_signs
-from ..testbed.hardware import hardware_facts
-from ..testbed.in_use import HeldTestbed
-from ..testbed.lab.place import LabPlace
-from ..testbed.opening import OpenTestbed, open_testbed
+from ..testbed.lab import LabPlace
+from ..testbed.opening import HeldTestbed, OpenTestbed, hardware_facts, open_testbed
 from ..testbed.settings import HardwareSettings
 from ..testbed.waiting_time import Say, silent
 from .bench import AFTER, SET_UP, Listener, Reading

@@ -28,8 +28,8 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.in_use import HeldTestbed
-from ..testbed.lab.place import LABGRID
+from ..testbed.lab import LABGRID
+from ..testbed.opening import HeldTestbed
 from ..units import counted
 from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study

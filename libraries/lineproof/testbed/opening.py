@@ -1,29 +1,42 @@
-"""Opening and closing a testbed of any kind: the entry point of this package."""
+"""Opening and closing a testbed of any kind: the entry point of this package.
+
+A testbed that is had is nobody else's until it is given back. A run of hardware has a lock for each of the generator's
+ports, for others of its user on this machine; a lock ends with its process, however that ends. Runs elsewhere are seen
+by the ports that they own (``session``), or by labgrid, which lends testbeds to a whole lab.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..core.router_facts import RouterFacts
 from ..errors import ConfigError, TestbedError
+from ..files import not_written
+from ..generators.site import GeneratorEndpoint, connect_trex
+from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..routers.linux.machine import read_host
 from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault
+from ..system.file_lock import lock_within
+from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
-from ..visible import visible
-from .facts import TestbedFacts
-from .hardware import hardware_facts, start_hardware
-from .in_use import HeldTestbed
-from .lab.place import LabPlace
-from .process import Belongings, Program, TestbedProcess
-from .settings import HardwareSettings, SimulatedSettings, Testbed
+from ..units import duration_text
+from ..visible import shortened, visible
+from .lab import LabPlace
+from .process import NO_ROUTER, Belongings, Program, TestbedFacts, TestbedProcess
+from .settings import HardwareSettings, SimulatedSettings, Testbed, next_hops
 from .simulated import start_simulated
-from .waiting_time import Say, silent
+from .trex_start import start_over_ssh
+from .waiting_time import Say, WaitProgress, silent
 
 
 @dataclass(eq=False)
@@ -158,3 +171,131 @@ def read_generator_host(login: Login | None) -> GeneratorHost | None:
             return GeneratorHost(read_host(shell))
     except TestbedError as error:
         return GeneratorHost(problem=str(error))
+
+
+def hardware_facts(
+    testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
+) -> TestbedFacts:
+    """The facts in the testbed's file."""
+    router = testbed.router
+    login = NO_ROUTER
+    if router is not None:
+        login = replace(router.login(router.address, secrets), sudo=router.sudo)
+    interfaces = platform.software[software].interfaces
+    sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
+    return TestbedFacts(
+        generator=generator_endpoint(testbed, secrets),
+        router=login,
+        sides=sides,
+        label=f"{platform.description}, {software}, on {testbed.testbed}",
+    )
+
+
+def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
+    """How the generator is reached, of whatever kind it is."""
+    generator, other = testbed.trex, testbed.generator
+    ports = tuple(range(other.port_count)) if generator is None else generator.ports
+    hops = next_hops(ports, testbed.cabled_sides)
+    if generator is None:
+        return GeneratorEndpoint(ports, other.connect, hops, secrets=secrets)
+    settings = TrexSettings(
+        generator.address,
+        pins_cores=generator.core_mask == "pin",
+        outlives_run=generator.start is None,
+        **generator.model_dump(include={"sync_port", "async_port", "ports", "force", "client", "promiscuous"}),
+    )
+    login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
+    return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
+
+
+def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> None:
+    """Start the TRex server that *testbed* has ``start`` for. Raises TestbedError."""
+    generator, server = facts.generator, testbed.trex
+    if generator.login and server and server.start:
+        start_over_ssh(belongings, generator.login, generator.home, server.start, server.address, server.sync_port)
+
+
+IN_USE = ".in-use"
+"""Ending of the locks' names in the runtime folder."""
+
+POLL = 0.2
+"""Seconds between two tries."""
+
+
+class HeldTestbed:
+    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
+
+    Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
+    """
+
+    def __init__(self, lab: LabPlace | None = None) -> None:
+        self.lab = lab
+        self._locks: list[int] = []
+
+    @classmethod
+    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
+        """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
+
+        Raises TestbedError, with everything given back.
+        """
+        if lab is None and testbed.lab is not None:
+            lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
+        held = cls(lab)
+        try:
+            if isinstance(testbed, HardwareSettings):
+                held._await_locks(testbed, say)
+        except BaseException:
+            held.close()
+            raise
+        return held
+
+    def check(self) -> None:
+        """Raise TestbedError where it is no longer ours: nothing may be started on it."""
+        if self.lab and (problems := self.lab.problems()):
+            raise TestbedError("; ".join(problems))
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated."""
+        self._unlock()
+        if self.lab:
+            self.lab.close()
+
+    def _await_locks(self, testbed: HardwareSettings, say: Say) -> None:
+        """Lock the ports of *testbed*; first wait for other runs as long as it allows. Raises TestbedError.
+
+        A testbed that waits for nobody goes on beside another run, whose ports the generator then refuses.
+        """
+        limit = testbed.wait_for_testbed
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
+        while user := self._lock_all(testbed.generator.claimed):
+            if progress.is_over:
+                if not limit:
+                    return
+                raise TestbedError(
+                    f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
+                    " 'wait_for_testbed' in its file more time"
+                )
+            progress.note(user)
+            time.sleep(POLL)
+
+    def _lock_all(self, names: Sequence[str]) -> str:
+        """Lock all or nothing; returns who has one of them, "" if nobody."""
+        folder = runtime_folder()
+        for name in names:
+            path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                self._locks.append(descriptor)
+                if not lock_within(descriptor):
+                    user = shortened(os.pread(descriptor, 100, 0).decode(errors="replace")) or "another run"
+                    self._unlock()
+                    return f"{name} is in use by {user}"
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+            except OSError as error:
+                raise not_written(path, error, ELSEWHERE) from error
+        return ""
+
+    def _unlock(self) -> None:
+        while self._locks:
+            os.close(self._locks.pop())

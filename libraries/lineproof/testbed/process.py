@@ -1,4 +1,7 @@
-"""Processes of a testbed: their start, what they report, their log, their end. They live as long as their testbed."""
+"""Processes of a testbed: their start, what they report, their log, their end. They live as long as their testbed.
+
+Beside them the facts of an open testbed: the addresses of its generator and router, and the cables.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,19 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
+from ..generators.site import GeneratorEndpoint
 from ..json_text import parse_json
+from ..routers.base import Side
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
+from ..system.login import Login
 from ..system.ssh_terminal import terminal_text
 
 POLL = 0.02
@@ -263,3 +270,29 @@ def log_end(log: str) -> str:
     shown = [words for line in terminal_text(log).splitlines() if _HAS_WORD.search(words := " ".join(line.split()))]
     quoted = "; ".join(shown[-LOG_LINES:])
     return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
+
+
+NO_ROUTER = Login("", 0, "", None, Path())
+"""In place of the router's login while it is bypassed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedFacts:
+    """An open testbed.
+
+    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is filled in from the
+    generator's port once that is known.
+    ``clock_speed``: seconds of the testbed's clock per second of real time.
+    ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
+    """
+
+    generator: GeneratorEndpoint
+    router: Login
+    sides: tuple[Side, ...]
+    label: str
+    clock_speed: float = 1.0
+    simulated: bool = False
+    namespaces: tuple[str, ...] = ()
+    """Network namespaces of this machine, as paths below /proc: the generator's first, the router's last."""
+    sender: int | None = None
+    """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""

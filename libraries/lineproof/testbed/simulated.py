@@ -11,8 +11,7 @@ from ..system.installed import bench_command
 from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
 from ..system.private_key import make_key
-from .facts import NO_ROUTER, TestbedFacts
-from .process import Belongings, TestbedProcess
+from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from lineproof.generators.trex.answer_limits import MAGIC, plain_bytes
+from lineproof.generators.trex.client.sockets import MAGIC, plain_bytes
 from lineproof.json_text import parse_json
 
 
@@ -139,7 +139,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def zip_message(data: bytes) -> bytes:
-    """*data* behind its compression header: the inverse of :func:`.answer_limits.plain_bytes`."""
+    """*data* behind its compression header: the inverse of ``plain_bytes`` of the client."""
     return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
 
 

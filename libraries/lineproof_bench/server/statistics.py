@@ -18,7 +18,7 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from lineproof.generators.trex.probe_counts import DIGITS, HIGHEST, LOWEST
+from lineproof.generators.trex.outcomes import DIGITS, HIGHEST, LOWEST
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
-from lineproof.generators.trex.probe_counts import fine_histogram
+from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.latency import Resolution
-from lineproof.generators.trex.probe_counts import fine_histogram
+from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof_bench.backend import PortDescription, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import filter_of

@@ -9,7 +9,7 @@ import pytest
 
 from lineproof.system import children
 from lineproof.system.network_namespace import configure, inside
-from lineproof.testbed.namespaces import Topology, build_topology
+from lineproof.testbed.netns import Topology, build_topology
 from lineproof.testbed.settings import default_side
 from lineproof_bench.wire.backend import WireBackend, WirePort
 

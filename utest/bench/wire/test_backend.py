@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.namespaces import MTU, Topology
+from lineproof.testbed.netns import MTU, Topology
 from lineproof_bench.backend import CapturedFrame
 from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import inside
-from lineproof.testbed.namespaces import Topology
+from lineproof.testbed.netns import Topology
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until

@@ -8,7 +8,7 @@ import pytest
 
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.trex.client import answers
-from lineproof.generators.trex.client.messages import ServerEvents
+from lineproof.generators.trex.client.answers import ServerEvents
 from lineproof.generators.trex.client.running_traffic import (
     COUNTS,
     all_placed,

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex import client_fetch as copies
-from lineproof.generators.trex.client_choice import client_api
-from lineproof.generators.trex.client_fetch import fetcher
+from lineproof.generators.trex import clients as copies
+from lineproof.generators.trex.clients import ServerFacts, client_api, fetcher
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.server_facts import ServerFacts
 from lineproof.system.login import Login
 from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import HostileServer, OpenHouse

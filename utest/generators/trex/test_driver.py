@@ -15,14 +15,12 @@ import zmq
 from lineproof.errors import TestbedError
 from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client import pypi, sockets
-from lineproof.generators.trex.client.library import ALL_CORES
-from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
+from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
+from lineproof.generators.trex.client.library import ALL_CORES, program_data
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client.sockets import Pipe
-from lineproof.generators.trex.client.stream_objects import program_data
-from lineproof.generators.trex.client_choice import choose_client, misfit
+from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client, misfit
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.generators.trex.server_facts import ServerFacts, ask_server
 from support.hostile_trex import HostileServer, hostile_trex, refusing, result
 from support.ports import free_port
 

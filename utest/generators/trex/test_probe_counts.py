@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.latency import LatencyCount, Resolution, Statistic
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.probe_counts import HIGHEST, LARGEST, fine_histogram, probe_counts
+from lineproof.generators.trex.outcomes import HIGHEST, LARGEST, fine_histogram, probe_counts
 from lineproof_bench.server.statistics import fine
 from support.made_testbeds import probe_group
 from support.paths import DATA

@@ -18,7 +18,7 @@ from lineproof.core.trial import Load, read_trial
 from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import profile_streams
-from lineproof.generators.trex import client_fetch as copies
+from lineproof.generators.trex import clients as copies
 from lineproof.generators.trex import profile_loader
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.project import Project

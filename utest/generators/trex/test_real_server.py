@@ -23,12 +23,12 @@ from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.client.service import NextHop, search_limit
+from lineproof.generators.trex.clients import call_server
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.children import environment
 from lineproof.system.network_namespace import run_in_namespace
-from lineproof.testbed.trex.start import ARGUMENTS
+from lineproof.testbed.trex_start import ARGUMENTS
 from support import leftovers, robot_run
 from support.paths import SUPPORT
 from support.real_trex import REASON, WORDS, generator
@@ -71,7 +71,7 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
 ) -> None:
     if not fine:
         monkeypatch.setattr(
-            "lineproof.testbed.trex.start.ARGUMENTS", tuple(each for each in ARGUMENTS if each != "--hdrh")
+            "lineproof.testbed.trex_start.ARGUMENTS", tuple(each for each in ARGUMENTS if each != "--hdrh")
         )
     with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect(generator)

@@ -16,7 +16,6 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from ...system.login import Login
 from ...system.network_namespace import inside
 from ...system.ssh import Connection
 from ...visible import shortened, visible
+from ..site import Place
 from .description import Ran
 
 COMMAND_LIMIT = 15.0
@@ -75,36 +75,16 @@ class Span(NamedTuple):
         return Span(self.begins - most, self.began - least, self.ends - most, self.ended - least)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a port is: ``interface`` in ``namespace`` of the machine of ``login`` (None: of this one).
-
-    ``namespace``: the name of one of ip-netns(8); a path is that of one that this process made. ``router_mac``: the
-    MAC address that its frames go to; "": the kernel asks for it.
-    """
-
-    interface: str
-    namespace: str = ""
-    router_mac: str = ""
-    login: Login | None = None
-    sudo: bool = False
-
-    @property
-    def text(self) -> str:
-        """For messages."""
-        inside = f" in namespace {self.namespace}" if self.namespace else ""
-        return f"{self.interface}{inside} on {self.login.where if self.login else 'this machine'}"
-
-    def argv(self) -> tuple[str, ...]:
-        """Return what starts the port's shell there."""
-        if "/" in self.namespace:
-            # nobody else knows it, so there is no lock to hold
-            return (*inside(self.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
-        root = ("sudo", "-n", "--") if self.sudo else ()
-        named = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
-        # the name that every run gives the port
-        lock = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{self.namespace}-{self.interface}")
-        return (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock)
+def _shell(place: Place) -> tuple[str, ...]:
+    """Return what starts the shell of a port at *place*."""
+    if "/" in place.namespace:
+        # nobody else knows it, so there is no lock to hold
+        return (*inside(place.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
+    root = ("sudo", "-n", "--") if place.sudo else ()
+    named = ("ip", "netns", "exec", place.namespace) if place.namespace else ()
+    # the name that every run gives the port
+    lock = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{place.namespace}-{place.interface}")
+    return (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock)
 
 
 class Port:
@@ -132,7 +112,7 @@ class Port:
             raise
 
     def _open_here(self) -> tuple[Any, Any]:
-        argv, pipe = self.place.argv(), children.PIPE
+        argv, pipe = _shell(self.place), children.PIPE
         try:
             child = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, start_new_session=True)
         except OSError as error:
@@ -155,7 +135,7 @@ class Port:
 
         self._closing.callback(end)
         channel.set_combine_stderr(True)
-        channel.exec_command(shlex.join(self.place.argv()))
+        channel.exec_command(shlex.join(_shell(self.place)))
         return channel.makefile_stdin("wb"), channel.makefile("rb")
 
     def _read(self, stream: Any) -> None:

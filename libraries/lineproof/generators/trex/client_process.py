@@ -35,7 +35,7 @@ class ClientProcess:
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
     def __init__(self, folder: Path | None = None, namespace: str = "") -> None:
-        """*folder*: of the client that TRex ships (see :mod:`.client_choice`); None: trex-stl-lib 0.3 of PyPI.
+        """*folder*: of the client that TRex ships (see :mod:`.clients`); None: trex-stl-lib 0.3 of PyPI.
 
         *namespace*: the network namespace of its server; "": none of its own.
         """

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -15,28 +17,32 @@ from pathlib import Path
 from typing import Any
 
 from ...core.foreign import Heard
-from ...core.step_down import StepDown
+from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.traffic.profiles import Profile
-from ...core.trial import During, Load, Outcome
+from ...core.trial import DURING_READING, During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
+from .client.library import MAC_FROM_PACKET
 from .client.service import NextHop, TrialRequest, search_limit
-from .client.stream_objects import MAC_FROM_PACKET
-from .client_choice import PYPI, FetchClient, choose_client, misfit
 from .client_process import ClientError, ClientProcess
-from .live import TrexLive, step_down, trial_during
+from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
 from .outcomes import make_outcome, make_port
 from .port_claims import PortClaim, read_claims, write_claim
-from .server_facts import ServerFacts, ask_server
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
 
 NEVER = 1e9
 """µs before the first frame of a stream that is stopped at once."""
+
+BEGIN_WAIT = 0.1
+"""Seconds of the testbed's clock from the answer to the start to a look whether every port sends, and between looks."""
+
+STOP_LIMIT = 5.0
+"""Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
@@ -56,7 +62,7 @@ class TrexSettings:
     ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
     clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
-    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
+    :func:`.clients.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
     ``promiscuous``: the ports take frames for any MAC address; ``outlives_run``: the server goes on when a run is
     killed, so what it holds is written down; ``next_hops`` by port; ``namespace``: the path of the network namespace
     of this machine that the server is in; "": it is reached from here.
@@ -226,7 +232,7 @@ class TrexGenerator(Generator):
         self._check_load_above_fixed(load)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
         if during is not None:
-            answer = trial_during(self._ask, trial, during, limit)
+            answer = self._trial_during(trial, during, limit)
         else:
             answer = self._ask("trial", limit, **asdict(replace(trial, keep=keep)))
         found = make_outcome(answer, load, duration, self._directions, trial.clock_speed, trial.rates, self._speeds)
@@ -259,9 +265,34 @@ class TrexGenerator(Generator):
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
         self._check_load_above_fixed(first, second)
-        trial = self._trial(first, first_duration + second_duration)
-        ask = partial(self._ask, limit=self._trial_limit(first_duration + second_duration))
-        return step_down(ask, trial, self._directions, first, first_duration, second, interval)
+        duration, speed = first_duration + second_duration, self.settings.clock_speed
+        trial, directions, limit = self._trial(first, duration), self._directions, self._trial_limit(duration)
+        with self._begun(trial) as began:
+            self._ask("sample", limit, seconds=first_duration / speed, interval=first_duration / speed)
+            changed = self._ask("change", rates=dict.fromkeys(trial.rates, second.pps))
+            # until the generator itself has ended, after the whole duration, with a limit
+            found = self._ask("sample", limit, seconds=1.5 * duration / speed + 5, interval=interval / speed)
+            answer = self._ask("finish", limit)
+        outcome = make_outcome(answer, first, duration, directions, speed)
+        before, after = (_snapshot(changed[name], began["counters"], directions) for name in ("before", "after"))
+        samples = [_snapshot(item, began["counters"], directions) for item in found]
+        ends = [item.offered for item in outcome.directions]
+        # counts read after the end of sending give no time
+        samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
+        # s of the second phase: the change lies between its request and its answer
+        shortest = duration - (changed["answered"] - began["asked"]) * speed
+        longest = duration - (changed["asked"] - began["answered"]) * speed
+        rows, rates = [], []
+        for index, row in enumerate(outcome.directions):
+            most, least = row.offered - before.offered[index], row.offered - after.offered[index]
+            rates.append((least / longest if longest > 0 else 0.0, most / shortest if shortest > 0 else math.inf))
+            # any count of the first phase is enough: it only has to overload the router
+            short, over = second.pps * max(shortest, 0.0) - most, least - second.pps * max(longest, 0.0)
+            rows.append(replace(row, intended=row.offered + round(max(short, 0.0) - max(over, 0.0))))
+        readings = {**outcome.readings, "second_load_pps": second.pps, "change_uncertainty": longest - shortest}
+        outcome = replace(outcome, directions=tuple(rows), readings=readings)
+        second_rate = (min(low for low, _ in rates), max(high for _, high in rates))
+        return StepDown(outcome, second, before, after, tuple(samples), second_rate)
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
@@ -310,6 +341,37 @@ class TrexGenerator(Generator):
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
+
+    # -- traffic that is attended while it runs, step by step --------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _begun(self, trial: TrialRequest) -> Iterator[Any]:
+        """Begin *trial*, without packet groups; yield the answer. What fails or is interrupted inside is stopped."""
+        try:
+            yield self._ask("begin", **asdict(replace(trial, groups={})))
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                self._ask("stop", STOP_LIMIT)
+            raise
+
+    def _trial_during(self, trial: TrialRequest, during: During, limit: float) -> dict[str, Any]:
+        """Return the answer to *trial*, in which *during* is called, with DURING_READING; *limit*: s for its end."""
+        speed, readings = trial.clock_speed, {}
+        with self._begun(trial) as began:
+
+            def since_start() -> float:
+                # both processes read the machine's monotonic clock
+                return (time.monotonic() - float(began["asked"])) * speed
+
+            while since_start() < (trial.duration or 0.0):
+                _wait(self._ask, BEGIN_WAIT / speed)
+                (now,) = self._ask("sample", seconds=0.0, interval=0.0)
+                if all(now[port]["opackets"] > began["counters"][port]["opackets"] for port in trial.rates):
+                    during(lambda seconds: _wait(self._ask, seconds / speed))
+                    readings[DURING_READING] = since_start()
+                    break
+            answer = self._ask("finish", limit)
+        return {**answer, "readings": readings}
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
@@ -379,6 +441,54 @@ class TrexGenerator(Generator):
             remedy = remedy_of(str(error))
             words = f"the TRex server at {where}, asked to {command}: {error}{remedy}"
             raise (ProbesRefused if remedy else TestbedError)(words) from error
+
+
+def _wait(ask: Callable[..., Any], seconds: float) -> None:
+    """Wait *seconds* of real time while the client watches the traffic; in parts, so that each call keeps its limit."""
+    while seconds > 0:
+        part = min(seconds, 5.0)
+        ask("sample", seconds=part, interval=2 * part)
+        seconds -= part
+
+
+def _snapshot(now: Mapping[Any, Any], start: Mapping[Any, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
+    def since(port: int, name: str) -> int:
+        return max(0, int(now[port][name] - start[port][name]))
+
+    return CountSnapshot(
+        tuple(since(direction.tx_port, "opackets") for direction in directions),
+        tuple(since(direction.rx_port, "ipackets") for direction in directions),
+    )
+
+
+class TrexLive:
+    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: one of any load that has no duration."""
+
+    def __init__(self, ask: Callable[..., Any], trial: TrialRequest, directions: tuple[Direction, ...]) -> None:
+        self._ask, self._trial, self._directions = ask, trial, directions
+        self._speed = trial.clock_speed
+        self._start: Mapping[Any, Any] = {}
+
+    def start(self, load: Load) -> Sample:
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
+        trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
+        answer = self._ask("begin", **asdict(trial))
+        self._start = answer["counters"]
+        return Sample(float(answer["asked"]) * self._speed, 0, 0)
+
+    def sample(self) -> Sample:
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
+        (answer,) = self._ask("sample", seconds=0.0, interval=0.0)
+        found = _snapshot(answer, self._start, self._directions)
+        return Sample(float(answer["moment"]) * self._speed, sum(found.offered), sum(found.forwarded))
+
+    def wait(self, seconds: float) -> None:
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
+        _wait(self._ask, seconds / self._speed)
+
+    def stop(self) -> None:
+        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
+        self._ask("stop")
 
 
 def _streams_by_port(

@@ -17,8 +17,8 @@ from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...json_text import parse_json
 from ...system import children
-from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, client_folder, named_client
-from .client_fetch import latest_copy
+from .client.shipped import client_folder
+from .clients import FROM_SERVER, HOME_VARIABLE, PYPI, latest_copy, named_client
 
 LARGEST_PROFILE = 2 << 20
 """Bytes of a profile in TRex's format."""

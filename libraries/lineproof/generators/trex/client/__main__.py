@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import math
 import os
+import queue
 import signal
 import sys
 import threading
@@ -18,10 +20,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from .answers import plain_message
 from .library import ClientLibrary
-from .messages import plain_message
 from .running_traffic import (
     COUNT_PERIOD,
     UPDATE_PERIOD,
@@ -31,8 +33,11 @@ from .running_traffic import (
     counted_since,
     group_counts,
 )
-from .service import ClientService, Refusal, TrialRequest
+from .service import Refusal, TrialRequest, read_message
 from .sockets import REPLY_LIMIT
+
+END_LIMIT = 3.0
+"""Seconds for an orderly end, before the process ends itself in any case."""
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
 """Errors of whoever reads an answer that has another form than a TRex server's."""
@@ -200,6 +205,57 @@ def _group_counts(stats: Mapping[str, Any], trial: TrialRequest) -> list[dict[st
         counts = [group_counts(stats, group, tx_port, rx_port) for group in trial.groups[tx_port]]
         reported += () if None in counts else [count for count in counts if count]
     return reported
+
+
+class ClientService:
+    """Reads commands, runs them one by one and answers, until the end."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self._answers = answers
+        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.cancelled = threading.Event()
+
+    def end(self, *_: object) -> None:
+        """Begin the orderly end, with a time limit. For any thread and for signals."""
+        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
+        watchdog.daemon = True
+        watchdog.start()
+        self.cancelled.set()
+        self._commands.put(None)
+
+    def read(self) -> None:
+        """Read commands until standard input ends."""
+        with contextlib.suppress(OSError, ValueError):
+            for line in sys.stdin:
+                message = read_message(line)
+                if message.get("command") == "stop":
+                    self.cancelled.set()
+                self._commands.put(message)
+        self.end()
+
+    def serve(self, find: Callable[[str], Callable[..., Any]]) -> None:
+        """Run commands with the function that *find* returns, until the end."""
+        while (message := self._commands.get()) is not None:
+            number, command = message.pop("id", None), str(message.pop("command", ""))
+            try:
+                answer = {"id": number, "ok": find(command)(**message)}
+            except Refusal as error:
+                answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
+            except Exception as error:  # every request gets an answer
+                text = f"{command}: {type(error).__name__}: {error}"
+                answer = {"id": number, "error": {"kind": "internal", "message": text}}
+            self._answer(answer)
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        # if the driver is gone, the end of standard input follows
+        try:
+            line = json.dumps(answer, allow_nan=False)
+        except ValueError:
+            text = "one of its readings is no number (NaN or infinite)"
+            line = json.dumps({"id": answer["id"], "error": {"kind": "refused", "message": text}})
+        with contextlib.suppress(BrokenPipeError):
+            self._answers.write(line + "\n")
+            self._answers.flush()
 
 
 def _library() -> ClientLibrary:

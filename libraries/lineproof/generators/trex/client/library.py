@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 import binascii
 import contextlib
+import json
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -15,10 +17,9 @@ from typing import Any, ClassVar
 
 from . import answers
 from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
-from .messages import ServerEvents, plain_message
+from .answers import ServerEvents, plain_message
 from .service import Refusal
 from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
-from .stream_objects import OWN_RATES
 
 MOST_UNDER_WAY = 16
 """Requests for counters that a server may have before it: a slow one gets no more."""
@@ -491,3 +492,62 @@ class ClientLibrary(ABC):
     @abstractmethod
     def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
         """The counters, from the answers to :meth:`_reading`."""
+
+
+MAC_FROM_PACKET = 1
+"""TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
+
+OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
+"""The multiplier for streams whose rates are final."""
+
+
+def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``."""
+    if item["program"]:
+        return program_data(item)
+    instructions: list[dict[str, Any]] = []
+    for field in item["variables"]:
+        limits = {"init_value": field["minimum"], "min_value": field["minimum"], "max_value": field["maximum"]}
+        counter = {"type": "flow_var", "op": "inc", "name": field["name"], "size": field["size"], "step": field["step"]}
+        written = {"type": "write_flow_var", "add_value": 0, "is_big_endian": True, "pkt_offset": field["offset"]}
+        instructions += [counter | limits, written | {"name": field["name"]}]
+    if item["fix_ipv4"] is not None:
+        instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": item["fix_ipv4"]})
+    frame, flags = bytes.fromhex(item["frame"]), 0
+    if to := item["destination"]:
+        frame, flags = _mac(to) + frame[6:], MAC_FROM_PACKET << 1
+    mode: dict[str, Any] = {"type": "continuous", "rate": {"type": "pps", "value": item["share"]}}
+    counted: dict[str, Any] = {"enabled": False}
+    if item["group"] is not None:
+        counted = {"enabled": True, "rule_type": "latency", "stream_id": item["group"]}
+        mode["rate"]["value"] = item["pps"]
+    elif item["burst"]:
+        mode |= {"type": "single_burst", "total_pkts": item["burst"]}
+    return {
+        "action_count": 0,
+        "enabled": True,
+        "flags": flags,
+        "flow_stats": counted,
+        "isg": item["gap"],
+        "mode": mode,
+        "next_stream_id": -1,
+        "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""},
+        "self_start": True,
+        "vm": {"instructions": instructions},
+    }
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A stream of a user's own file as data: unchanged, or limited to the burst and with the destination of *item*."""
+    data: dict[str, Any] = json.loads(item["program"])
+    if to := item.get("destination"):
+        frame = base64.b64decode(data["packet"]["binary"])
+        data["packet"] = {**data["packet"], "binary": base64.b64encode(_mac(to) + frame[6:]).decode()}
+        data["flags"] = data["flags"] & ~(3 << 1) | MAC_FROM_PACKET << 1
+    if item["burst"]:
+        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
+    return {"next_stream_id": -1, **data}

@@ -15,11 +15,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import answers
-from .library import Call, ClientLibrary
-from .messages import ServerEvents
+from .answers import ServerEvents
+from .library import Call, ClientLibrary, stream_data
 from .service import Refusal
 from .sockets import REPLY_LIMIT, Reply
-from .stream_objects import stream_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from ....core.counter_names import group_frames, is_error, is_group_count, is_pause
+from .answers import peak_load, peak_load_during
 from .library import ClientLibrary
-from .messages import peak_load, peak_load_during
 from .service import Refusal, TrialRequest
 
 CHANGE_DELAY = 0.03

@@ -1,4 +1,4 @@
-"""The protocol between the client's process and the driver, and the end of the process. Independent of TRex.
+"""The protocol between the client's process and the driver. Independent of TRex.
 
 One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
 ``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with
@@ -7,19 +7,10 @@ standard input, with SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also inte
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import queue
-import sys
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
-
-END_LIMIT = 3.0
-"""Seconds for an orderly end, before the process ends itself in any case."""
-
+from typing import Any
 
 TRIES, TRY_SECONDS = 5, 1.0
 """How often all ports without an answer ask, at once, and seconds that each try waits for answers."""
@@ -91,54 +82,3 @@ class TrialRequest:
     def group_numbers(self) -> list[int]:
         """All packet groups."""
         return [number for numbers in self.groups.values() for number in numbers]
-
-
-class ClientService:
-    """Reads commands, runs them one by one and answers, until the end."""
-
-    def __init__(self, answers: TextIO) -> None:
-        self._answers = answers
-        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self.cancelled = threading.Event()
-
-    def end(self, *_: object) -> None:
-        """Begin the orderly end, with a time limit. For any thread and for signals."""
-        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
-        watchdog.daemon = True
-        watchdog.start()
-        self.cancelled.set()
-        self._commands.put(None)
-
-    def read(self) -> None:
-        """Read commands until standard input ends."""
-        with contextlib.suppress(OSError, ValueError):
-            for line in sys.stdin:
-                message = read_message(line)
-                if message.get("command") == "stop":
-                    self.cancelled.set()
-                self._commands.put(message)
-        self.end()
-
-    def serve(self, find: Callable[[str], Callable[..., Any]]) -> None:
-        """Run commands with the function that *find* returns, until the end."""
-        while (message := self._commands.get()) is not None:
-            number, command = message.pop("id", None), str(message.pop("command", ""))
-            try:
-                answer = {"id": number, "ok": find(command)(**message)}
-            except Refusal as error:
-                answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
-            except Exception as error:  # every request gets an answer
-                text = f"{command}: {type(error).__name__}: {error}"
-                answer = {"id": number, "error": {"kind": "internal", "message": text}}
-            self._answer(answer)
-
-    def _answer(self, answer: dict[str, Any]) -> None:
-        # if the driver is gone, the end of standard input follows
-        try:
-            line = json.dumps(answer, allow_nan=False)
-        except ValueError:
-            text = "one of its readings is no number (NaN or infinite)"
-            line = json.dumps({"id": answer["id"], "error": {"kind": "refused", "message": text}})
-        with contextlib.suppress(BrokenPipeError):
-            self._answers.write(line + "\n")
-            self._answers.flush()

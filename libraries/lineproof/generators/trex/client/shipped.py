@@ -21,16 +21,28 @@ from typing import Any, ClassVar
 
 from ....errors import TestbedError
 from ....system.folders import cache_folder
-from ..client_choice import client_folder
 from . import answers
-from .library import Call, ClientLibrary
-from .messages import ServerEvents
+from .answers import ServerEvents
+from .library import Call, ClientLibrary, stream_data
 from .service import Refusal
 from .sockets import REPLY_LIMIT, Reply
-from .stream_objects import stream_data
+
+CLIENT_PATH = Path("automation/trex_control_plane/interactive")
+"""The client's folder in an installation."""
+
+CLIENT_FILE = Path("trex/stl/trex_stl_client.py")
+"""The file that identifies a client."""
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
 """Errors of a busy server: repeat the request, or ask later with the ticket."""
+
+
+def client_folder(folder: Path) -> Path | None:
+    """The client's folder in *folder* (an installation or the client's folder itself), or None."""
+    for place in (folder, folder / CLIENT_PATH, folder / "scripts" / CLIENT_PATH):
+        if (place / CLIENT_FILE).is_file():
+            return place
+    return None
 
 
 def load_library(folder: Path) -> SimpleNamespace:
@@ -80,7 +92,7 @@ class ShippedLibrary(ClientLibrary):
     on_status: ClassVar = {"profile_id": "*", "block": False}
 
     def __init__(self, folder: Path) -> None:
-        """*folder*: see :func:`..client_choice.client_folder`."""
+        """*folder*: see :func:`client_folder`."""
         super().__init__()
         self._folder = folder
         self._event_session: dict[str, Any] = {}

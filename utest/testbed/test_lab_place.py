@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.lab.place import LabPlace, LabSettings, PowerCycleSettings
+from lineproof.testbed.lab import LabPlace, LabSettings, PowerCycleSettings
 from support.lab_rig import Lab, client, lab
 from support.patience import wait_until
 
@@ -115,7 +115,7 @@ def test_a_lab_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 HAS_IT = (
-    "import sys, time, contextlib\nfrom lineproof.testbed.lab.place import *\n"
+    "import sys, time, contextlib\nfrom lineproof.testbed.lab import *\n"
     "with contextlib.closing(LabPlace.acquire(LabSettings(coordinator=sys.argv[1]), 'bench1')):\n"
     "    print('has it', flush=True)\n    time.sleep(60)\n"
 )

@@ -13,15 +13,14 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.server_facts import ask_server
+from lineproof.generators.trex.clients import ask_server
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
 from lineproof.system.folders import runtime_folder
-from lineproof.testbed import sshd
+from lineproof.testbed import sshd, trex_start
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.testbed.trex import start
 from support import leftovers
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
 from support.patience import wait_until
@@ -210,7 +209,7 @@ def test_a_server_that_ctrl_c_does_not_end_ends_with_the_connection(lab: Lab, tm
 def test_a_server_that_is_never_ready_is_an_error(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, says: str
 ) -> None:
-    monkeypatch.setattr(start, "LIMIT", 8.0 if kind == "mute" else 30.0)
+    monkeypatch.setattr(trex_start, "LIMIT", 8.0 if kind == "mute" else 30.0)
     with pytest.raises(TestbedError, match=says) as error:
         opened(lab(kind), tmp_path)
     assert "\n" not in str(error.value) and "\x1b" not in str(error.value)
@@ -237,7 +236,7 @@ def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> N
     lab()
     program = (
         "import sys, time; from pathlib import Path; from lineproof.testbed.files import read_testbed;"
-        " sys.path.insert(0, sys.argv[2]); import testbed.trex.test_server as t; folder = Path(sys.argv[1]);"
+        " sys.path.insert(0, sys.argv[2]); import testbed.test_trex_start as t; folder = Path(sys.argv[1]);"
         "\nwith t.opened(read_testbed(folder, 'lab'), folder): print('open', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", program, str(tmp_path), str(SUPPORT.parent)]

@@ -12,14 +12,14 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ...config import Config
-from ...errors import TestbedError
-from ...system import children
-from ...system.installed import remedy
-from ...units import duration_text
-from ...visible import visible
-from ..process import TestbedProcess
-from ..waiting_time import Say, Seconds, WaitProgress, silent
+from ..config import Config
+from ..errors import TestbedError
+from ..system import children
+from ..system.installed import remedy
+from ..units import duration_text
+from ..visible import visible
+from .process import TestbedProcess
+from .waiting_time import Say, Seconds, WaitProgress, silent
 
 LIMIT = 60.0
 """Seconds until the process that holds the place is ready, until it has ended, and that switching power takes."""
@@ -43,7 +43,7 @@ class LabPlace:
         names = ("LG_HOSTNAME", "LG_USERNAME")
         self._user = {name: os.environ[name] for name in names if name in os.environ}
         asked = {"coordinator": settings.coordinator, "filters": settings.filters(testbed), "user": self._user}
-        argv = children.python("lineproof.testbed.lab.holder")
+        argv = children.python("lineproof.testbed.lab_holder")
         self._holder = TestbedProcess(LABGRID, argv, Path(os.devnull), asked, limit=LIMIT, grace=LIMIT)
 
     @classmethod

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import paramiko
 
-from ...errors import TestbedError
-from ...generators.trex.server_facts import ask_server
-from ...system.login import Login
-from ...system.network_namespace import inside, kept_within, run_in_namespace
-from ...system.ssh import CONNECT_LIMIT, Connection
-from ...system.worker_thread import run_in_worker_thread
-from ..process import LOG_LENGTH, Belongings, Program, TestbedProcess
+from ..errors import TestbedError
+from ..generators.trex.clients import ask_server
+from ..system.login import Login
+from ..system.network_namespace import inside, kept_within, run_in_namespace
+from ..system.ssh import CONNECT_LIMIT, Connection
+from ..system.worker_thread import run_in_worker_thread
+from .process import LOG_LENGTH, Belongings, Program, TestbedProcess
 
 NAME = "trex"
 """The name of the process, in messages."""

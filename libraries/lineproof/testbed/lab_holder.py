@@ -1,4 +1,4 @@
-"""Has one of labgrid's places for a run: a process of the testbed, as :mod:`..process` starts them.
+"""Has one of labgrid's places for a run: a process of the testbed, as :mod:`.process` starts them.
 
 Prints lines of JSON, ``{KIND: TEXT}``, and gives the place back when its input ends, however the run ended: labgrid
 itself keeps a place for a client that has gone. gRPC has threads, which Robot's process shall not have, so this is a

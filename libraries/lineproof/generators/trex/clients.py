@@ -1,0 +1,319 @@
+"""The TRex client for a server: what the server says of itself, which client fits it, and how that is copied.
+
+Each of TRex's own clients gives a misleading error for a server of the other API. So this module opens a TCP
+connection and sends the handshake ``api_sync`` itself. A client that TRex ships is a folder of an installation, or of
+the user's cache: ``<cache>/trex-client/trex-<version>/`` has the Python files of the client's own packages, copied over
+SSH once per release: no links, no other libraries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import socket
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import paramiko
+
+from ...errors import TestbedError, system_words
+from ...system.folders import CACHE_ELSEWHERE, cache_folder
+from ...system.login import Login
+from ...system.ssh import Connection
+from ...visible import shortened
+from .client.service import Refusal
+from .client.shipped import CLIENT_FILE, CLIENT_PATH, client_folder
+from .client.sockets import Pipe
+
+PYPI_API = (4, 1)
+"""Core API (major, minor) of trex-stl-lib 0.3."""
+
+CONNECT_LIMIT = 1.2
+"""Seconds for a TCP connection."""
+
+HANDSHAKE_LIMIT = 2.5
+"""Seconds for the answer to the handshake."""
+
+
+LONGEST_TEXT = 500
+"""Characters of an answer to the handshake that a message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """Facts that a TRex server reports before a client is chosen."""
+
+    where: str
+    """``host:port``."""
+    takes_pypi: bool
+    """True: the server accepts the handshake of trex-stl-lib 0.3."""
+    api: tuple[int, int] | None = None
+    """The STL API (major, minor) that it named when it refused that handshake."""
+    version: str = ""
+    """The release, such as ``v3.08``."""
+    refusal: str = ""
+    """The server's message when it refused."""
+
+    @property
+    def description(self) -> str:
+        """The server and its API, for messages."""
+        release = f" {self.version}" if self.version else ""
+        if self.api:
+            speaks = f"speaks STL API {self.api[0]}.{self.api[1]}"
+        else:
+            speaks = "takes trex-stl-lib 0.3" if self.takes_pypi else "refuses trex-stl-lib 0.3"
+        return f"the TRex server{release} at {self.where} {speaks}"
+
+
+def ask_server(server: str, sync_port: int) -> ServerFacts:
+    """The facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
+    where = f"{server}:{sync_port}"
+    _connect(server, sync_port)
+    pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
+    text = ""
+    try:
+        call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
+    except Refusal as refusal:
+        text = shortened(refusal, LONGEST_TEXT)
+    found = {}
+    with suppress(Refusal):
+        found = call_server(server, sync_port, "get_version", {})
+    version = shortened(found.get("version", ""), 60) if isinstance(found, dict) else ""
+    if not text:
+        return ServerFacts(where, True, version=version)
+    if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
+        raise TestbedError(
+            f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
+            " start it with: ./t-rex-64 -i --stl"
+        )
+    wanted = re.search(r"server: '(\d{1,4})\.(\d{1,4})'", text)
+    return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
+
+
+def _connect(server: str, port: int) -> None:
+    try:
+        socket.create_connection((server, port), CONNECT_LIMIT).close()
+    except socket.gaierror as error:
+        raise TestbedError(
+            f"no TRex server answers at {server}:{port}: the name '{server}' is not known ({error.strerror}); fix"
+            " 'address' in the testbed file"
+        ) from error
+    except OSError as error:
+        reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        raise TestbedError(
+            f"no TRex server answers at {server}:{port}, its port for requests ({reason}); start it there"
+            " (t-rex-64 -i), or fix 'address' in the testbed file"
+        ) from error
+
+
+def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
+    """The server's result of a single request. Raises Refusal for its error, TestbedError if no answer comes."""
+    where = f"{server}:{port}"
+    with closing(Pipe(f"tcp://{where}")) as pipe:
+        pipe.ask([{"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(parameters)}])
+        try:
+            reply = pipe.answer(HANDSHAKE_LIMIT)
+        except ValueError:
+            raise TestbedError(
+                f"what answers at {where} is not a TRex server; fix 'address' in the testbed file"
+            ) from None
+    if reply is None:
+        raise TestbedError(
+            f"something listens at {where}, but it does not answer like a TRex server within"
+            f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
+        )
+    return reply.results[0]
+
+
+PYPI, FROM_SERVER = "pypi", "from server"
+
+HOME_VARIABLE = "TREX_HOME"
+"""Environment variable that names a local TRex installation, for testbeds that name no client."""
+
+_API = re.compile(r"api_ver\s*=\s*\{[^}]*'major'\s*:\s*(\d+)\s*,\s*'minor'\s*:\s*(\d+)")
+
+FetchClient = Callable[[ServerFacts], Path]
+"""Copies the client of a server's installation and returns the copy's folder. Raises TestbedError."""
+
+
+def client_api(folder: Path) -> tuple[int, int] | None:
+    """(major, minor) of the API of the client in *folder*, from its source; None if unknown."""
+    home = client_folder(folder)
+    if home is None:
+        return None
+    try:
+        found = _API.search((home / CLIENT_FILE).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def choose_client(
+    server: ServerFacts, client: str, fetch: FetchClient | None = None, environment: Mapping[str, str] | None = None
+) -> Path | None:
+    """The folder of the client to use; None: trex-stl-lib 0.3 of PyPI. Raises TestbedError, one sentence.
+
+    *client*: ``pypi``, ``from server``, a folder, or "": the PyPI client if the server accepts it, else the
+    installation of TREX_HOME if its API fits, else the server's own client.
+    """
+    if client in ("", PYPI) and server.takes_pypi:
+        return None
+    if client not in ("", PYPI, FROM_SERVER):
+        return _require_fit(server, named_client(client))
+    home = (os.environ if environment is None else environment).get(HOME_VARIABLE, "")
+    if not client and home and _api_fits(server, client_api(Path(home))):
+        return Path(home)
+    if client != PYPI and fetch is not None:
+        return _require_fit(server, fetch(server))
+    if client == FROM_SERVER:
+        raise TestbedError(
+            "'client: from server' needs a login on the TRex server's host: expected, under 'generator' in"
+            " the testbed file, 'ssh: {user: …, key: …}'"
+        )
+    raise TestbedError(
+        f"{server.description} and wants the client it ships; trex-stl-lib 0.3 of PyPI speaks core API"
+        f" {_dotted(PYPI_API)}, which servers up to v2.87 take; expected, under 'generator' in the testbed file,"
+        " 'client: /path/of/a/TRex/installation' with that client, or without 'client: pypi' a login on the server's"
+        f" host, 'ssh: {{user: …, key: …}}', from where it is copied; or its folder in {HOME_VARIABLE}"
+        + (f" (no client in '{home}', which that names, fits)" if home else "")
+        + (f" ({server.refusal})" if server.api is None and server.refusal else "")
+    )
+
+
+def named_client(client: str) -> Path:
+    """The folder *client* that a testbed file names. Raises TestbedError if it has no TRex client."""
+    folder = Path(client).expanduser()
+    if client_folder(folder) is None:
+        raise TestbedError(
+            f"there is no TRex client in '{folder}', which the testbed file names as 'client'; expected the"
+            " folder of a TRex installation, or its automation/trex_control_plane/interactive"
+        )
+    return folder
+
+
+def misfit(server: ServerFacts, folder: Path | None, refusal: str = "") -> TestbedError:
+    """The error for a server that does not take *folder*'s client; *refusal*: its words, if it was asked."""
+    api = PYPI_API if folder is None else client_api(folder)
+    ours = "trex-stl-lib 0.3" if folder is None else f"the client in '{folder}'"
+    speaks = f"speaks API {_dotted(api)}" if api else "does not say which API it speaks"
+    return TestbedError(
+        f"{server.description}, but {ours} {speaks}{refusal and f': {refusal}'}; expected the client of the server's"
+        " own installation: its folder as 'client', or 'client: from server'"
+    )
+
+
+def _api_fits(server: ServerFacts, api: tuple[int, int] | None) -> bool:
+    # the server's rule: the same major version, and a client that is not newer than the server; one that accepts 0.3
+    # does not report its own API, and the handshake checks that
+    return api is not None and (server.api is None or (api[0] == server.api[0] and api[1] <= server.api[1]))
+
+
+def _require_fit(server: ServerFacts, folder: Path) -> Path:
+    if not _api_fits(server, client_api(folder)):
+        raise misfit(server, folder)
+    return folder
+
+
+def _dotted(api: tuple[int, int]) -> str:
+    return ".".join(str(part) for part in api)
+
+
+COPY_LIMIT = 120.0
+"""Seconds for the whole copy (v3.08 has about 300 files, 4 MB)."""
+
+PACKAGES = ("trex", "trex_stl_lib")
+UNNEEDED = (
+    *("__pycache__", "cmds_server", "console", "examples", "pybird", "pybird_server", "scapy_server", "unit_tests"),
+    "wireless",
+)
+"""Folders of the client that a stateless session does not need."""
+
+_RUNNING_SERVERS = (
+    'for c in /proc/[0-9]*/comm; do n=; read -r n < "$c"; case "$n" in _t-rex-64*) readlink "${c%/comm}/cwd";; esac;'
+    " done 2>/dev/null | sort -u"
+)
+"""Prints the folders in which TRex servers run; Linux shows them to root and to the user who started the server."""
+
+_PRINT_CLIENT = (
+    f'for e in "$h" "$h/scripts"; do if [ -r "$e/{CLIENT_PATH / CLIENT_FILE}" ]; then cd "$e/{CLIENT_PATH}" &&'
+    f" find {' '.join(PACKAGES)} -type d \\( {' -o '.join(f'-name {name}' for name in UNNEEDED)} \\) -prune"
+    " -o -type f -name '*.py' -print | tar -cf - -T -; exit; fi; done;"
+)
+"""Prints a tar file of the client of the installation ``$h``, if there is one, and ends."""
+
+
+def fetcher(login: Login, home: str = "") -> FetchClient:
+    """A function that gets a server's client from the cache or through *login*.
+
+    *home*: the folder of the installation; "": of the running server, else /opt/trex/<version>, /opt/trex.
+    """
+
+    def fetch(server: ServerFacts) -> Path:
+        version = re.sub(r"[^A-Za-z0-9._]", "_", server.version)[:40] or "unknown"
+        copy = copies_folder() / f"trex-{version}"
+        return copy if copy.is_dir() else _copy(login, home, version)
+
+    return fetch
+
+
+def copies_folder() -> Path:
+    """The folder of the copies."""
+    return cache_folder() / "trex-client"
+
+
+def latest_copy() -> Path | None:
+    """The newest copy of any release, or None."""
+    with contextlib.suppress(OSError, TestbedError):
+        return max(copies_folder().glob("trex-*"), key=lambda copy: copy.stat().st_mtime, default=None)
+    return None
+
+
+def _copy(login: Login, home: str, version: str) -> Path:
+    places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
+    running = "" if home else f"$({_RUNNING_SERVERS})"
+    script = f"IFS='\n'; for h in {running} {shlex.join(places)}; do {_PRINT_CLIENT} done"
+    try:
+        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
+            data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        reason = str(error) or type(error).__name__
+        raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
+    if not data:
+        tried = ", ".join(f"'{place}'" for place in places)
+        reason = " ".join(words.decode(errors="replace").split())[:200]
+        raise TestbedError(
+            f"there is no TRex installation in {tried} at {login.host} that '{login.user}' may read (looked for"
+            f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason.isprintable() and reason else ''});"
+            " expected its folder as 'trex_home', under 'generator' in the testbed file"
+        )
+    return store_copy(copies_folder() / f"trex-{version}", data)
+
+
+def store_copy(copy: Path, data: bytes) -> Path:
+    """Unpack the tar file *data* as the folder *copy* in one step; return it. Raises TestbedError."""
+    try:
+        copy.parent.mkdir(exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=copy.parent) as folder:
+            fresh = Path(folder) / copy.name
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                for member in archive:
+                    outside = {"/", ".."} & set(PurePosixPath(member.name).parts)
+                    if member.isreg() and not outside and (content := archive.extractfile(member)):
+                        (fresh / member.name).parent.mkdir(parents=True, exist_ok=True)
+                        (fresh / member.name).write_bytes(content.read())
+            if not copy.is_dir():  # else another process was faster
+                fresh.rename(copy)
+    except tarfile.TarError as error:
+        raise TestbedError(f"what the TRex server's host sent is no copy of its client: {error}") from error
+    except OSError as error:
+        words = system_words(error, copy.parent, CACHE_ELSEWHERE)
+        raise TestbedError(f"the copy of TRex's client cannot be kept in {words}") from error
+    return copy

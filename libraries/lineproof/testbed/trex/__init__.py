@@ -1,1 +1,0 @@
-"""Starting a TRex server where a testbed asks for it: its configuration, its process, its end."""
