@@ -10,9 +10,8 @@ from pathlib import Path
 from ..core.router_facts import RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..platforms import Platform, RouterSetup
-from ..routers.linux.machine import read_host
-from ..routers.shell_output import plain_text
-from ..routers.ssh_shell import SshShell
+from ..routers.base import SshShell, plain_text
+from ..routers.linux import read_host
 from ..simulation.faults import InjectedFault
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..visible import visible
