@@ -55,7 +55,7 @@ DOUBTS = ("afterwards", "seen_frames", "judging")
 MODULES = {name: [name] for name in ("core/rule", "core/verdict", "core/sentence", "core/trial", "core/ledger")}
 MODULES["doubts"] = ["core/doubts", *(f"session/{name}" for name in DOUBTS), "ceilings/headroom"]
 MODULES |= {name: [name] for name in ("evidence/chain", "evidence/integrity")}
-MODULES["routers/journal"] = ["routers/journal", "routers/changes"]
+MODULES["routers/journal"] = ["routers/journal", "routers/commands"]
 MODULES["rejudge"] = ["evidence/rejudge"]
 """Name in the table -> files that are measured together."""
 LIMIT, CPU_SECONDS, WALL_SECONDS, MEMORY = 40, 30, 1800, 6 << 30

@@ -18,7 +18,7 @@ from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from support import robot_run
 from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lineproof.project import Project
+from lineproof.routers.base import SshShell
 from lineproof.routers.journal import Change, ChangeJournal, Occasion
-from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from support import router_rig

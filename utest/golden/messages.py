@@ -39,8 +39,8 @@ from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms
 from lineproof.quantities import cycles as cycles_quantity
-from lineproof.routers.linux.losses import FILTER_DROPS
-from lineproof.routers.vpp.output import FAILED_ALLOCATIONS
+from lineproof.routers.linux import FILTER_DROPS
+from lineproof.routers.vpp import FAILED_ALLOCATIONS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge

@@ -19,8 +19,8 @@ from lineproof.errors import TestbedError
 from lineproof.project import Layers
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell, Side
+from lineproof.routers.commands import ShellCommands
 from lineproof.routers.description import RouterDescription, read_description
-from lineproof.routers.shell_commands import ShellCommands
 from lineproof.stacks import sampled_stacks
 from routers.test_frames import FRAMES, Kernel
 from support.described_router import JSON

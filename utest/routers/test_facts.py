@@ -10,13 +10,8 @@ import pytest
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.platforms import RouterKind
-from lineproof.routers import fact_reading, make_router
+from lineproof.routers import fact_reading, freebsd, linux, make_router
 from lineproof.routers.base import Result
-from lineproof.routers.fact_reading import Answers
-from lineproof.routers.freebsd import facts as freebsd_facts
-from lineproof.routers.linux import machine
-from lineproof.routers.linux.machine import read_host
-from lineproof.routers.shell_commands import ShellCommands
 from support.fake_router import first_output
 from support.scripted_shells import answering, this_machine
 
@@ -30,9 +25,9 @@ DPDK = first_output("vpp-dpdk.txt", "vppctl show hardware-interfaces")
 INTERRUPTS = first_output("linux-card.txt", "cat /proc/interrupts")
 
 
-def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
-    """Asks a machine that knows these commands only."""
-    return Answers(ShellCommands(answering(outputs)))
+def facts_of(kind: RouterKind, outputs: Mapping[str, tuple[str, int]], *interfaces: str) -> RouterFacts:
+    """Return the facts of a router that knows these commands only."""
+    return make_router(kind, answering(outputs), interfaces).facts()
 
 
 # -- VPP ---------------------------------------------------------------------------------------------------------------
@@ -43,7 +38,7 @@ def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
     shown = {"vppctl show hardware-interfaces": (DPDK, 0)}
     files = {f"cat {link}/current_link_width": ("4\n", 0), f"cat {link}/max_link_speed": ("8.0 GT/s PCIe\n", 0)}
     for answers, expected in ((shown, "0"), ({**shown, **files}, None)):
-        (found,) = make_router("vpp", answering(answers), (name,)).facts().nics
+        (found,) = facts_of("vpp", answers, name).nics
         assert found.other.get("NUMA node") == expected
     assert (found.pcie_width, found.pcie_speed_max) == (4, 8.0)
 
@@ -52,18 +47,19 @@ def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owners", "expected"),
+    ("interface", "device", "expected"),
     [
-        (("eth2", "virtio2"), {38: 0}),
-        (("eth0", "0000:02:00.0"), {40: 0, 41: 1}),
-        (("ens1", "0000:01:00.0"), {43: 3}),
-        (("eth", "virtio"), {}),
+        ("eth2", "../../virtio2\n", {38: 0}),
+        ("eth0", "../../0000:02:00.0\n", {40: 0, 41: 1}),
+        ("ens1", "../../0000:01:00.0\n", {43: 3}),
+        ("eth", "../virtio\n", {}),
+        ("eth", "", {}),
     ],
 )
 def test_interrupts_of_receive_queues_are_found_by_the_names_that_drivers_give(
-    owners: tuple[str, ...], expected: Mapping[int, int]
+    interface: str, device: str, expected: Mapping[int, int]
 ) -> None:
-    assert machine.queue_interrupts(INTERRUPTS, owners) == expected
+    assert linux.queue_interrupts(INTERRUPTS, interface, device) == expected
 
 
 @pytest.mark.slow
@@ -84,7 +80,7 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
 
 def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know() -> None:
     device = "/sys/bus/pci/devices/0000:03:00.0"
-    facts = machine.link_facts(device)
+    facts = linux.link_facts(device)
     (command,) = {command for command, _ in facts.values()}
     files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
     found = fact_reading.picked(
@@ -109,7 +105,7 @@ FORWARD = "table inet a {\n\tchain b {\n\t\ttype filter hook forward priority fi
     ],
 )
 def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str, int]], expected: str | None) -> None:
-    assert machine.read_linux_facts(asking(outputs), ()).firewall == expected
+    assert facts_of("linux", outputs).firewall == expected
 
 
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
@@ -125,13 +121,13 @@ def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str
     ],
 )
 def test_addresses_of_freebsd_are_written_as_linux_does(text: str, address: str | None) -> None:
-    assert freebsd_facts.pci_address(text) == address
+    assert freebsd.pci_address(text) == address
 
 
 def test_a_card_without_ethtool_has_the_address_of_its_device() -> None:
     devices = {"eth1": "../../../0000:04:00.0\n", "eth2": "../../../virtio2\n"}
-    linux = asking({f"readlink /sys/class/net/{name}/device": (path, 0) for name, path in devices.items()})
-    found = machine.read_linux_facts(linux, (*devices, "veth0"))
+    outputs = {f"readlink /sys/class/net/{name}/device": (path, 0) for name, path in devices.items()}
+    found = facts_of("linux", outputs, *devices, "veth0")
     assert [nic.pci_address for nic in found.nics] == ["0000:04:00.0", None, None]
 
 
@@ -187,26 +183,28 @@ def test_flow_control_is_read_of_linux_and_freebsd(
 ) -> None:
     pauses = "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\t{}\nTX:\t\t{}\nRX negotiated: on\n"
     text = pauses.format(*ways) if ways else "netlink error: Operation not supported\n"
-    (nic,) = machine.read_linux_facts(asking({"ethtool -a eth1": (text, 0)}), ("eth1",)).nics
+    (nic,) = facts_of("linux", {"ethtool -a eth1": (text, 0)}, "eth1").nics
     device = {"sysctl -i dev.ix.0": (f"dev.ix.0.%driver: ix\ndev.ix.0.fc: {mode}\n", 0)}
-    (card,) = freebsd_facts.read_freebsd_facts(asking(device), ("ix0",)).nics
+    (card,) = facts_of("freebsd", device, "ix0").nics
     assert nic.flow_control == card.flow_control == expected
 
 
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
-    masks = enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
-    assert machine.steered(", ".join(f"rx-{queue}/rps_cpus:{mask}" for queue, mask in masks)) == {0: "1,2", 3: "32"}
+    folder, masks = "/sys/class/net/eth1/queues", enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
+    shown = "".join(f"{folder}/rx-{queue}/rps_cpus:{mask}\n" for queue, mask in masks)
+    (nic,) = facts_of("linux", {f"grep -rsH . {folder} --include=rps_cpus": (shown, 0)}, "eth1").nics
+    assert nic.steered_to == {0: "1,2", 3: "32"}
 
 
 # -- the generator's machine is read as it shows itself; what it does not show is missing, with the reason
 
 
 def test_a_machine_that_shows_nothing_says_so() -> None:
-    facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
+    facts = linux.read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
 
 
 @pytest.mark.slow
 def test_this_machine_is_read() -> None:
-    facts = read_host(this_machine)
+    facts = linux.read_host(this_machine)
     assert facts.cpu and facts.other["kernel command line"]

@@ -18,11 +18,10 @@ from lineproof.evidence.document import as_text
 from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import make_router
-from lineproof.routers.base import Result
+from lineproof.routers.base import Result, count, number
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
 from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
-from lineproof.routers.shell_output import count, number
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES

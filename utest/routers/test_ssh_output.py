@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.ssh import LARGEST_OUTPUT
 from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import answered

@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
-from lineproof.routers import RouterKind, described, make_router, vpp
-from lineproof.routers.base import Result
-from lineproof.routers.freebsd import load
-from lineproof.routers.freebsd.facts import sysctl_values
-from lineproof.routers.shell_output import plain_text
-from lineproof.routers.vpp.output import parse_runtime
+from lineproof.routers import RouterKind, described, freebsd, make_router, vpp
+from lineproof.routers.base import Result, plain_text
 from support.fake_router import sample, shell_of, simulated
 from support.scripted_shells import this_machine
 
@@ -40,7 +36,7 @@ def test_a_clock_that_went_back_gives_no_seconds_and_no_rates() -> None:
 
 
 def test_without_a_clock_no_share_is_known() -> None:
-    found = vpp.worker_load(parse_runtime(plain_text(sample("vpp/w1_polling_max/show_runtime.txt")))[1], 0.0)
+    found = vpp.worker_load(vpp.parse_runtime(plain_text(sample("vpp/w1_polling_max/show_runtime.txt")))[1], 0.0)
     assert found is not None and found.busy is None and found.nodes[0].share is None
 
 
@@ -49,22 +45,22 @@ def test_without_a_clock_no_share_is_known() -> None:
 
 def test_variables_of_a_card_are_those_of_its_own_port() -> None:
     text = "dev.mlxen.1.a: 1\nhw.mlxen0.a: 2\nhw.mlxen1.a: 3\ndev.ix.10.a: 4\ndev.ix.1.a: 5\n"
-    assert [sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
+    assert [freebsd.sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
 
 
 def test_of_two_displays_the_last_counts() -> None:
     text = sample("freebsd/top-CHIPS.cxgbe.txt")
     both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
-    assert load.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in load.parse_top(both)
-    assert len(load.parse_top(both)) == len(load.parse_top(text))
+    assert freebsd.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd.parse_top(both)
+    assert len(freebsd.parse_top(both)) == len(freebsd.parse_top(text))
 
 
 def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
     # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
     def cpus(interface: str, device: Mapping[str, str], kind: str) -> dict[int, int]:
-        threads = load.parse_top(sample(f"freebsd/top-{kind}.txt"))
-        names = load.interrupts(sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.txt"))
-        return load.queue_cpus(interface, device, threads, names)
+        threads = freebsd.parse_top(sample(f"freebsd/top-{kind}.txt"))
+        names = freebsd.interrupts(sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.txt"))
+        return freebsd.queue_cpus(interface, device, threads, names)
 
     assert cpus("ix", {}, "CHSI.ix") == {}
     # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
@@ -74,11 +70,11 @@ def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
 
 
 def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
-    old = load.processor_ticks({load.TIMES: "0 0 10 100 1000 5 0 0 0 2000"})
-    new = load.processor_ticks({load.TIMES: "0 0 10 220 1007 5 0 0 0 2127"})
-    seconds = [load.seconds_between(*readings) for readings in ((old, new, 127), (new, old, 127), (old, new, 0))]
+    old = freebsd.processor_ticks({freebsd.TIMES: "0 0 10 100 1000 5 0 0 0 2000"})
+    new = freebsd.processor_ticks({freebsd.TIMES: "0 0 10 220 1007 5 0 0 0 2127"})
+    seconds = [freebsd.seconds_between(*readings) for readings in ((old, new, 127), (new, old, 127), (old, new, 0))]
     assert seconds == [1.0, None, None]
-    assert load.processor_ticks({load.TIMES: "0 0 10 100"}) == []
+    assert freebsd.processor_ticks({freebsd.TIMES: "0 0 10 100"}) == []
 
 
 # -- all: processors and queues

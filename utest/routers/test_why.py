@@ -18,7 +18,7 @@ from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.routers import described
-from lineproof.routers.linux.losses import FILTER_DROPS, discipline_of, parse_qdiscs
+from lineproof.routers.linux import FILTER_DROPS, discipline_of, parse_qdiscs
 from lineproof.routers.why import KERNEL_IDENT, explanation
 from support.why_evidence import (
     LOST,

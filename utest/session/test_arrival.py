@@ -25,7 +25,7 @@ from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, P
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.session.traffic import SentTraffic
 from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.settings import default_side

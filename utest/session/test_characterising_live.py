@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError, TestbedError
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.session.characterising import Characteriser
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault

@@ -20,7 +20,7 @@ from lineproof.core.under_load import UnderLoad
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.routers.base import Result, Shell
-from lineproof.routers.shell_commands import ShellCommands
+from lineproof.routers.commands import ShellCommands
 from lineproof.stacks import sampled_stacks
 from lineproof.stacks.flame_graph import MOST_ROWS, flame_graph
 from support.evidence_builders import ENVIRONMENT, RUN

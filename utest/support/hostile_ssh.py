@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.login import Login
 from lineproof.system.private_key import make_key

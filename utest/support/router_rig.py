@@ -16,7 +16,7 @@ import psutil
 
 from lineproof.platforms import read_platform
 from lineproof.project import Project
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed

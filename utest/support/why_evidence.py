@@ -10,7 +10,7 @@ from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
-from lineproof.routers.linux.losses import BACKLOG_FULL, QDISC_DROPS
+from lineproof.routers.linux import BACKLOG_FULL, QDISC_DROPS
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000
 LOST = OFFERED - FORWARDED

@@ -18,7 +18,7 @@ import paramiko
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system import local_command, ssh
 from lineproof.system.children import find_program
 from lineproof.system.known_hosts import write_known_hosts

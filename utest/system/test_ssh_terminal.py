@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lineproof.command_values import compiled
 from lineproof.errors import TestbedError
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.ssh_terminal import Dialogue, terminal_text, without_echo
 from lineproof_bench.shells.server import asyncssh
 from support.fake_cli import FakeCli

@@ -11,7 +11,7 @@ import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
-from lineproof.routers.ssh_shell import SshShell
+from lineproof.routers.base import SshShell
 from lineproof.system.children import environment
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import hardware_facts, open_testbed

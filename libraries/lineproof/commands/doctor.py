@@ -20,8 +20,8 @@ from ..files import require_folder
 from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..project import Project
+from ..routers import WHY_UNREAD
 from ..routers.base import LinkState
-from ..routers.none import WHY_UNREAD
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
 from ..session.router import WRONG_PEER, leftover_text, note_line_rate

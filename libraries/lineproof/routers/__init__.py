@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import RouterKind as RouterKind
 from ..visible import shortened
-from .base import Shell
+from .base import Result, Shell
 from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
-from .none import BlackBox
 from .vpp import Vpp
 
 BUILT_IN: dict[str, type[Router]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
 
+WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
 _LONGEST = 4000
 """Characters of an error that quotes a router; the commands that undo what is left on it need most."""
@@ -37,7 +38,7 @@ def make_router(
     *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error names it.
     """
     if kind == "none":
-        return BlackBox(interfaces)
+        return _BlackBox(no_shell, RouterDescription(shell=kind), interfaces)
     if kind == "generic" and file is None:
         raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
     router = BUILT_IN.get(kind, Router)(shell, file or described(kind), interfaces, sudo)
@@ -48,6 +49,21 @@ def make_router(
 def described(kind: str) -> RouterDescription:
     """Return the description of a router of :data:`BUILT_IN`."""
     return load_description(Path(__file__).parent / kind / f"{kind}.yaml")[0]
+
+
+class _BlackBox(Router):
+    """A router that is judged from outside: nobody logs in to it, and a plan that configures one is refused."""
+
+    def identify(self) -> Mapping[str, str]:
+        """Return that it was not asked."""
+        return {"software": "not asked: a black box (shell: none)"}
+
+
+def no_shell(command: str, limit: float) -> Result:
+    """In place of the shell of a black box. Raises TestbedError."""
+    raise TestbedError(
+        f"'{command[:80]}' cannot be run: {WHY_UNREAD}; expected a platform whose software has a 'shell'"
+    )
 
 
 class _NamedRouter:

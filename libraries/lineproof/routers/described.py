@@ -23,14 +23,12 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
-from .base import LinkState, RouterUnreachable, Shell, Side, validated_side
-from .changes import Changes
+from .base import LinkState, RouterUnreachable, Shell, Side, plain_mac
+from .commands import Changes, CommandRefused, ShellCommands
 from .description import DescribedChange, RouterDescription
 from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
 from .queries import Counts, NeighboursQuery, Query, command_line, filled
-from .shell_commands import CommandRefused, ShellCommands
-from .shell_output import plain_mac
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -121,17 +119,16 @@ class Router:
         description = self.description
         if not description.changes:
             raise TestbedError(f"'{description.shell}' does not say how to configure it; expected 'prepare: none'")
-        checked = tuple(map(validated_side, sides))
         if not self.description.is_posix and not self._changes.rehearsing:
             self._changes.restore()
         if not description.restore:
-            self._make(description.changes, checked)
+            self._make(description.changes, sides)
             return
         if not self._changes.rehearsing:
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             for line in description.save:
                 self._commands.change(line)
-        steps = [step for entry in description.changes for step, _ in self._steps(entry, checked, NO_FRAMES, {})]
+        steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, NO_FRAMES, {})]
         do = tuple(line for step in steps for line in step.do)
         look = description.look.look({}) if description.look else None
         self._changes.make(Change(do, description.restore, whole=True, moves_link=True, look=look))
@@ -147,7 +144,7 @@ class Router:
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """After :meth:`configure`: let it forward *frames* as well; those that it cannot: :attr:`not_forwarded`."""
-        checked, lacking = tuple(map(validated_side, sides)), dict[frozenset[FrameKind], str]()
+        lacking = dict[frozenset[FrameKind], str]()
         asked: dict[FrameKind, Collection[object]] = {
             "ipv6": frames.prefixes,
             "vlan": frames.tags,
@@ -155,7 +152,7 @@ class Router:
         }
         wanted = [kind for kind, needed in asked.items() if needed]
         for kind in wanted:
-            if reason := self._why_not(kind, frames) or self._set_up(kind, checked, frames):
+            if reason := self._why_not(kind, frames) or self._set_up(kind, sides, frames):
                 lacking[frozenset({kind})] = reason
                 frames = replace(frames, **{"prefixes": ()} if kind == "ipv6" else {})
         for kinds, reason in self.description.unforwardable.items():
@@ -489,7 +486,7 @@ class Router:
             described = self.description.ipv6.changes if self.description.ipv6 else ()
             words: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
         else:
-            described, words = self.description.changes, side_words(validated_side(side))
+            described, words = self.description.changes, side_words(side)
         lines = [change.do for change in described if any("{peer_mac" in line for line in change.do)]
         return "; ".join(filled(line, words) for line in lines[0]) if lines else ""
 
@@ -637,9 +634,11 @@ def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[i
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*, which is validated."""
+    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
-    digits = side.peer_mac.replace(":", "")
+    mac, digits = side.peer_mac.lower(), side.peer_mac.lower().replace(":", "")
     groups = [digits[at : at + 4] for at in (0, 4, 8)]
     return {
         "interface": side.interface,
@@ -649,7 +648,7 @@ def side_words(side: Side) -> Mapping[str, str]:
         "mask": str(address.netmask),
         "mask_hex": f"{int(address.netmask):#010x}",
         "peer": side.peer,
-        "peer_mac": side.peer_mac,
+        "peer_mac": mac,
         "peer_mac_dotted": ".".join(groups),
         "peer_mac_dashed": "-".join(groups),
         "network": side.network,

@@ -16,42 +16,9 @@ from pydantic import TypeAdapter
 
 from ..config import read_yaml
 from ..core.router_facts import NicFacts, RouterFacts
-from ..errors import TestbedError
 from ..visible import shortened
+from .commands import Answers
 from .queries import filled
-from .shell_commands import ShellCommands, is_cut
-from .shell_output import first_line
-
-
-class Answers:
-    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by
-    command, of whole answers.
-    """
-
-    def __init__(self, commands: ShellCommands) -> None:
-        self._commands = commands
-        self.unread: dict[str, str] = {}
-        self.status: dict[str, int] = {}
-
-    def ask(self, *lines: str) -> dict[str, str]:
-        """Return the output of each of *lines*; "" where there is none. Never raises."""
-        answers = dict.fromkeys(lines, "")
-        try:
-            results = {line: self._commands.answer(line) for line in answers}
-        except TestbedError as error:
-            self.unread |= dict.fromkeys(lines, first_line(str(error)))
-            return answers
-        for name, result in results.items():
-            text = self._commands.plain(result.stdout)
-            if is_cut(name, text):
-                self.unread[name] = "the answer is not complete"
-                continue
-            self.status[name] = result.status
-            answers[name] = text
-            if not text.strip():
-                self.unread[name] = f"no output, status {result.status}"
-        return answers
-
 
 F = TypeVar("F", RouterFacts, NicFacts)
 Fact = tuple[str, str]

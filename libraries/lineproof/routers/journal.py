@@ -25,7 +25,7 @@ from ..files import not_written, sync_folder, write_whole
 from ..system.file_lock import is_locked, lock_within
 from ..system.folders import STATE_ELSEWHERE, state_folder
 from ..visible import shortened
-from .shell_output import check_length, json_in, plain_mac
+from .base import check_length, json_in, plain_mac
 
 NONE = "none"
 """In place of a value: there is nothing."""

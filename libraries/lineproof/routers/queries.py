@@ -20,8 +20,8 @@ from ..core.telemetry import InterfaceCounters
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
 from ..visible import shortened, visible
+from .base import check_length, count, counter_value, first_line, json_in, number
 from .journal import NONE, Look
-from .shell_output import check_length, count, counter_value, first_line, json_in, number
 
 V = TypeVar("V")
 Counts = Mapping[str, int]

@@ -21,8 +21,8 @@ from ..core.router_facts import NicFacts, RouterFacts
 from ..core.under_load import UnderLoad
 from ..units import FCS, l1_bits, si
 from .busy_workers import Workers
-from .linux.losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
-from .vpp.output import FAILED_ALLOCATIONS, FREE_BUFFERS
+from .linux import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
+from .vpp import FAILED_ALLOCATIONS, FREE_BUFFERS
 
 GENERATOR = "generator"
 """The only rule that names what is not the router's."""

@@ -25,10 +25,9 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
-from ..routers import BUILT_IN, described
+from ..routers import BUILT_IN, WHY_UNREAD, described
 from ..routers.described import Router
 from ..routers.description import RouterDescription, read_description
-from ..routers.none import WHY_UNREAD
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.files import Misfit, network_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed

@@ -16,14 +16,12 @@ from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
-from ..routers import make_router
-from ..routers.base import LinkState, Shell, Side
-from ..routers.changes import RESTORE_LIMIT
+from ..routers import make_router, no_shell
+from ..routers.base import LinkState, Shell, Side, SshShell
+from ..routers.commands import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
-from ..routers.none import no_shell
-from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..system.known_hosts import known_fingerprints
 from ..system.ssh import Connection

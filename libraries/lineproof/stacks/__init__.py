@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..errors import TestbedError
-from ..routers.shell_commands import ShellCommands
-from ..routers.shell_output import first_line, plain_text
+from ..routers.base import first_line, plain_text
+from ..routers.commands import ShellCommands
 from ..session.explaining import SampledLoad, Sampler, read_meanwhile, timed
 from ..session.session import Session
 from ..visible import shortened

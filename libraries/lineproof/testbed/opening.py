@@ -22,9 +22,8 @@ from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.linux.machine import read_host
-from ..routers.shell_output import plain_text
-from ..routers.ssh_shell import SshShell
+from ..routers.base import SshShell, plain_text
+from ..routers.linux import read_host
 from ..simulation.faults import InjectedFault
 from ..system.file_lock import lock_within
 from ..system.folders import ELSEWHERE, runtime_folder

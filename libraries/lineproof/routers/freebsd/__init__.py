@@ -1,62 +1,106 @@
-"""A FreeBSD or pfSense router: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``."""
+"""A FreeBSD or pfSense router: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``.
+
+How busy its processors, their threads and its receive queues are:
+
+* ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
+  they are also the clock, which ``date`` shows in whole seconds only.
+* ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
+  none is read. ``rxcsum`` of cxl counts frames whose checksum the card has checked, as nic-queue-usage takes it.
+* ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say. A
+  card's interrupt has a thread of its own (``intr{irq285: t5nex0:0a1}``), or its work is done by the thread of a
+  processor (``kernel{if_io_tqg_3}``: iflib; ``sysctl`` has its queues' processors). The names of threads are cut
+  after 19 characters, those of ``vmstat -i`` are not: the number of the interrupt joins the two.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from ...core.router_facts import RouterFacts
+from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second
 from ...errors import TestbedError
-from ..base import Side
+from ..base import Side, first_line
+from ..commands import Answers
 from ..described import Router, Words
-from ..fact_reading import Answers, matched, output_by_moment
+from ..fact_reading import facts_as, facts_of, matched, output_by_moment, picked
 from ..journal import NONE
-from ..shell_output import first_line
-from .facts import described_facts, read_freebsd_facts, served_cpus, subtree, sysctl_of, sysctl_values
-from .load import TIMES, TOP, busiest, interrupts, parse_top, processor_ticks, queue_cpus, seconds_between
 
 _CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat -i"
+_TOP = "top -b -P -H -S -d 2 -s 1 100"
+"""Two displays with a second between them, of a hundred threads each; the first one's shares are older than that."""
+
+TIMES = "kern.cp_times"
+_STATES = ("user", "nice", "system", "softirq", "idle")
+_FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
+_described = functools.partial(facts_of, Path(__file__).parent)
 
 
 class FreeBsd(Router):
-    """A :class:`~lineproof.routers.base.Router` that is FreeBSD."""
+    """A :class:`~lineproof.routers.described.Router` that is FreeBSD, whose kernel forwards."""
 
     def identify(self) -> Mapping[str, str]:
-        """Kernel; on pfSense also its version."""
+        """Return the kernel; on pfSense also its version."""
         kernel = self._commands.show("uname -a")
         words = kernel.split()
         if len(words) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
         facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
-        command, pattern = described_facts("machine")["_pfsense"]
+        command, pattern = _described("machine")["_pfsense"]
         if version := matched(pattern, self._commands.shown(command)):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:
-        """See :meth:`..base.Router.facts`."""
-        return read_freebsd_facts(Answers(self._commands), self.interfaces)
+        """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors."""
+        answers, facts, trees = Answers(self._commands), _described("machine"), self.words["trees"]
+        cards = {
+            name: _described("card", trees=trees, interface=name, tree=_subtree(name) or "-")
+            for name in self.interfaces
+        }
+        shown = answers.ask(*(command for own in (facts, *cards.values()) for command, _ in own.values()))
+        machine = picked(shown, facts)
+        kernel, pfsense = machine.get("kernel"), machine.get("_pfsense")
+        release = " ".join(filter(None, (machine.get("_system"), kernel))) or None
+        filters = [("pf", "_pf", "Enabled"), ("ipfw", "_ipfw", "1")]
+        on = [name for name, fact, value in filters if machine.get(fact) == value]
+        # a filter that is not loaded is off
+        is_off = machine.get("_pf") == "Disabled" and facts["_ipfw"][0] not in answers.unread
+        return facts_as(
+            *(RouterFacts, machine),
+            os=f"pfSense {pfsense}{f' ({release})' if release else ''}" if pfsense else release,
+            version=pfsense or kernel,
+            nics=tuple(_nic(name, picked(shown, own)) for name, own in cards.items()),
+            placement=tuple(
+                Placement(name, queue, f"CPU {cpu}")
+                for name in self.interfaces
+                for queue, cpu in sorted(_served_cpus(shown.get(f"sysctl -i {trees}", ""), name).items())
+            ),
+            firewall=f"on: {', '.join(on)}" if on else "off" if is_off else None,
+            unread=answers.unread,
+        )
 
     def work(self) -> Mapping[str, float]:
-        """See :meth:`..base.Router.work`: seconds in its kernel, whose threads handle packets, and in interrupts."""
+        """Return the seconds in its kernel, which handles packets in threads, and in interrupts."""
         values = sysctl_values(self._commands.show(f"sysctl {_CLOCK} {TIMES}"))
         hertz = int(matched(_HERTZ, values.get(_CLOCK, "")) or 0)
         ticks = processor_ticks(values) if hertz else []
         return {f"{BUSY_SHARE}CPU {cpu}": (own["system"] + own["softirq"]) / hertz for cpu, own in enumerate(ticks)}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """See :meth:`..base.Router.under_load`."""
-        answers, sysctl = Answers(self._commands), sysctl_of(self.interfaces, _CLOCK, TIMES)
+        """Return how busy processors and queues are meanwhile; see :meth:`.Router.under_load`."""
+        answers, sysctl = Answers(self._commands), f"sysctl -i {_CLOCK} {TIMES} {self.words['trees']}".rstrip()
         before = answers.ask(sysctl, _INTERRUPTS)
         wait()
-        after = answers.ask(sysctl, _INTERRUPTS, TOP)
+        after = answers.ask(sysctl, _INTERRUPTS, _TOP)
         table, texts = self.description.commands.tables["sysctl"], (before[sysctl], after[sysctl])
         old, new = map(sysctl_values, texts)
-        threads = parse_top(after[TOP])
+        threads = parse_top(after[_TOP])
         was, now = processor_ticks(old), processor_ticks(new)
         seconds = seconds_between(was, now, int(matched(_HERTZ, new.get(_CLOCK, "")) or 0))
         interrupted = interrupts(after[_INTERRUPTS])
@@ -66,14 +110,12 @@ class FreeBsd(Router):
             first, last = (table.results(text, name) for text in texts)
             rising |= per_second(table.labelled(first, name), table.labelled(last, name), seconds)
             named = queue_cpus(name, sysctl_values(texts[1], name), threads, interrupted)
-            cpus = {**named, **served_cpus(texts[1], name)}
-            queues += table.queue_loads(
-                name, first, last, seconds, {queue: f"CPU {cpu}" for queue, cpu in cpus.items()}
-            )
+            servers = {queue: f"CPU {cpu}" for queue, cpu in {**named, **_served_cpus(texts[1], name)}.items()}
+            queues += table.queue_loads(name, first, last, seconds, servers)
         return UnderLoad(
             queues=tuple(queues),
             cpus=tuple(
-                cpu_load(cpu, *ticks, threads=busiest(threads, cpu))
+                cpu_load(cpu, *ticks, threads=_busiest(threads, cpu))
                 for cpu, ticks in enumerate(zip(was, now, strict=True) if len(was) == len(now) else ())
             ),
             raw=output_by_moment(before, after),
@@ -100,14 +142,129 @@ class FreeBsd(Router):
 
     @property
     def words(self) -> Words:
-        """See :meth:`..described.Router.words`."""
-        return {"trees": " ".join(filter(None, map(subtree, self.interfaces)))}
+        """Return the subtrees of ``sysctl`` that the interfaces under test have; see :attr:`.Router.words`."""
+        return {"trees": " ".join(filter(None, map(_subtree, self.interfaces)))}
 
     def read(self) -> Telemetry:
-        """Read counters now. ``uptime`` by its own clock, to the second."""
+        """Return the counters. ``uptime`` by its own clock, to the second."""
         now, boot = (self._commands.show(line) for line in ("date +%s", "sysctl -n kern.boottime"))
         reading, since = super().read(), re.search(r"sec = (\d{1,19})", boot)
         if since is None or not now.strip().isdecimal() or (uptime := int(now) - int(since[1])) < 0:
             shown = first_line(f"{boot}, {now}")
             raise TestbedError(f"kern.boottime was not understood: '{shown}'; expected what that system prints")
         return replace(reading, uptime=float(uptime), raw={"date +%s": now, "kern.boottime": boot, **reading.raw})
+
+
+def _subtree(interface: str) -> str | None:
+    """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number.
+
+    mlxen's device is the card with all its ports, so its driver names a port's after the interface: ``hw.mlxen0``.
+    """
+    parts = re.fullmatch(r"([a-z][a-z0-9_]*?)(\d+)", interface)
+    if not parts:
+        return None
+    return f"hw.{interface}" if parts[1] == "mlxen" else f"dev.{parts[1]}.{parts[2]}"
+
+
+def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
+    """Return the values that ``sysctl NAME …`` shows, by name; those of *interface* without its subtree in front."""
+    below = re.escape(f"{_subtree(interface)}.") if interface else ""
+    return dict(re.findall(rf"^{below}([^\s:]+): *(.*?) *$", text, re.MULTILINE))
+
+
+def _served_cpus(text: str, interface: str) -> dict[int, int]:
+    """Return the processor of each receive queue of *interface* that iflib names in what ``sysctl`` shows."""
+    pattern = rf"^{re.escape(_subtree(interface) or '-')}\.iflib\.rxq(\d{{1,4}})\.cpu: *(\d{{1,6}}) *$"
+    return {int(queue): int(cpu) for queue, cpu in re.findall(pattern, text, re.MULTILINE)}
+
+
+def _nic(interface: str, known: Mapping[str, str]) -> NicFacts:
+    own = {"driver": interface.rstrip("0123456789")} if "_address" in known else {}
+    return facts_as(
+        *(NicFacts, {**own, **known}),
+        interface=interface,
+        model=known.get("model") or known.get("_description"),
+        pci_address=pci_address(known.get("_location", "")) or pci_address(known.get("_address", "")),
+        rx_queues=len(known.get("_queues", "").split()) or None,
+        flow_control=_FLOW_CONTROL.get(known.get("_flow control", "")),
+    )
+
+
+def pci_address(text: str) -> str | None:
+    """Return the address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` (decimal numbers) as Linux writes it."""
+    parts = re.search(r"(?:^[a-z]\w*@|\bdbsf=)pci(\d{1,5}):(\d{1,3}):(\d{1,2}):([0-7])\b", text, re.MULTILINE)
+    return None if parts is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*map(int, parts.groups()))
+
+
+# -- load
+
+_THREAD = re.compile(r" *\d+ \S.* (\d{1,4}) +(?:\d+:\d\d(?:\.\d+)?|[\d.]+H) +(\d{1,4}\.\d+)% +(\S.*?) *")
+_LONGEST_ROW = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread, the processor it ran on last, and its share 0 to 1 of one."""
+
+    name: str
+    cpu: int
+    share: float
+
+
+def parse_top(text: str) -> tuple[Thread, ...]:
+    """Return the threads of the last display but those that idle, the busiest first."""
+    last = text[max(0, text.rfind("last pid:")) :]
+    rows = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= _LONGEST_ROW)
+    threads = (Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in rows if row)
+    return tuple(sorted((one for one in threads if not re.match(r"\[?idle\b", one.name)), key=lambda one: -one.share))
+
+
+def processor_ticks(values: Mapping[str, str]) -> list[Mapping[str, int]]:
+    """Return the ticks of each processor by state, ``softirq`` for interrupts; nothing if they are others."""
+    words = values.get(TIMES, "").split()
+    if len(words) % len(_STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+        return []
+    own = (map(int, words[at : at + len(_STATES)]) for at in range(0, len(words), len(_STATES)))
+    return [dict(zip(_STATES, numbers, strict=True)) for numbers in own]
+
+
+def seconds_between(
+    before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]], hertz: int
+) -> float | None:
+    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or they went backwards."""
+    passed = [sum(new.values()) - sum(old.values()) for old, new in zip(before, after, strict=False)]
+    if not hertz or len(before) != len(after) or min(passed, default=0) < 0:
+        return None
+    return max(passed, default=0) / hertz or None
+
+
+def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
+    """Return those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
+    shares: dict[str, float] = {}
+    for one in threads:
+        if one.cpu == cpu and one.share >= 0.01:
+            shares[one.name] = min(1.0, shares.get(one.name, 0.0) + one.share)
+    return shares
+
+
+def interrupts(text: str) -> Mapping[str, int]:
+    """Return the interrupts since boot that ``vmstat -i`` shows, by name, as ``irq273: igb1:que 0``."""
+    rows = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
+    return {row[1]: int(row[2]) for row in rows if row[1] != "Total"}
+
+
+def queue_cpus(
+    interface: str, device: Mapping[str, str], threads: Iterable[Thread], names: Iterable[str]
+) -> dict[int, int]:
+    """Return the processor that the thread of each receive queue's interrupt ran on last.
+
+    *device*: its subtree of ``sysctl``; *names*: of interrupts. Most drivers name a queue's ``igb1:que 0``,
+    ``igb0:rxq0``, ``bxe0:fp00``; cxgbe names it by card, port and number, both hexadecimal: ``t5nex0:0a1``.
+    """
+    ran = {number[1]: one.cpu for one in threads if (number := re.match(r"\[?intr\{irq(\d{1,6}): ", one.name))}
+    queue, base = rf"{re.escape(interface)}:(?:que |rxq|fp)(\d{{1,4}})(?::.*)?", 10
+    port = re.search(r"\bport=(\d{1,2})\b", device.get("%location", ""))
+    if port and re.fullmatch(r"t\dnex\d+", device.get("%parent", "")):
+        queue, base = rf"{device['%parent']}:{int(port[1]):x}a([0-9a-f]{{1,3}})", 16
+    rows = (re.fullmatch(rf"irq(\d{{1,6}}): {queue}", name) for name in names)
+    return {int(row[2], base): ran[row[1]] for row in rows if row and row[1] in ran}

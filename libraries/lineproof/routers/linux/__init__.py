@@ -7,67 +7,93 @@ How busy its processors and receive queues are is read from the same files twice
 * ``/proc/net/softnet_stat``: frames handled by each processor; the thirteenth word is its number (Linux 5.10).
 * ``ethtool -S``: frames of each queue, by a name of each driver's own; names that are not known are not read.
 * ``/proc/interrupts``: the processor whose count of a queue's interrupt rose most serves the queue.
+
+``machine.yaml`` has the commands that show facts, and how they are read. They change nothing: none loads a kernel
+module either (``nft`` is asked only where its code is in the kernel already).
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from ...core.router_facts import RouterFacts
+from ...core.causes import Cause, Stage
+from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ..base import Side
+from ..base import Shell, Side, counter_value
+from ..commands import Answers, ShellCommands
 from ..described import Router, Words
-from ..fact_reading import Answers, matched, output_by_moment
-from .losses import BACKLOG_FULL, parse_qdiscs
-from .machine import interrupt_owners, interrupt_rows, queue_interrupts, read_linux_facts
+from ..fact_reading import Fact, ask_facts, facts_as, facts_of, matched, output_by_moment, summarised
 
 _QDISCS = "tc -s qdisc show"
-_UPTIME, _STAT, _INTERRUPTS = "/proc/uptime", "/proc/stat", "/proc/interrupts"
-_SOFTNET = "/proc/net/softnet_stat"
+_UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def files_command(paths: Sequence[str]) -> str:
-    """Return the command that shows the files at *paths*, as far as there are any; :func:`files_of` reads it."""
-    return f"grep -sH . {' '.join(paths)}"
-
-
-def files_of(text: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return the files at *paths* in the output of :func:`files_command`; "" for one that is not there."""
-    found = dict.fromkeys(paths, "")
-    for line in text.splitlines(keepends=True):
-        if path := next((path for path in paths if line.startswith(f"{path}:")), ""):
-            found[path] += line.removeprefix(f"{path}:")
-    return found
-
-
 class Linux(Router):
-    """A :class:`~lineproof.routers.base.Router` that is a Linux kernel."""
+    """A :class:`~lineproof.routers.described.Router` that is a Linux kernel, which forwards by itself."""
 
     def facts(self) -> RouterFacts:
-        """See :meth:`..base.Router.facts`."""
-        return read_linux_facts(Answers(self._commands), self.interfaces)
+        """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors that are online."""
+        answers = Answers(self._commands)
+        machine = read_machine(answers)
+        asked = {name: _described("card", interface=name) | link_facts(_device(name)) for name in self.interfaces}
+        known = ask_facts(answers, asked)
+        interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
+        # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
+        rows = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
+        cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(rows, key=lambda row: row[1], reverse=True)}
+        nics, placement = list[NicFacts](), list[Placement]()
+        for name, card in known.items():
+            bus = card.get("_bus") or card.get("_device", "")
+            channels = sum(int(card.get(key, "0")) for key in ("_rx channels", "_channels"))
+            nic = card_facts(
+                *(name, card, machine.get("_cards", ""), bus),
+                pci_address=bus if _PCI_ADDRESS.fullmatch(bus) else None,
+                rx_queues=channels or len(card.get("_queues", "").split()) or None,
+                flow_control=card.get("_pauses", "").replace(",", " and").lower() or card.get("_no pauses"),
+                steered_to=_steered(card.get("_steering", "")),
+            )
+            nics.append(nic)
+            irqs = queue_interrupts(interrupts, name, card.get("_device", ""))
+            serving = {**{queue: cpus_of.get(irq, "") for irq, queue in irqs.items()}, **nic.steered_to}
+            alone = sorted((queue, cpus) for queue, cpus in serving.items() if cpus.isdigit())
+            placement += [Placement(name, queue, f"CPU {cpus}") for queue, cpus in alone]
+        if balanced := {0: "running", 1: "not running"}.get(answers.status.get(_IRQBALANCE, -1)):
+            # without output it looked, and found none
+            answers.unread.pop(_IRQBALANCE, None)
+            machine["irqbalance"] = balanced
+        return facts_as(
+            *(RouterFacts, machine),
+            version=machine.get("kernel"),
+            nics=tuple(nics),
+            placement=tuple(placement),
+            firewall=_firewall(answers),
+            unread=answers.unread,
+        )
 
     def work(self) -> Mapping[str, float]:
-        """See :meth:`..base.Router.work`: seconds in interrupts, where a kernel handles packets."""
+        """Return the seconds in interrupts, where a kernel handles packets; see :meth:`.Router.work`."""
         ticks = _ticks(self._commands.show(f"cat {_STAT}"))
         return {f"{BUSY_SHARE}CPU {cpu}": (own["irq"] + own["softirq"]) / 100 for cpu, own in ticks.items()}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """See :meth:`..base.Router.under_load`."""
+        """Return how busy processors and queues are meanwhile; see :meth:`.Router.under_load`."""
         answers, interfaces = Answers(self._commands), self.interfaces
         ethtool = self.description.commands.tables["ethtool"]
-        links = answers.ask(*(f"readlink /sys/class/net/{name}/device" for name in interfaces))
-        commands = [files_command(_LOAD), *(f"ethtool -S {name}" for name in interfaces)]
+        links = answers.ask(*(f"readlink {_device(name)}" for name in interfaces))
+        # as far as there are any
+        commands = [f"grep -sH . {' '.join(_LOAD)}", *(f"ethtool -S {name}" for name in interfaces)]
         before = answers.ask(*commands)
         wait()
         after = answers.ask(*commands)
-        old, new = (files_of(output[commands[0]], _LOAD) for output in (before, after))
+        old, new = (_files(output[commands[0]]) for output in (before, after))
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
         passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
         seconds = passed if passed > 0 else None
@@ -77,8 +103,8 @@ class Linux(Router):
         frames = rates(handled[0], handled[1], seconds)
         queues: list[QueueLoad] = []
         for name in interfaces:
-            owners = interrupt_owners(name, links[f"readlink /sys/class/net/{name}/device"])
-            servers = serving_cpus(old[_INTERRUPTS], new[_INTERRUPTS], owners)
+            irqs = queue_interrupts(new[_INTERRUPTS], name, links[f"readlink {_device(name)}"])
+            servers = _serving_cpus(old[_INTERRUPTS], new[_INTERRUPTS], irqs)
             was, now = (ethtool.results(output[f"ethtool -S {name}"], name) for output in (before, after))
             queues += ethtool.queue_loads(name, was, now, seconds, servers)
             counters |= per_second(ethtool.labelled(was, name), ethtool.labelled(now, name), seconds)
@@ -122,10 +148,13 @@ class Linux(Router):
         if what == "links":
             yield from ({"link": name} for name in re.findall(r"^\d+: ([^:@\s]+)", listed, re.MULTILINE))
         else:
-            yield {"also": " ".join(filter(_IS_RESET.fullmatch, _assignments(listed)))}
+            # 'net.ipv4.conf.eth1/5.forwarding = 1' is set by 'net/ipv4/conf/eth1.5/forwarding=1'
+            rows = (line.partition(" = ") for line in listed.splitlines())
+            assigned = (f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}" for name, _, value in rows)
+            yield {"also": " ".join(filter(_IS_RESET.fullmatch, assigned))}
 
     def read(self) -> Telemetry:
-        """See :meth:`..base.Router.read`: also drops of queueing disciplines."""
+        """Return the counters, also drops of queueing disciplines; see :meth:`.Router.read`."""
         reading = super().read()
         shown = self._commands.shown(_QDISCS)
         causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
@@ -160,11 +189,17 @@ def _offload_words(offload: str, shown: str) -> Words:
     return {"feature": feature, "before": before}
 
 
-def _assignments(shown: str) -> Iterator[str]:
-    """``net.ipv4.conf.eth1/5.forwarding = 1`` as ``net/ipv4/conf/eth1.5/forwarding=1``."""
-    for line in shown.splitlines():
-        name, _, value = line.partition(" = ")
-        yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"
+# -- load
+
+
+def _files(text: str) -> dict[str, str]:
+    """Return the files of _LOAD in what grep prints, each line behind its file's path; "" for one that lacks."""
+    found = dict.fromkeys(_LOAD, "")
+    for line in text.splitlines(keepends=True):
+        path, _, row = line.partition(":")
+        if path in found:
+            found[path] += row
+    return found
 
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
@@ -191,15 +226,194 @@ def _uptime(text: str) -> float:
     return float(matched(r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z", text) or "nan")
 
 
-def serving_cpus(before: str, after: str, owners: Sequence[str]) -> dict[int, str]:
+def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[int, ...], str]]]:
+    """``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
+    title, _, rest = text.partition("\n")
+    cpus = tuple(map(int, re.findall(r"\bCPU(\d{1,6})\b", title)))
+    row = rf"^ *(\d{{1,9}}):((?: +\d{{1,20}}){{{len(cpus)}}}) +(?:.* )?(\S+)$"
+    rows = re.findall(row, rest, re.MULTILINE)
+    return cpus, {int(irq): (tuple(map(int, counts.split())), name) for irq, counts, name in rows}
+
+
+def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
+    """``/proc/interrupts``: interrupt -> receive queue of *interface*. *device*: the link to its device, or its name.
+
+    ``ixgbe``: eth0-TxRx-3; ``i40e``: i40e-eth0-TxRx-3; ``virtio_net``: virtio2-input.3; ``mlx5``: by PCI address.
+    """
+    owner = "|".join(re.escape(name) for name in (interface, device.strip().rpartition("/")[2]) if name)
+    kind = r"(?i:(?:tx-?rx|rx-?tx|rx|input|fp|queue|r)[-.]?)?"
+    name = re.compile(rf"mlx\d_comp(\d{{1,4}})@pci:(?:{owner})|(?:\w+-)?(?i:{owner})-{kind}(\d{{1,4}})")
+    found = ((irq, name.fullmatch(row)) for irq, (_, row) in _interrupt_rows(table)[1].items())
+    return {irq: int(match[1] or match[2]) for irq, match in found if match}
+
+
+def _serving_cpus(before: str, after: str, queues: Mapping[int, int]) -> dict[int, str]:
     """Receive queue -> the processor whose count of its interrupt rose most between two ``/proc/interrupts``."""
-    cpus, new = interrupt_rows(after)
-    former, old = interrupt_rows(before)
-    found: dict[int, str] = {}
-    if cpus != former:
-        return found
-    for irq, queue in queue_interrupts(after, owners).items():
+    (former, old), (cpus, new), found = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
+    for irq, queue in queues.items() if cpus == former else ():
         rises = [now - then for now, then in zip(new[irq][0], old.get(irq, ((), ""))[0], strict=False)]
         if rises and max(rises) > 0:
             found[queue] = f"CPU {cpus[rises.index(max(rises))]}"
     return found
+
+
+# -- facts
+
+_IRQBALANCE = "pgrep -x irqbalance"
+_AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=smp_affinity_list"
+_FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
+"""Which packet filters are in the kernel, built in or as a module."""
+_TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+_described = functools.partial(facts_of, Path(__file__).parent)
+
+
+def _device(interface: str) -> str:
+    return f"/sys/class/net/{interface}/device"
+
+
+def read_machine(answers: Answers) -> dict[str, str]:
+    """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
+    return ask_facts(answers, {"": _described("machine")})[""]
+
+
+def link_facts(folder: str) -> dict[str, Fact]:
+    """Return what is asked of the PCIe link of the device in *folder*."""
+    return _described("link", folder=folder)
+
+
+def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str, **own: object) -> NicFacts:
+    """Return what is *known* of the card at *address* and of its PCIe link; *pci*: the list of ``lspci -D``."""
+    model = (matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model")
+    return facts_as(NicFacts, known, interface=interface, model=model, **own)
+
+
+def _firewall(answers: Answers) -> str | None:
+    """``on`` with what filters, or ``off``; None where that was not read."""
+    loaded, tables = answers.ask(_FILTERS, _TABLES).values()
+    chains = answers.ask(_CHAINS)[_CHAINS] if "nft_do_chain" in loaded else ""
+    looked_at, tabled, chained = map(answers.status.get, (_FILTERS, _TABLES, _CHAINS))
+    hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", chains))
+    known = {"nftables": hooks, "iptables": summarised(tables.split()) if tabled == 0 else None}
+    if found := [f"{name} ({what})" for name, what in known.items() if what]:
+        return f"on: {', '.join(found)}"
+    is_unknown = ("nft_do_chain" in loaded and chained != 0) or ("ipt_do_table" in loaded and tabled != 0)
+    if looked_at not in (0, 1) or is_unknown:
+        return None
+    for line in (_FILTERS, _TABLES, _CHAINS):
+        answers.unread.pop(line, None)  # nothing on standard output is an answer here
+    return "off"
+
+
+def _steered(text: str) -> dict[int, str]:
+    """``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
+    found: dict[int, str] = {}
+    for queue, mask in re.findall(r"rx-(\d{1,4})/rps_cpus:([0-9a-f,]{1,4096}?)(?:, |$)", text):
+        bits = int(mask.replace(",", "") or "0", 16)
+        if cpus := [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]:
+            found[int(queue)] = ",".join(cpus)
+    return found
+
+
+# -- a machine that is to run a program on DPDK: no rights, and no change
+
+_DEVICES = (
+    "grep -rsHE '^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=' /sys/devices --include=uevent --exclude-dir=system"
+    " --exclude-dir=virtual"
+)
+_MOST_CARDS = 64
+"""Functions whose details are read: a card with virtual functions may have hundreds."""
+
+
+def read_host(shell: Shell) -> RouterFacts:
+    """Return the facts of the machine behind *shell*, with every network card by its PCI address.
+
+    Never raises: what is not read is missing, with the reason in ``unread``.
+    """
+    answers = Answers(ShellCommands(shell))
+    machine = read_machine(answers)
+    devices: dict[str, dict[str, str]] = {}
+    row = rf"^(/sys/devices/\S*/({_PCI_ADDRESS.pattern}))(/(?:virtio\d+/)?net/[\w.-]+)?/uevent:([A-Z_]+)=(.*)$"
+    for folder, address, port, name, value in re.findall(row, answers.ask(_DEVICES)[_DEVICES], re.MULTILINE):
+        device = devices.setdefault(address, {"folder": folder, "INTERFACE": ""})
+        if not port:
+            device[name] = value
+        elif name == "INTERFACE":
+            device[name] += f"{value} "
+    # class 02: network controllers (PCI Code and ID Assignment, 1.3)
+    is_card = {name: re.fullmatch(r"2[0-9A-F]{4}", device.get("PCI_CLASS", "")) for name, device in devices.items()}
+    nics = list[NicFacts]()
+    for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
+        card = devices[address]
+        link = ask_facts(answers, {"": link_facts(card["folder"])})[""]
+        information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
+        firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
+        own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}
+        known = {name: value for name, value in own.items() if value} | link
+        nics.append(card_facts(address, known, machine.get("_cards", ""), address))
+    return facts_as(RouterFacts, machine, workers=None, nics=tuple(nics), unread=answers.unread)
+
+
+# -- lost frames: linux.yaml has the interfaces' and IP's
+
+QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "softnet backlog full"
+"""Names of causes: dropped by a queueing discipline, by filters of ``tc``, waiting for a processor."""
+
+_DISCIPLINE = "its queueing discipline "
+_QDISC = re.compile(
+    r"^qdisc (\w{1,32}) \S+ (?:dev (\S+) )?(root|ingress|parent \S+)(?: refcnt \d+)?([^\n]*)"
+    r"\n\s*Sent [^\n]*\(dropped (\d+),",
+    re.MULTILINE | re.ASCII,
+)
+_BY_CLASSES = ("htb", "hfsc", "cbq")
+"""Their rates are in their classes, not in their own settings."""
+_LIMITING = re.compile(r"(?:tbf|htb|hfsc|cbq)\b|.* (?:max)?rate \d|.* bandwidth \d")
+"""Disciplines that send no faster than they are set to."""
+_OF_THE_SYSTEM = re.compile(r"(?:mq|mqprio|pfifo_fast|fq_codel|fq|noqueue|multiq|cake)\b")
+"""Disciplines that a system sets by itself: they are full where the card takes frames too slowly."""
+_MOST_SETTINGS = 80
+
+
+def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
+    """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
+
+    A discipline drops before the interface, whose counts have none of it. The one that limits is named: the first below
+    the root that has a rate, else the one that dropped most. ``ingress`` and ``clsact``: what filters drop on arrival,
+    after ``rx_packets``; ``clsact`` also on leaving, in one count.
+    """
+    causes = list[Cause]()
+    queues: dict[str, list[tuple[str, str, int]]] = {}
+    for kind, name, place, settings, dropped in _QDISC.findall(text):
+        if name not in interfaces:
+            continue
+        drops = counter_value(dropped)
+        if kind in ("ingress", "clsact"):
+            label, at = (FILTER_DROPS, name) if kind == "ingress" else (f"{FILTER_DROPS} at {name}", "")
+            causes.append(Cause(Stage.PASSING, label, at, drops, meaning=f"by filters of tc ({kind})"))
+        else:
+            shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
+            words = " ".join((kind, *shown))[:_MOST_SETTINGS]
+            queues.setdefault(name, []).append((place, words, drops))
+    for name, rows in queues.items():
+        # of a root and its only child the child is named
+        limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
+        roots = (drops for place, _, drops in rows if place == "root")
+        meaning = f"{_DISCIPLINE}{limit[1]}"
+        causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
+    return causes
+
+
+def discipline_of(meaning: str) -> str:
+    """Return the discipline that the *meaning* of :data:`QDISC_DROPS` names; "" if none."""
+    return meaning.removeprefix(_DISCIPLINE) if meaning.startswith(_DISCIPLINE) else ""
+
+
+def is_limiting(discipline: str) -> bool:
+    """Return whether *discipline*, with its settings, sends no faster than it is set to."""
+    return _LIMITING.match(discipline) is not None
+
+
+def is_of_the_system(discipline: str) -> bool:
+    """Return whether *discipline* is one that a system sets by itself, without a rate."""
+    return _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)

@@ -1,67 +1,87 @@
-"""VPP on Linux, through ``vppctl``."""
+"""VPP on Linux, through ``vppctl``. Checked against v26.10-rc0; column widths are those of v20.01 and later.
+
+Traps: a wrong command exits 0 with its error on standard output; names are cut to their column and columns may touch;
+``Clocks`` became ``Packet-Clocks`` in v26.02. A banner or prompt before an answer is removed by ``vpp.yaml``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from ...core.causes import unsent_by_interface
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Telemetry
+from ...core.telemetry import NodeRuntime, Telemetry
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
-from ..base import Side
+from ...errors import TestbedError
+from ..base import Side, counter_value, figure, first_line
+from ..commands import Answers
 from ..described import Router, Words, read_or_note
-from ..fact_reading import Answers, ask_facts, facts_as, facts_of, matched, picked
-from ..linux.machine import card_facts, link_facts, read_machine
+from ..fact_reading import ask_facts, facts_as, facts_of, matched, picked
+from ..linux import card_facts, link_facts, read_machine
 from ..queries import Counts
-from .output import FREE_BUFFERS, ThreadRuntime, parse_placement, parse_pools, parse_runtime, refusal_by_vpp
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
 _VERSION, _THREADS, _CLEAR = "vppctl show version", "vppctl show threads", "vppctl clear runtime"
 
+FREE_BUFFERS, FAILED_ALLOCATIONS = "free buffers of ", "failed allocations"
+"""How a pool's reading in :attr:`UnderLoad.condition` and the meaning of reads that found no buffer begin."""
+
+_REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
+_REFUSALS = ("unknown input ", "Invalid prefix len: ")
+_THREAD = re.compile(
+    r"(?:Thread \d+ (?P<name>\S+) \(lcore \d+\)\n)?Time (?P<time>[\d.e+-]+), .*\n"
+    r" +vector rates in (?P<rate>\S+), out \S+, drop \S+, punt \S+\n"
+    r" +Name .* Calls +Vectors +Suspends +(?:Packet-)?Clocks +Vectors/Call *\n(?P<rows>[\s\S]*)"
+)
+_NODE = re.compile(r"(?P<name>.{30})(?P<state>.{12})(.{16})(.{16})(.{16})(.{16})(.+)")
+_PENDING = "events pending,"
+"""Below the row of a process that has not handled its events yet (VPP's src/vlib/node_cli.c)."""
+_QUEUE = re.compile(r"^Thread \d+ \((?P<thread>\S+)\):|^\s+(?P<name>\S.*?) queue (?P<queue>\d{1,6}) \(", re.MULTILINE)
+_POOL = re.compile(
+    r"^(?P<name>\S+) +\d+ +\d+ +\d+ +(?P<size>\d+) +(?P<total>\d{1,9}) +(?P<free>\d{1,9}) +(?P<cached>\d{1,9}) ",
+    re.MULTILINE,
+)
+
 
 class Vpp(Router):
-    """A :class:`~lineproof.routers.base.Router` that runs VPP."""
+    """A :class:`~lineproof.routers.described.Router` that runs VPP."""
 
     client, has_runtime = "vppctl", True
 
     def refusal_in(self, command: str, output: str) -> str:
-        """See :meth:`..base.Router.refusal_in`."""
+        """Return the line in which VPP refuses; see :meth:`.Router.refusal_in`."""
         refused = refusal_by_vpp(command, self._commands.plain(output))
         return f"VPP refused '{command}': {refused}" if refused else ""
 
     def facts(self) -> RouterFacts:
-        """See :meth:`..base.Router.facts`. The main thread is a worker where there is no other."""
+        """Return its facts, see :meth:`.Router.facts`. The main thread is a worker where there is no other."""
         answers = Answers(self._commands)
         shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = read_machine(answers)
         hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
         described = facts_of(Path(__file__).parent, "card")
-        cards = {name: picked({_HARDWARE: hardware.get(name, "")}, described) for name in self.interfaces}
-        for card in cards.values():
-            if "pci_address" in card:  # VPP prints 0000:03:00.00
-                card["pci_address"] = re.sub(r"\.0(?=\d)", ".", card["pci_address"])
-        links = {
-            name: link_facts(f"/sys/bus/pci/devices/{address}")
-            for name, card in cards.items()
-            if (address := card.get("pci_address"))
-        }
-        known = ask_facts(answers, links)
-        placement = parse_placement(shown[_PLACEMENT])
+        placement, nics = _placement(shown[_PLACEMENT]), list[NicFacts]()
         queues = Counter(row.interface for row in placement)
-        nics = (
-            _nic(name, card, known.get(name, {}), machine.get("_cards", ""), queues[name])
-            for name, card in cards.items()
-        )
+        for name in self.interfaces:
+            card, link = picked({_HARDWARE: hardware.get(name, "")}, described), dict[str, str]()
+            if address := card.get("pci_address", ""):
+                # VPP prints 0000:03:00.00
+                card["pci_address"] = address = re.sub(r"\.0(?=\d)", ".", address)
+                link = ask_facts(answers, {"": link_facts(f"/sys/bus/pci/devices/{address}")})[""]
+            if link:  # it says whether there are nodes
+                card.pop("NUMA node", None)
+            rx_queues = queues[name] or int(card.get("_rx queues", 0)) or None
+            nics.append(card_facts(name, {**card, **link}, machine.get("_cards", ""), address, rx_queues=rx_queues))
         threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
-        if pools := "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in parse_pools(shown[_BUFFERS])):
+        if pools := "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in _pools(shown[_BUFFERS])):
             machine["buffers"] = pools
         return facts_as(
             *(RouterFacts, machine),
@@ -74,12 +94,12 @@ class Vpp(Router):
         )
 
     def work(self) -> Mapping[str, float]:
-        """See :meth:`..base.Router.work`: frames, of which VPP's counters are exact without a reset."""
+        """Return the frames taken, of which VPP's counters are exact without a reset; see :meth:`.Router.work`."""
         taken = {block.thread: block.taken for block in parse_runtime(self._commands.show(_RUNTIME))}
         return {f"{FRAMES_TAKEN}{name}": frames for name, frames in taken.items() if frames or name != "vpp_main"}
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """See :meth:`..base.Router.under_load`.
+        """Return how busy its threads are meanwhile; see :meth:`.Router.under_load`.
 
         The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling
         empty queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at
@@ -102,14 +122,14 @@ class Vpp(Router):
         old, new = self._named(first), self._named(last)
         return UnderLoad(
             workers=workers,
-            queues=tuple(self._queue_loads(parse_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
+            queues=tuple(self._queue_loads(_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
             raw={command: text for command, text in {**last.raw, **shown}.items() if text},
             seconds=seconds or None,
             # VPP and its cards do not show counters while they are 0
             counters=per_second({**dict.fromkeys(new, 0), **old}, new, seconds),
             condition={
                 FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
-                for pool in parse_pools(shown[_BUFFERS])
+                for pool in _pools(shown[_BUFFERS])
             },
             unread=answers.unread,
         )
@@ -228,12 +248,83 @@ def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:
     )
 
 
-def _nic(interface: str, card: Mapping[str, str], link: Mapping[str, str], pci: str, queues: int) -> NicFacts:
-    """Return the facts of a *card* with those of its PCIe *link*, its name in the list *pci*, and its *queues* in use.
+# -- what vppctl prints
 
-    ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
+
+@dataclass(frozen=True, slots=True)
+class ThreadRuntime:
+    """One block of ``show runtime``. ``time`` s since ``clear runtime`` (one decimal); rates in vectors/s."""
+
+    thread: str
+    time: float
+    rate_in: float
+    nodes: tuple[NodeRuntime, ...]
+
+    @property
+    def taken(self) -> int:
+        """Frames that its input nodes took."""
+        return sum(node.vectors for node in self.nodes if is_input(node))
+
+    @property
+    def seconds(self) -> float:
+        """``time`` with more digits, from VPP's rate: it has five digits and was divided by the exact time."""
+        exact = self.taken / self.rate_in if self.rate_in else self.time
+        return exact if abs(exact - self.time) <= 0.06 else self.time
+
+
+def refusal_by_vpp(command: str, output: str) -> str:
+    """Return the line of *output* in which VPP refuses a ``vppctl …`` within the shell's *command*; "": it does not.
+
+    It says so with exit status 0, as ``PATH: why``, where the command's words are PATH or abbreviate it, or as
+    ``unknown input`` (VPP, src/vlib/cli.c, vlib_cli_dispatch_sub_commands), and of a prefix that is none as ``Invalid
+    prefix len`` (src/vnet/ip/lookup.c).
     """
-    # a link that is read says whether there are nodes
-    own = {name: value for name, value in card.items() if name != "NUMA node" or not link}
-    address, rx_queues = card.get("pci_address"), queues or int(card.get("_rx queues", 0)) or None
-    return card_facts(interface, {**own, **link}, pci, address or "", rx_queues=rx_queues)
+    for line in output.splitlines():
+        found = _REFUSED.match(line)
+        path = found[1].split() if found else []
+        for after in re.split(r"\bvppctl\b", command)[1:]:
+            words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
+            abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))
+            if line.startswith(_REFUSALS) or (path and abbreviated):
+                return line
+    return ""
+
+
+def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
+    """Read ``show runtime``. Raises TestbedError for other text (also ``show runtime max`` and ``time``)."""
+    blocks = list[ThreadRuntime]()
+    for part in re.split(r"^-{9,}\n", text, flags=re.MULTILINE):
+        try:
+            name, seconds, rate, rows = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
+            times, thread = (figure(seconds), figure(rate)), name or "vpp_main"
+        except (ValueError, AttributeError):
+            shown = first_line(part) or "no output"
+            raise TestbedError(f"'{_RUNTIME}' was not understood: '{shown}'") from None
+        nodes = (row for row in rows.splitlines() if row.strip() not in ("", _PENDING))
+        blocks.append(ThreadRuntime(thread, *times, tuple(_parse_node(row, thread) for row in nodes)))
+    return tuple(blocks)
+
+
+def _parse_node(row: str, thread: str) -> NodeRuntime:
+    try:
+        name, state, *counts, clocks, per_call = (word.strip() for word in _NODE.fullmatch(row).groups())  # type: ignore[union-attr]
+        calls, vectors, suspends = map(counter_value, counts)
+        return NodeRuntime(thread, name, state.strip('"'), calls, vectors, suspends, figure(clocks), figure(per_call))
+    except (ValueError, AttributeError):
+        raise TestbedError(f"a row of 'show runtime' was not understood: '{row.strip()}'") from None
+
+
+def _placement(text: str) -> tuple[Placement, ...]:
+    """Read ``show interface rx-placement``: each queue and the thread that serves it."""
+    placement, thread = list[Placement](), ""
+    for found in _QUEUE.finditer(text):
+        if found["thread"]:
+            thread = found["thread"]
+        elif thread:
+            placement.append(Placement(found["name"], int(found["queue"]), thread))
+    return tuple(placement)
+
+
+def _pools(text: str) -> list[Mapping[str, str]]:
+    """Read ``show buffers``: name, size (B), total, free and cached (in caches of threads) of each NUMA node's pool."""
+    return [row.groupdict() for row in _POOL.finditer(text)]
