@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lineproof.commands.main import finish
 from lineproof.project import Project
 from lineproof.simulation.habits import Noise
-from lineproof.stats.comparison import compare
+from lineproof.stats import compare
 from lineproof.studies.results import closeness_words
 from lineproof.studies.study import RATES, Study
 from lineproof_bench.model.forwarding import forward

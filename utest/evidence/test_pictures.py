@@ -21,7 +21,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
-from lineproof.stacks.flame_graph import COLOURS
+from lineproof.stacks import COLOURS
 from support.evidence_builders import requirement_record, trial, words
 from support.made_trials import SENTENCES, Made, Way
 

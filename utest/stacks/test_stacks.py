@@ -21,8 +21,7 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.commands import ShellCommands
-from lineproof.stacks import sampled_stacks
-from lineproof.stacks.flame_graph import MOST_ROWS, flame_graph
+from lineproof.stacks import MOST_ROWS, flame_graph, sampled_stacks
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.fake_router import sample
 from support.scripted_shells import broken

@@ -11,8 +11,18 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.stats import Summary, compare, holm_levels, interval, mean_interval
-from lineproof.stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, best_partition, change_points, penalty_of
+from lineproof.stats import (
+    FALSE_ALARMS,
+    LEAST_SEGMENT,
+    Summary,
+    best_partition,
+    change_points,
+    compare,
+    holm_levels,
+    interval,
+    mean_interval,
+    penalty_of,
+)
 from support.paths import DATA
 
 DATA = DATA / "ministat"

@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 import pytest
 
 from lineproof.evidence.chart import SIGNS
-from lineproof.studies.fitness import Fitness, fit
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import (
     CORE_SHARE,
@@ -25,7 +24,7 @@ from lineproof.studies.measuring import (
     STEAL,
     was_all_offered,
 )
-from lineproof.studies.results import error_percent, results_of
+from lineproof.studies.results import Fitness, error_percent, fit, results_of
 from lineproof.studies.study import AT_LEAST, Published, Study, StudyRow, StudyTolerance, steps_of
 from lineproof.units import line_rate_pps
 from support.study_builders import SMALL, csv_rows, measurements, study_of, text

@@ -15,9 +15,8 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.session.session import Session
-from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults, read_results
-from lineproof.studies.runner import SESSIONS, Carried, OtherTestbed, StudyRun
+from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements, study_project, text
 

@@ -12,8 +12,7 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.project import Project
-from lineproof.studies.preparing import prepare_study
-from lineproof.studies.runner import Carried
+from lineproof.studies.runner import Carried, prepare_study
 from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT

@@ -13,8 +13,7 @@ from robot.api import ExecutionResult
 from lineproof.errors import TestbedError
 from lineproof.evidence.run import read_run
 from lineproof.project import Project
-from lineproof.studies.preparing import prepare_study
-from lineproof.studies.runner import StudyRun
+from lineproof.studies.runner import StudyRun, prepare_study
 from lineproof.testbed.lab import LabPlace
 from support import robot_run
 from support.command_line import lineproof

@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from ..core.goal import Goal
 from ..core.units import Unit
-from ..stats import compare, holm_levels
-from ..stats.intervals import confidence_text
+from ..stats import compare, confidence_text, holm_levels
 from ..visible import one_line
 from .document import Cell, Code, Column, Document, Facts, Items, Mark, Note, Part, Section
 from .records import MarginRecord, code_text

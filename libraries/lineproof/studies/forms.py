@@ -18,8 +18,16 @@ from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Ma
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
-from .fitness import LINES, Fitness, SenderFigures, senders_of
-from .results import CONFIDENCE, StudyCell, StudyResults, closeness_words
+from .results import (
+    CONFIDENCE,
+    LINES,
+    Fitness,
+    SenderFigures,
+    StudyCell,
+    StudyResults,
+    closeness_words,
+    senders_of,
+)
 from .study import AT_LEAST, DIFFERENCES, RATES, Parameter, Study
 
 NOTHING = "–"

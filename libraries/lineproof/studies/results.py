@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from ..errors import ConfigError
@@ -16,9 +17,10 @@ from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import MeasurementRecord
 from ..evidence.run import RecordedRun, read_run
 from ..methods.search import RELATIVE_WIDTH
-from ..stats import Comparison, Method, Summary, compare, holm_levels
-from ..units import counted
-from .study import AT_LEAST, DIFFERENCES, RAMP_STEPS, RATES, Study, load_study, steps_of
+from ..stats import Comparison, Method, Summary, compare, holm_levels, mean_interval
+from ..units import Layer, bits, counted, line_rate_pps
+from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINK, OFFERED, RECEIVED, STEAL
+from .study import AT_LEAST, DIFFERENCES, PAST_ROUTER, RAMP_STEPS, RATES, Study, load_study, steps_of
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
@@ -427,3 +429,99 @@ def _allowance(reference: Sequence[float], sample: Sequence[float], step: float,
         return step
     # two figures a step apart may be so much farther from each other
     return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)
+
+
+# -- the fitness of a generator for a line: by the interval of its repeats, and never unfit where others took its CPU
+
+LINES = {"1 Gbit/s": 1e9, "10 Gbit/s": 10e9}
+"""The lines that are asked about, bit/s of L1."""
+
+FULL = 0.99
+"""The least share of line rate that fills a line: a clock may be a little slow, and a measurement, too."""
+
+ARRIVED = 0.99
+"""The least share of the offered frames that is received: what a port only counts as sent fills no line."""
+
+LEAST_REPEATS = 3
+"""The least measurements of a verdict: two that are equal by chance have an interval of 0."""
+
+BUSY = 0.85
+"""The least share of its cores that a sender takes which nothing keeps from them; iperf3 waits a little."""
+
+
+class Fitness(Enum):
+    """A verdict on a generator, a size and a line."""
+
+    FIT = "fit"
+    UNFIT = "not fit"
+    OPEN = "not proven"
+
+
+@dataclass(frozen=True)
+class SenderFigures:
+    """The medians of what one variant sent of one row. ``fits``: by line. All rates are of the worse direction."""
+
+    row: str
+    variant: str
+    n: int
+    frame: float
+    directions: int
+    offered: float
+    """Frames/s."""
+    received: float
+    """Share of the offered frames, 0..1."""
+    cpu: float | None
+    """CPU seconds of the sender for a million frames; None: it does not say."""
+    fits: Mapping[str, Fitness]
+
+    def gbps(self, layer: Layer) -> float:
+        """Gbit/s at *layer*."""
+        return self.offered * bits(self.frame, layer) / 1e9
+
+
+def senders_of(found: StudyResults) -> list[SenderFigures]:
+    """Return what generators sent, in the order of rows and variants; nothing of a study with a router."""
+    senders = []
+    for cell in found.cells.values():
+        if found.study.measures[cell.row].kind not in PAST_ROUTER or not cell.values:
+            continue
+        own = [record for record in found.records if (record.row, record.variant) == (cell.row, cell.variant)]
+        figures = [record.figures for record in own if record.value is not None]
+        costs = [each[CPU] for each in figures if CPU in each]
+        senders.append(
+            SenderFigures(
+                row=cell.row,
+                variant=cell.variant,
+                n=len(figures),
+                frame=figures[0][FRAME],
+                directions=round(figures[0][DIRECTIONS]),
+                offered=median(each[OFFERED] for each in figures),
+                received=median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures),
+                cpu=median(costs) if costs else None,
+                fits={name: fit(figures, link) for name, link in LINES.items()},
+            )
+        )
+    return senders
+
+
+def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> Fitness:
+    """The verdict on the repeats' *figures* for a line of *link_bps*."""
+    if len(figures) < LEAST_REPEATS:
+        return Fitness.OPEN
+    needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
+    offered = mean_interval([each[OFFERED] for each in figures], CONFIDENCE)
+    if offered.low is None or offered.high is None:
+        return Fitness.OPEN
+    if offered.low >= needed:
+        return Fitness.FIT if all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) else Fitness.OPEN
+    might = offered.high >= needed or any(each[LINK] < link_bps or _possible(each) >= needed for each in figures)
+    return Fitness.OPEN if might else Fitness.UNFIT
+
+
+def _possible(figures: Mapping[str, float]) -> float:
+    """Frames/s that the sender might have offered with the CPU that others took from it; infinite if not known."""
+    pps = figures[OFFERED] / max(1e-9, 1 - figures.get(STEAL, 0.0) / 100)
+    share = figures.get(CORE_SHARE)
+    if share is None:
+        return math.inf
+    return pps if share >= BUSY else pps / share

@@ -13,8 +13,7 @@ from sqlalchemy import Row as StoreRow
 from sqlalchemy import select
 
 from ...core.units import Unit, Value
-from ...stats import Comparison
-from ...stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, change_points
+from ...stats import FALSE_ALARMS, LEAST_SEGMENT, Comparison, change_points
 from ...units import counted, moment
 from ...visible import shortened
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
