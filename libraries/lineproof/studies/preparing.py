@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..config import read_yaml
+from ..core.deciding import Budget
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_identity, host_facts
 from ..evidence.resume import fingerprints
-from ..methods.budget import Budget
 from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE

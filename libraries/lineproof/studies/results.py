@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import MeasurementRecord
 from ..evidence.run import RecordedRun, read_run
-from ..methods.search import RELATIVE_WIDTH
+from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels
 from ..units import counted
 from .study import AT_LEAST, DIFFERENCES, RAMP_STEPS, RATES, Study, load_study, steps_of
