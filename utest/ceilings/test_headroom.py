@@ -16,8 +16,8 @@ from lineproof.core.doubts import USABLE_SHARE
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Outcome, Problem
-from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling
-from lineproof.methods.trials import CharacterisationTerms
+from lineproof.procedures.calibrate import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling
+from lineproof.procedures.trials import CharacterisationTerms
 from support.ceilings import CATALOGUE, FAILING, GOAL, LINE, NOW, calibration, ceiling, measured_limits, promise, ruled
 from support.pure_router import PureRouter
 

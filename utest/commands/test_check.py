@@ -14,7 +14,7 @@ import pytest
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
 from lineproof.errors import TestbedError
-from lineproof.methods.ceiling import Ceiling, find_ceiling
+from lineproof.procedures.calibrate import Ceiling, find_ceiling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import robot_run

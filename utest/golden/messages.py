@@ -35,9 +35,9 @@ from lineproof.core.verdict import where_lost
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.outcomes import probe_counts
-from lineproof.methods.ceiling import find_ceiling
-from lineproof.methods.margin import find_margin
-from lineproof.methods.trials import CharacterisationTerms
+from lineproof.procedures.calibrate import find_ceiling
+from lineproof.procedures.search.margin import find_margin
+from lineproof.procedures.trials import CharacterisationTerms
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux import FILTER_DROPS
 from lineproof.routers.vpp import FAILED_ALLOCATIONS

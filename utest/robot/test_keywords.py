@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,41 +14,27 @@ import pytest
 from robot.errors import ExecutionFailed
 from robot.libdoc import LibraryDocumentation
 
-from lineproof.core.goal import Goal, read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
-from lineproof.evidence.document import Column
 from lineproof.evidence.records import MarginRecord
 from lineproof.generators.base import Method
-from lineproof.methods.margin import Margin
-from lineproof.methods.ramp import RampPlan, ramp
-from lineproof.methods.rfc2544 import back_to_back, loss_curve, throughput
-from lineproof.methods.search import scale, search
-from lineproof.methods.trials import CharacterisationTerms
+from lineproof.procedures.search.margin import Margin
 from lineproof.robot import acceptance, characterisation
 from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.characterisation import CharacterisationKeywords
-from lineproof.robot.procedures import (
-    back_to_back_rows,
-    loss_plot,
-    ramp_plot,
-    scaling_plot,
-    search_plot,
-    throughput_plot,
-)
 from lineproof.robot.run_variables import VARIABLES, check_names, check_values
 from lineproof.robot.sentences import METHODS, plain
 from lineproof.robot.shared import Judged, Shared
 from support.catalogue import CATALOGUE
-from support.evidence_builders import requirement_record, words
+from support.evidence_builders import requirement_record
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.pure_router import LINE, PureRouter
 
 
 def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
@@ -158,11 +143,11 @@ def searched(
     monkeypatch: pytest.MonkeyPatch, search: Mock, sentence: str = RATE, ruling: Ruling = PASS, wanted: bool = True
 ) -> str:
     """Return what the keyword adds to the message of such a verdict. *search*: the characteriser's."""
-    work = nullcontext(SimpleNamespace(characteriser=SimpleNamespace(margin=search)))
-    monkeypatch.setattr(characterisation, "CharacterisationWork", lambda *terms: work)
+    monkeypatch.setattr(characterisation, "CharacterisationWork", lambda *terms: nullcontext(Mock()))
+    monkeypatch.setattr(characterisation, "margin", search)
 
-    def keep(found: Margin, *name: object) -> MarginRecord:
-        return MarginRecord("run", True, 1, "T", sentence, found.low, found.high, found.reason, 0.0, limit=found.limit)
+    def keep(number: int, sentence: str, **found: Any) -> MarginRecord:
+        return MarginRecord("run", True, number, "T", sentence, **found)
 
     kept = SimpleNamespace(number=1, keep_margin=keep)
     verdict: Any = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
@@ -201,41 +186,3 @@ def test_an_interrupt_ends_the_search_and_the_run(monkeypatch: pytest.MonkeyPatc
     ending = ExecutionFailed("Execution terminated by signal", exit=True)
     with pytest.raises(ExecutionFailed):
         searched(monkeypatch, Mock(side_effect=ending))
-
-
-# -- the tables and pictures of searches, ramps, scaling and RFC 2544's tests
-
-
-GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
-
-
-@pytest.mark.parametrize("deadline", [math.inf, 3, 0])
-def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
-    terms = CharacterisationTerms(deadline=deadline)
-    result = search(PureRouter(5e6), GOAL, Load(LINE / 1000), Load(LINE), terms)
-    shown = words(search_plot(result, "T", simulated=True))
-    assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
-    assert ("NDR" in shown) is (deadline == math.inf)
-
-
-def test_each_procedure_is_drawn_with_its_names() -> None:
-    router, terms = PureRouter(5e6), CharacterisationTerms()
-    at_each = scale("flows", [1, 64], lambda value, seconds: search(router, GOAL, Load(LINE / 1000), Load(LINE), terms))
-    drawn = {
-        scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
-        ramp_plot(ramp(router, RampPlan(LINE, 20), terms), "T"): "hold begins | offered | forwarded | saturation",
-        throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
-        loss_plot(loss_curve(router, 64, LINE, terms), "T"): "64 bytes",
-    }
-    assert all(said in words(svg) for svg, said in drawn.items())
-
-
-def test_a_burst_that_lost_nothing_is_a_bound() -> None:
-    router = PureRouter(LINE / 2, buffer=1000)
-    results = [
-        back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=2),
-        back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), longest=500),
-    ]
-    mean = Column("back-to-back", "frames, mean")
-    limited, unlimited = (row[mean] for result in results for row in back_to_back_rows(result))
-    assert limited in ("1,999.0", "2,000.0") and unlimited == "≥ 500.0"

@@ -10,8 +10,9 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError, TestbedError
+from lineproof.procedures.procedure import ProcedureRun
+from lineproof.procedures.rfc2544.overload import RESET
 from lineproof.routers.base import SshShell
-from lineproof.session.characterising import Characteriser
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from support import robot_run, simulated_session
@@ -61,7 +62,7 @@ def test_a_router_that_keeps_losing_frames_does_not_recover(slower: Session) -> 
 
 def test_a_router_that_cannot_be_reset_is_reported(slower: Session) -> None:
     with pytest.raises(SentenceError, match="a reset is measured at a throughput, and none was found"):
-        Characteriser(slower).reset("unidirectional", [])
+        RESET.measure(ProcedureRun(slower), "unidirectional", [])
     with pytest.raises(TestbedError, match="ended with status"):
         slower.router.reset("no-such-command")
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.deciding import Asked, Standing, TrialConditions
+from lineproof.core.deciding import Asked, Budget, Standing, TrialConditions
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Measure, Trial, read_trial
-from lineproof.methods.budget import Budget
 from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.bench import EndedTrial

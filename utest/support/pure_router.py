@@ -1,9 +1,22 @@
-"""A router that is a function: a capacity, a buffer, and problems of the testbed."""
+"""A router that is a function: a capacity, a buffer, and problems of the testbed; and a session around it."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
 
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.doubts import OwnPart
+from lineproof.core.goal import Goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.quantity import TrafficWords
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial
 from lineproof.errors import TestbedError
+from lineproof.generators.base import Probe
+from lineproof.procedures.procedure import ProcedureRun
+from lineproof.session.router_watch import RouterRestarted
+from lineproof.session.session import Session
+from support.catalogue import CATALOGUE
 
 LINE = 14_880_952.0
 
@@ -55,3 +68,93 @@ class PureRouter:
 
 
 EVERY_TRIAL = frozenset(range(10_000))
+
+ONE_WAY = "64b 1-flow unidirectional"
+GOAL = Goal(
+    goal="test", bad_share=0.6, good_share=0.12, final_trial_duration=1, duration_sum=2, exceed_ratio=0, about="a test"
+)
+
+
+@dataclass
+class PureSession:
+    """The part of a session that procedures ask, around a router that is a function. Line rate of 64 bytes is LINE.
+
+    ``most``: the testbed's maximum load as a ratio of line rate; ``live``: the traffic whose load changes.
+    """
+
+    model: Any
+    goal: Goal = GOAL
+    most: float = 1.0
+    warm_up: float = 0.0
+    own: OwnPart = field(default_factory=OwnPart)
+    live: Any = None
+    restarted: bool = False
+    prepared: list[tuple[str, bool, Probe | None]] = field(default_factory=list)
+    simulated, clock_speed, tolerance = True, 1.0, Tolerance()
+
+    def __post_init__(self) -> None:
+        self.plan: Any = SimpleNamespace(
+            goal=self.goal,
+            catalogue=CATALOGUE,
+            warm_up=self.warm_up,
+            testbed=SimpleNamespace(prepare="check"),
+            check_pairs=lambda traffic: None,
+            check_generator=lambda traffic: None,
+            link_bps=lambda pairs: LINE * 672,
+            maximum_load=lambda traffic: Load(traffic.profile.line_rate_pps(LINE * 672) * self.most),
+            measurable=lambda sentence: parse(sentence, CATALOGUE),
+            load_for=lambda requirement: requirement.named_load(LINE * 672),
+        )
+        self.traffic: Any = SimpleNamespace(
+            put=self._put,
+            measure=self._measure,
+            burst=lambda frames, pps: self.model.send_burst(frames),
+            step_down=self._step_down,
+            live=lambda: self.live,
+        )
+        self.router: Any = SimpleNamespace(
+            watch=SimpleNamespace(read_again=self._read, read=lambda: None),
+            check_resettable=lambda: None,
+            prepare_configuration=lambda: None,
+            reset=lambda command: self.live.cause(),
+        )
+        self.testbed: Any = SimpleNamespace(facts=SimpleNamespace(clock_speed=1e3))
+
+    def own_part(self, *terms: object) -> OwnPart:
+        return self.own
+
+    def _read(self) -> None:
+        if self.restarted:
+            raise RouterRestarted("the router restarted")
+
+    def _put(self, traffic: TrafficWords, probe: Probe | None = None) -> None:
+        self.prepared.append((traffic.profile.name, traffic.bidirectional, probe))
+        if isinstance(self.model, PureRouter):
+            self.model.directions = traffic.directions
+
+    def _measure(self, load: Load, duration: float, during: object = None) -> Outcome:
+        outcome: Outcome = self.model(load, duration)
+        if outcome.latency or not self.prepared[-1][2]:
+            return outcome
+        # 10 and 20 µs, and a hundredth of them 30 µs more
+        ways = [(row, 10 * (1 + row.tx_port)) for row in outcome.directions]
+        counts = (
+            LatencyCount(row.tx_port, row.rx_port, 500, 500, mean, mean + 30.0, mean, {mean: 495, mean + 30: 5})
+            for row, mean in ways
+        )
+        return replace(outcome, latency=tuple(counts))
+
+    def _step_down(self, *terms: object) -> NoReturn:
+        raise TestbedError("a link was down")
+
+
+def run_on(model: Any, deadline: float = math.inf, seen: list[Trial] | None = None, **session: Any) -> ProcedureRun:
+    """Return a procedure's run on *model*, a PureRouter or another function; *seen* gets its trials."""
+    kept = [] if seen is None else seen
+    on = PureSession(model, **session)
+    return ProcedureRun(cast(Session, on), on_trial=lambda traffic, trial: kept.append(trial), deadline=deadline)
+
+
+def prepared(run: ProcedureRun) -> list[tuple[str, bool, Probe | None]]:
+    """Return the traffic that was put on the ports: its frames, whether in both directions, and the probe frames."""
+    return cast(PureSession, run.session).prepared

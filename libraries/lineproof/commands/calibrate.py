@@ -19,8 +19,8 @@ from ..errors import LineproofError, TestbedError
 from ..evidence.document import Code, Document, Items, Note, Part, Section, as_text
 from ..files import check_writable
 from ..generators.base import Probe
-from ..methods.ceiling import find_ceiling
-from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ..procedures.calibrate import find_ceiling
+from ..procedures.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..project import Project
 from ..session.plan import Plan
 from ..session.seen_frames import BYPASS_REMEDY, check_router_bypassed

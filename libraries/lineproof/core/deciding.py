@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from operator import add
 
 from .bounds import Bounds
 from .doubts import overloaded, sent_less, with_doubts
@@ -247,3 +248,46 @@ class _Plan:
             return True
         self._least_late, self._most_late = max(self._least_late, least), min(self._most_late, most)
         return False
+
+
+# -- how long sentences take -------------------------------------------------------------------------------------------
+
+WALL_SECONDS_PER_TRIAL = 0.1
+"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client;
+1.2 to 2 s more if frames are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Seconds of traffic on the testbed's clock, warm-up included, and the number of trials."""
+
+    until_pass: float = 0.0
+    """Until a PASS without a bad trial."""
+    at_most: float = 0.0
+    trials: int = 0
+    """Until that PASS, warm-up included."""
+    beside: float = 0.0
+    """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
+
+    @classmethod
+    def of(cls, promise: Promise, warm_up: float, least_trial: float = 0.0, beside: float = 0.0) -> Budget:
+        """Return the budget of one sentence, if neither its clock nor queues ask for longer trials.
+
+        *least_trial*: s that each of its trials lasts at least.
+        """
+        trial = max(promise.quantity.trial_seconds(promise), least_trial)
+        shares = promise.goal.shares(promise.soak)
+        return cls(
+            until_pass=warm_up + shares.fewest_trials * trial,
+            at_most=warm_up + shares.most_trials * trial,
+            trials=shares.fewest_trials + bool(warm_up),
+            beside=beside,
+        )
+
+    def __add__(self, other: Budget) -> Budget:
+        """Return the budget of both, one after the other."""
+        return Budget(*map(add, astuple(self), astuple(other)))
+
+    def wall_seconds(self, clock_speed: float) -> float:
+        """Wall-clock seconds until a PASS."""
+        return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL

@@ -18,7 +18,24 @@ QUANTITIES = "lineproof.quantities"
 SAMPLERS = "lineproof.samplers"
 """The group of entry points of what reads more of a router under load: ``session.explaining.Sampler``."""
 
+PROCEDURES = "lineproof.procedures"
+"""The group of entry points of procedures: each is an object of a subclass of ``procedures.procedure.Procedure``."""
+
 BUILT_IN = {
+    PROCEDURES: (
+        "procedures.search:SEARCH",
+        "procedures.latency:LATENCY_UNDER_LOAD",
+        "procedures.matrix:MATRIX",
+        "procedures.scaling:SCALING",
+        "procedures.ramp:RAMP",
+        "procedures.rfc2544:THROUGHPUT",
+        "procedures.rfc2544:LATENCY",
+        "procedures.rfc2544:FRAME_LOSS",
+        "procedures.rfc2544.overload:BACK_TO_BACK",
+        "procedures.rfc2544.overload:RECOVERY",
+        "procedures.rfc2544.overload:RESET",
+        "procedures.send:SENDING",
+    ),
     SAMPLERS: ("stacks:STACKS",),
     QUANTITIES: (
         "quantities.loss:THROUGHPUT",

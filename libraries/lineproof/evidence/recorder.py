@@ -19,7 +19,6 @@ from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
-from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
@@ -192,19 +191,10 @@ class Recorder:
         self._add(UnderLoadRecord, requirement=self.number, sentence=requirement.sentence, report=report)
         self._telemetry.append((name, texts))
 
-    def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
-        """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
+    def keep_margin(self, requirement: int, sentence: str, **found: Any) -> MarginRecord:
+        """Keep what was *found* of the sentence number *requirement*, under the number of its search; its record."""
         return self._add(
-            MarginRecord,
-            number=self.number,
-            requirement=requirement,
-            test=self._test,
-            sentence=sentence,
-            low=found.low,
-            high=found.high,
-            reason=found.reason,
-            limit=found.limit,
-            seconds=found.seconds,
+            MarginRecord, number=self.number, requirement=requirement, test=self._test, sentence=sentence, **found
         )
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:

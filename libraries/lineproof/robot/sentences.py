@@ -24,11 +24,11 @@ from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
 from ..files import place
 from ..generators.trex.profile_loader import TrexProfileLoader
+from ..procedures.procedure import procedures
 from ..session.plan import Plan
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
 from ..visible import shortened
-from .procedures import PROCEDURES
 from .run_variables import check_run_variables
 from .shared import NO_TESTBED, Shared, narrow
 
@@ -179,7 +179,7 @@ def plain(name: str) -> str:
     return re.sub(r"[ _]", "", name).lower()
 
 
-METHODS = {plain(each.keyword): each.needs for each in PROCEDURES if each.needs}
+METHODS = {plain(each.keyword): each.needs for each in procedures() if each.needs}
 """Keywords that need more of a generator than their traffic does -> what they do."""
 
 

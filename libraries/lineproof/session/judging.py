@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..core.deciding import Decision, Standing, TrialConditions, ask, decide
+from ..core.deviations import deviations_of_verdict
 from ..core.foreign import copied_frames
 from ..core.ledger import Ledger, lost_at_router
 from ..core.phrases import rate_figures
@@ -16,7 +17,6 @@ from ..core.telemetry import Telemetry
 from ..core.trial import POWER, Fault, Load, Problem, Trial, counted_trials
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
-from ..methods.deviations import deviations_of_verdict
 from ..units import counted
 from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of
 from .bench import AFTER, BEFORE, SET_UP, Bench, EndedTrial, Listener, Reading, nobody

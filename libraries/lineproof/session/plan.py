@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import Card, read_cards
+from ..core.deciding import Budget
 from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
@@ -22,7 +23,6 @@ from ..generators.kinds import refusal
 from ..generators.site import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
-from ..methods.budget import Budget
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers import BUILT_IN, WHY_UNREAD, described

@@ -25,11 +25,11 @@ from ..core.trial import Load, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
-from ..methods.ramp import BEHIND, RampPhase, RampResult
-from ..methods.search import SearchResult
-from ..methods.trials import MOST_REPEATS, CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ..procedures.procedure import ProcedureRun
+from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
+from ..procedures.search import SearchResult, search
+from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..session.bench import EndedTrial, Reading
-from ..session.characterising import Characteriser
 from ..session.cpu_time import cpu_time
 from ..session.judging import judge
 from ..session.plan import Plan
@@ -143,10 +143,10 @@ class _Measurement:
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
-        steps, characteriser = self.row.steps or RAMP_STEPS, self._characteriser()
+        steps, run = self.row.steps or RAMP_STEPS, self._run()
         step, edge = (timedelta(seconds=seconds) for seconds in (self.study.seconds or 1.0, RAMP_EDGE))
-        result = characteriser.ramp(self.words, steps, step, edge, edge)
-        ended = self._ended(characteriser, result)
+        result = RAMP.measure(run, self.words, steps, step, edge, edge)
+        ended = self._ended(run, result)
         rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
         curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
         if ended:
@@ -155,9 +155,9 @@ class _Measurement:
 
     def of_search(self) -> Measured:
         """Return the highest load without loss."""
-        characteriser = self._characteriser()
-        result = characteriser.search(self.words, {"NDR": 0.0})
-        ended, bounds = self._ended(characteriser, result), result["NDR"]
+        run = self._run()
+        result = search(run, self.words, {"NDR": 0.0})
+        ended, bounds = self._ended(run, result), result["NDR"]
         if ended or bounds.lower is None:
             return Measured(None, ended or "no load was carried without loss", self.line)
         return self._measured(self.directions * bounds.lower.pps, {}, bounds.upper is None)
@@ -245,14 +245,14 @@ class _Measurement:
     def _keep(self, words: Requirement | TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(words, trial, self.session)
 
-    def _characteriser(self) -> Characteriser:
-        characteriser = Characteriser(self.session, lambda traffic: self._begin(), self._keep)
-        characteriser.router_problem()  # a reading to compare with at the end
-        return characteriser
+    def _run(self) -> ProcedureRun:
+        run = ProcedureRun(self.session, lambda traffic: self._begin(), self._keep)
+        run.router_problem()  # a reading to compare with at the end
+        return run
 
-    def _ended(self, characteriser: Characteriser, result: RampResult | SearchResult) -> str:
+    def _ended(self, run: ProcedureRun, result: RampResult | SearchResult) -> str:
         """Return why *result* is no figure; "": it is one."""
-        return "; ".join(filter(None, (result.ended, characteriser.router_problem())))
+        return "; ".join(filter(None, (result.ended, run.router_problem())))
 
 
 def knee_pps(result: RampResult, directions: int) -> float:

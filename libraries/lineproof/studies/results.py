@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import MeasurementRecord
 from ..evidence.run import RecordedRun, read_run
-from ..methods.search import RELATIVE_WIDTH
+from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels, mean_interval
 from ..units import Layer, bits, counted, line_rate_pps
 from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINK, OFFERED, RECEIVED, STEAL

@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lineproof.core.deciding import Budget
+
 from ..config import read_yaml
 from ..core.router_facts import RouterSetUp
 from ..core.sentence import parse, parse_traffic
@@ -30,7 +32,6 @@ from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, new_run_id, read_run
-from ..methods.budget import Budget
 from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE

@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from itertools import accumulate, pairwise
 from typing import Any
 
-from ..core.phrases import percent
-from ..core.quantity import TrafficWords
-from ..core.trial import DirectionCount, Load, Measure, Trial
-from ..units import si
-from .deviations import DeviatingResult, Deviation
-from .trials import CharacterisationTerms, TrialSeries, shows_loss
+from ...core.deviations import Deviation
+from ...core.phrases import percent
+from ...core.trial import DirectionCount, Load, Trial
+from ...evidence.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
+from ...evidence.document import Column, Note, Table
+from ...session.traffic import PROBE_PPS
+from ...units import si
+from ..procedure import EACH, Procedure, ProcedureRun, figure, load_figure
+from ..trials import ProcedureResult, shows_loss
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
@@ -101,7 +105,7 @@ class RampStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RampResult(DeviatingResult):
+class RampResult(ProcedureResult):
     """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
     ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
@@ -147,25 +151,6 @@ class RampResult(DeviatingResult):
         yield SATURATION
 
 
-def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> RampResult:
-    """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept."""
-    steps: list[RampStep] = []
-    with TrialSeries(measure, terms) as trials:
-        for phase, load, seconds in plan.phases():
-            trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
-            steps.append(_ramp_step(phase, trial))
-    short = [step.offered_pps for step in steps if any(item.fault.generator_too_slow for item in step.trial.problems)]
-    measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
-    return RampResult(
-        plan,
-        tuple(steps),
-        _saturation_step(measured),
-        peak_pps=max((step.forwarded_pps for step in measured), default=0.0),
-        ceiling_pps=max(short, default=None),
-        **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
-    )
-
-
 def _ramp_step(phase: RampPhase, trial: Trial) -> RampStep:
     seconds, rows = trial.seconds.high, trial.outcome.directions
     offered = min(row.offered for row in rows) / seconds
@@ -187,44 +172,123 @@ def _saturation_step(steps: list[RampStep]) -> RampStep | None:
     return steps[first] if steps[first:] and steps[first].phase is RampPhase.RISE else None
 
 
-# -- as the JSON that trex-loadtest-viz draws --------------------------------------------------------------------------
+# -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
 
 _ROUNDING = 1e-6
 """Seconds by which rounding may change a sum."""
 
 
-def loadtest_data(result: RampResult, traffic: TrafficWords, simulated: bool = False) -> dict[str, Any]:
-    """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
+class Ramp(Procedure):
+    """A load that rises from nothing, and the rates that came back."""
 
-    ``profile_file`` is the name of the *traffic*: results with the same words come into the same graph. An entry is one
-    second, however long a step is: its rates are the means of the steps in it, weighted by time.
-    """
-    plan, steps = result.plan, result.steps
-    ports: dict[int, int] = {}
-    for direction in next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ()):
-        for port in (direction.tx_port, direction.rx_port):
-            ports.setdefault(port, len(ports))
-    edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
-    seconds = {}
-    for at in range(math.ceil(edges[-1] - _ROUNDING)):
-        lasting = [min(end, at + 1.0) - max(start, at) for start, end in pairwise(edges)]
-        parts = [(step, time) for step, time in zip(steps, lasting, strict=True) if time > _ROUNDING]
-        seconds[str(at)] = _entry(parts, ports, plan.line_pps)
-    return {
-        "vars": {
-            "profile_file": traffic.profile.name,
-            "unidirectional": not traffic.bidirectional,
-            "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
-            "warmup_duration": plan.warm_up,
-            "rampup_target": plan.target,
-            "rampup_duration": plan.steps * plan.step,
-            "hold_duration": plan.hold,
-            "simulated": simulated,
-            "deviations": list(map(str, result.deviations)),
-        },
-        "stats": seconds,
-    }
+    keyword, name = "Ramp", "ramp"
+
+    def measure(
+        self,
+        run: ProcedureRun,
+        traffic: str,
+        steps: int = 100,
+        step: timedelta = timedelta(seconds=1),
+        warm_up: timedelta = timedelta(seconds=5),
+        hold: timedelta = timedelta(seconds=5),
+    ) -> RampResult:
+        """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
+
+        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
+        Example:
+        | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
+        """
+        known = run.traffic(traffic)
+        line, highest = run.line(known), run.put(known, warm_up=False)
+        target, before, after = min(100.0, 100 * highest.pps / line), warm_up.total_seconds(), hold.total_seconds()
+        plan = RampPlan(line, steps, step.total_seconds(), target, before, min(PROBE_PPS, line / 100), after)
+        done: list[RampStep] = []
+        with run.series(known) as trials:
+            for phase, load, seconds in plan.phases():
+                # a step where the generator sent less is kept
+                trial = trials.run(load, seconds, lambda trial: shows_loss(trial, trials.terms.conditions.resolution))
+                done.append(_ramp_step(phase, trial))
+        short = [one.offered_pps for one in done if any(item.fault.generator_too_slow for item in one.trial.problems)]
+        measured = [one for one in done if one.phase is not RampPhase.WARM_UP]
+        return RampResult(
+            plan,
+            tuple(done),
+            _saturation_step(measured),
+            peak_pps=max((one.forwarded_pps for one in measured), default=0.0),
+            ceiling_pps=max(short, default=None),
+            **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
+        )
+
+    def parts(self, run: ProcedureRun, result: RampResult) -> Sequence[Note | Table]:
+        """Return a row for each step, below the findings."""
+        steps = [
+            {
+                Column("phase", left=True): step.phase.value,
+                Column("load", EACH): load_figure(step.load),
+                Column("load", "% of line"): load_figure(step.load, ".2f", 100 / result.plan.line_pps),
+                Column("offered", "frames/s"): figure(step.offered_pps),
+                Column("forwarded", "frames/s"): figure(step.forwarded_pps),
+                Column("lost"): percent(step.loss_ratio),
+                Column("", left=True): "behind" if step.behind else "",
+            }
+            for step in result.steps
+        ]
+        return [*map(Note, filter(None, [*result.findings, result.ended])), Table.of(steps)]
+
+    def picture(self, run: ProcedureRun, result: RampResult) -> str:
+        """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
+        steps = result.steps
+        edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
+        across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
+        up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
+        plot = Chart(run.title, across, up, run.session.simulated)
+        ends = [(edge, step) for both, step in zip(pairwise(edges), steps, strict=True) for edge in both]
+        plot.curve([(edge, step.offered_pps) for edge, step in ends], "offered", dashes="2 3")
+        plot.curve([(edge, step.forwarded_pps) for edge, step in ends], "forwarded", colour=SIGNS[0].colour)
+        for edge, before, after in zip(edges[1:], steps, steps[1:], strict=False):
+            if before.phase is not after.phase:
+                plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
+                plot.words((edge, math.inf), f"{after.phase.value} begins")
+        if result.saturation is not None:
+            edge = edges[steps.index(result.saturation)]
+            plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")
+        return plot.svg()
+
+    def loadtest(self, run: ProcedureRun, result: RampResult) -> dict[str, Any]:
+        """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
+
+        ``profile_file`` is the name of the traffic: results with the same words come into the same graph. An entry is
+        one second, however long a step is: its rates are the means of the steps in it, weighted by time.
+        """
+        plan, steps, traffic = result.plan, result.steps, run.traffic(run.words)
+        ports: dict[int, int] = {}
+        for direction in next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ()):
+            for port in (direction.tx_port, direction.rx_port):
+                ports.setdefault(port, len(ports))
+        edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
+        seconds = {}
+        for at in range(math.ceil(edges[-1] - _ROUNDING)):
+            lasting = [min(end, at + 1.0) - max(start, at) for start, end in pairwise(edges)]
+            parts = [(step, time) for step, time in zip(steps, lasting, strict=True) if time > _ROUNDING]
+            seconds[str(at)] = _entry(parts, ports, plan.line_pps)
+        return {
+            "vars": {
+                "profile_file": traffic.profile.name,
+                "unidirectional": not traffic.bidirectional,
+                "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
+                "warmup_duration": plan.warm_up,
+                "rampup_target": plan.target,
+                "rampup_duration": plan.steps * plan.step,
+                "hold_duration": plan.hold,
+                "simulated": run.session.simulated,
+                "deviations": list(map(str, result.deviations)),
+            },
+            "stats": seconds,
+        }
+
+
+RAMP = Ramp()
 
 
 def _entry(parts: Sequence[tuple[RampStep, float]], ports: Mapping[int, int], line_pps: float) -> dict[str, Any]:

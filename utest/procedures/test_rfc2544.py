@@ -1,30 +1,52 @@
 """RFC 2544's tests of routers that are functions find the figures of the function."""
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
-from lineproof.core.quantity import Reason
-from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
 from lineproof.core.step_down import Sample
-from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
-from lineproof.core.verdict import Verdict
-from lineproof.errors import TestbedError
-from lineproof.generators.trex.client.running_traffic import QUIET_TIME
-from lineproof.generators.trex.driver import TrexSettings
-from lineproof.methods.deviations import deviations_of_verdict
-from lineproof.methods.rfc2544 import back_to_back, latency, loss_curve, reset, throughput
-from lineproof.methods.trials import CharacterisationTerms
-from lineproof.session.traffic import LONGEST_PAUSE
-from support.catalogue import CATALOGUE
-from support.paths import VARIABLES
-from support.pure_router import LINE, PureRouter
+from lineproof.core.trial import Load
+from lineproof.errors import SentenceError, TestbedError
+from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT, ThroughputResult
+from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RESET
+from support.pure_router import LINE, PureRouter, prepared, run_on
+
+
+def carried(pps, *sizes):
+    """What a test of throughput found of each size."""
+    return [ThroughputResult(size, LINE, Load(pps), None, 0.001, 60.0) for size in sizes or (64,)]
+
+
+def throughput(router):
+    (result,) = THROUGHPUT.measure(run_on(router), "unidirectional", 64)
+    return result
+
+
+def loss_curve(router, step=10.0, most=1.0):
+    return FRAME_LOSS.measure(run_on(router, most=most), "64b unidirectional", step, timedelta(seconds=1))
+
+
+def latency(router, repeats, seconds=10, **run):
+    duration = timedelta(seconds=seconds)
+    (result,) = LATENCY.measure(run_on(router, **run), "bidirectional", carried(1e6), repeats, duration)
+    return result
+
+
+def back_to_back(router, pps, **terms):
+    (result,) = BACK_TO_BACK.measure(run_on(router), "unidirectional", carried(pps), **terms)
+    return result
+
+
+def reset(live, kind="power", pps=4e6, limit=600):
+    run = run_on(PureRouter(), live=live)
+    (result,) = RESET.measure(run, "unidirectional", carried(pps), kind=kind, limit=timedelta(seconds=limit))
+    return result
 
 
 def deviations_text(result):
@@ -34,19 +56,19 @@ def deviations_text(result):
 @settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=LINE * 0.002, max_value=LINE * 0.998))
 def test_throughput_is_the_capacity_within_the_resolution(capacity):
-    result = throughput(PureRouter(capacity), 64, LINE, CharacterisationTerms())
+    result = throughput(PureRouter(capacity))
     assert not result.ended
     assert result.throughput.pps <= capacity + 1 <= result.beyond.pps + 1
     assert result.beyond.pps - result.throughput.pps <= 0.001 * LINE * 1.000001
 
 
 def test_throughput_at_line_rate_takes_one_trial():
-    result = throughput(PureRouter(LINE), 64, LINE, CharacterisationTerms())
+    result = throughput(PureRouter(LINE))
     assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
 
 
 def test_loss_curve_ends_with_two_trials_without_loss():
-    result = loss_curve(PureRouter(LINE * 0.55), 64, LINE, CharacterisationTerms())
+    result = loss_curve(PureRouter(LINE * 0.55))
     assert [point.asked for point in result.points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
     assert "40 %: 0 %" in str(result)
     for point in result.points:
@@ -56,15 +78,15 @@ def test_loss_curve_ends_with_two_trials_without_loss():
 @settings(max_examples=20, deadline=None)
 @given(st.floats(min_value=0.5, max_value=10), st.floats(min_value=20, max_value=100))
 def test_loss_curve_only_goes_down_and_ends(step, highest):
-    result = loss_curve(PureRouter(1.0), 64, LINE, CharacterisationTerms(), step=step, highest=highest, duration=1.0)
+    result = loss_curve(PureRouter(1.0), step, highest / 100)
     shares = [point.asked for point in result.points]
-    assert shares[0] == highest and all(a > b > 0 for a, b in pairwise(shares))
+    assert shares[0] == pytest.approx(highest) and all(a > b > 0 for a, b in pairwise(shares))
     assert all(point.loss_ratio for point in result.points)
 
 
 def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
-    result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), 64, LINE, CharacterisationTerms(), highest=97)
-    assert result.points[0].asked == 97 and result.points[0].offered == pytest.approx(50, rel=1e-3)
+    result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), most=0.97)
+    assert result.points[0].asked == pytest.approx(97) and result.points[0].offered == pytest.approx(50, rel=1e-3)
     assert "it is at 97 %" in deviations_text(result)
 
 
@@ -82,7 +104,7 @@ class Streams(PureRouter):
 
 
 def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
-    result = latency(Streams(10.0, 12.0, 14.0), 64, Load(1e6), CharacterisationTerms(), repeats=3, duration=10)
+    result = latency(Streams(10.0, 12.0, 14.0), 3)
     assert [(row.direction, row.mean) for row in result.directions] == [("0 → 1", 12.0), ("1 → 0", 22.0)]
     assert (result.directions[0].least, result.directions[0].most, result.directions[0].deviation) == (10, 14, 2)
     declared = deviations_text(result)
@@ -92,9 +114,9 @@ def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
 def test_stream_without_latency_is_repeated_until_the_limit():
     nothing = float("nan")
     router = Streams(nothing, 3.0, *[nothing] * 4)
-    result = latency(router, 64, Load(1e6), CharacterisationTerms(), repeats=9, duration=1)
+    result = latency(router, 9, 1)
     assert result.samples == ((3.0, 13.0),) and result.ended.startswith("inconclusive: ")
-    late = latency(Streams(*[1.0] * 9), 64, Load(1e6), CharacterisationTerms(deadline=250))
+    late = latency(Streams(*[1.0] * 9), 9, 120, deadline=250)
     assert len(late.samples) == 2 and late.ended.startswith("deadline: ")
 
 
@@ -102,7 +124,7 @@ def test_stream_without_latency_is_repeated_until_the_limit():
 @given(st.integers(min_value=50, max_value=100_000), st.floats(min_value=0.1, max_value=0.9))
 def test_corrected_buffer_time_is_that_of_the_buffer(frames, share):
     router = PureRouter(LINE * share, buffer=frames)
-    result = back_to_back(router.send_burst, 64, LINE, LINE * share, CharacterisationTerms(), repeats=2)
+    result = back_to_back(router, LINE * share, repeats=2)
     assert not result.ended and not result.unlimited
     # the longest burst is longer than the buffer by what is forwarded meanwhile; RFC 9004 takes that off again
     assert result.mean == pytest.approx(frames / (1 - share), abs=2)
@@ -110,14 +132,14 @@ def test_corrected_buffer_time_is_that_of_the_buffer(frames, share):
 
 
 def test_bursts_that_always_pass_give_no_buffer_time():
-    result = back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE, CharacterisationTerms())
+    result = back_to_back(PureRouter(LINE), LINE)
     assert result.unlimited and result.implied_buffer_time is None and len(result.trials) == 1
     assert "at least" in str(result) and "says nothing about a buffer" in deviations_text(result)
 
 
 def test_lossy_burst_is_sent_again_before_it_counts():
     router = PureRouter(LINE / 2, buffer=1000, burst=frozenset({3, 9}))
-    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=1)
+    result = back_to_back(router, LINE / 2, repeats=1)
     assert result.mean == pytest.approx(2000, abs=2)
     assert "at least 50 repetitions; here: 1" in deviations_text(result)
 
@@ -158,14 +180,14 @@ class LiveRouter:
 
 def test_traffic_stops_when_the_generator_breaks_down():
     live = LiveRouter(breaks_at=3.0)
-    assert "went away" in str(reset(live, live.cause, "power", 64, Load(5e6)))
+    assert "went away" in str(reset(live, pps=5e6))
     assert live.stopped == 1
 
 
 @pytest.mark.parametrize("outage", [(0.0, 0.02), (0.5, 3.5), (0.0, 47.0)])
 def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
     live = LiveRouter(outage=outage)
-    result = reset(live, live.cause, "software", 64, Load(4e6))
+    result = reset(live, "software")
     length = outage[1] - outage[0]
     assert result.recovered
     assert result.by_loss == pytest.approx(length, abs=1e-3)
@@ -177,58 +199,27 @@ def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
 
 def test_router_that_stays_down_or_never_resets_has_no_time():
     live = LiveRouter(outage=(0.0, 1e9))
-    result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
+    result = reset(live, limit=20)
     assert not result.recovered and result.by_loss is None and "did not forward again" in str(result)
     live = LiveRouter()
-    assert "the reset had no effect" in str(reset(live, live.cause, "power", 64, Load(4e6), limit=20))
+    assert "the reset had no effect" in str(reset(live, limit=20))
 
 
-# -- what a sentence's verdict declares of RFC 2544 section 23 and RFC 9971
+def test_sizes_are_taken_in_order_and_latency_follows_at_each_throughput():
+    run, begun = run_on(PureRouter(3e6), most=0.97), list[Any]()
+    run.begin = begun.append
+    found = THROUGHPUT.measure(run, "bidirectional", 64, 512, duration=timedelta(seconds=1), resolution=0.01)
+    assert [item.size for item in found] == [64, 512]
+    assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * LINE * 84 / 532], rel=0.05)
+    measured = LATENCY.measure(run, "bidirectional", found, repeats=2, duration=timedelta(seconds=1))
+    assert [[direction.mean for direction in item.directions] for item in measured] == [[10, 20], [10, 20]]
+    assert [(name, probe.pps) for name, _, probe in prepared(run)[2:]] == [("64b", 1000), ("512b", 1000)]
+    assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
 
 
-def verdict(sentence: str, goal: str, **looked_at: float) -> Verdict:
-    row = DirectionCount(0, 1, 1000, 1000, 1000)
-    readings = {f"{name}.1": frames for name, frames in (looked_at or {"examined": 1000.0}).items()}
-    probes = () if "unprobed" in looked_at else (LatencyCount(0, 1, 10, 10),)
-    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings, latency=probes)
-    trials = (read_trial(1, outcome, Tolerance()),)
-    requirement = parse(sentence, CATALOGUE)
-    promise = requirement.promise(read_goal(VARIABLES / "goals", goal), outcome.load, 10e9)
-    found = Verdict(requirement, promise, Ruling.PASS, Reason(""), trials)
-    return replace(found, deviations=deviations_of_verdict(found))
-
-
-@pytest.mark.parametrize(
-    ("sentence", "goal", "sources"),
-    [
-        ("64b unidirectional ≥ 5 Mpps", "quick", ["RFC 9971"]),
-        ("64b unidirectional loses ≤ 1% at 5 Mpps", "quick", ["RFC 9971"]),
-        ("64b unidirectional ≥ 5 Mpps", "rfc2544", ["RFC 9971", "RFC 2544 23", "RFC 2544 23"]),
-        ("64b unidirectional forwards ≥ 5 Mpps", "rfc2544", ["RFC 2544 23", "RFC 2544 23"]),
-        ("64b unidirectional forwards ≥ 5 Mpps", "quick", []),
-    ],
-)
-def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: list[str]) -> None:
-    found = verdict(sentence, goal)
-    assert [words.split(" asks")[0].split(" (")[0] for words in found.deviations] == sources
-    assert ("are declared in its record" in found.message) is (goal == "rfc2544")
-
-
-@pytest.mark.parametrize(
-    ("looked_at", "words"),
-    [
-        ({"examined_slowly": 500.0}, "500 frames of slow traffic"),
-        ({"none": 0.0}, "not looked"),
-        ({"examined": 500.0, "unprobed": 0.0}, "no probe frames"),
-    ],
-)
-def test_content_that_was_not_looked_at_is_named(looked_at: dict[str, float], words: str) -> None:
-    found = verdict("64b unidirectional ≥ 5 Mpps", "quick", **looked_at).deviations[-1]
-    assert "RFC 2544 10 asks for" in found and words in found
-
-
-def test_the_pauses_that_are_declared_are_those_of_the_code() -> None:
-    done = " ".join(verdict("64b unidirectional ≥ 5 Mpps", "rfc2544").deviations).split("here: ")[-1]
-    assert f"at most {LONGEST_PAUSE:g} s before" in done
-    assert f"{TrexSettings('a server').drain:g} s at most" in done
-    assert f"has come for {QUIET_TIME:g} s" in done
+def test_all_sizes_are_parsed_before_any_frame_is_sent():
+    router = PureRouter()
+    for sizes, words in (((64, 20_000), "20000"), ((64, 64), "each once")):
+        with pytest.raises(SentenceError, match=words):
+            THROUGHPUT.measure(run_on(router), "bidirectional", *sizes)
+    assert not router.asked

@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ..core.deciding import MISSES, Decision, Standing, TrialConditions, decide
-from ..core.phrases import of_directions, percent
-from ..core.quantity import Promise
-from ..core.rule import Ruling
-from ..core.trial import Load, Measure, Outcome, Trial
-from ..core.verdict import Verdict
-from ..errors import BREAKDOWN_ERRORS
-from .ceiling import TOO_SLOW
-from .search import SENDABLE
-from .trials import CharacterisationEnded, breakdown_text, check_deadline
+from ...core.deciding import MISSES, Decision, Standing, TrialConditions, decide
+from ...core.doubts import USABLE_SHARE
+from ...core.phrases import of_directions, percent
+from ...core.quantity import Promise, Requirement, TrafficWords
+from ...core.rule import Ruling
+from ...core.trial import Load, Measure, Outcome, Trial
+from ...core.verdict import Verdict
+from ...errors import BREAKDOWN_ERRORS
+from ...session.judging import promised
+from ..calibrate import TOO_SLOW
+from ..procedure import SENDABLE, ProcedureRun
+from ..trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
@@ -44,13 +47,40 @@ class Margin:
     trials: tuple[Trial, ...] = ()
 
     @property
-    def seconds(self) -> float:
-        """Seconds of traffic."""
-        return _traffic(self.trials)
+    def figures(self) -> dict[str, Any]:
+        """Return the fields of its record; ``seconds`` of traffic."""
+        found = {name: getattr(self, name) for name in ("low", "high", "reason", "limit")}
+        return {**found, "seconds": _traffic(self.trials)}
 
-    def unproven(self, reason: str) -> Margin:
-        """Without what was found: *reason* spoils all of it. The verdict stays."""
-        return Margin(1.0, None, reason, trials=self.trials)
+
+def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
+    """Return how much more than *requirement*, which has just passed, is carried, by the same rule at higher loads.
+
+    To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that would
+    not be the router's. A router that restarted meanwhile makes nothing of it certain.
+    """
+    session, pairs = run.session, requirement.pairs
+    link_bps = session.plan.link_bps(pairs)
+    traffic = TrafficWords(requirement.profile, requirement.bidirectional, requirement.traffic, pairs=pairs)
+    carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
+    own = session.own_part(traffic)
+    most = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * own.lossless_pps)
+    highest = requirement.within_clocks(Load(most), link_bps)
+    conditions = TrialConditions(
+        session.tolerance, session.clock_speed, on_trial=lambda trial, standing: run.on_trial(traffic, trial)
+    )
+    if highest.pps > carried.pps:
+        run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
+    limit = LINE_RATE if highest.pps < most else OWN_LIMIT
+
+    def promise_at(pps: float) -> Promise:
+        return promised(session, requirement, Load(pps))
+
+    line = run.line(traffic)
+    found = find_margin(promise_at, carried, highest, run.measure, conditions, line, run.deadline, limit)
+    problem = run.router_problem() if found.trials else ""
+    # the verdict stays
+    return Margin(1.0, None, problem, trials=found.trials) if problem else found
 
 
 def find_margin(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -17,13 +17,21 @@ from lineproof.core.goal import Goal, read_goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem
+from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem, Trial
 from lineproof.core.verdict import Verdict
-from lineproof.methods.margin import NAMED_LOAD, OWN_LIMIT, Margin, find_margin, margin_of_forwarding
-from lineproof.methods.trials import TAKEN_AT_ITS_WORD
+from lineproof.procedures.search.margin import (
+    LINE_RATE,
+    NAMED_LOAD,
+    OWN_LIMIT,
+    Margin,
+    find_margin,
+    margin,
+    margin_of_forwarding,
+)
+from lineproof.procedures.trials import TAKEN_AT_ITS_WORD
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+from support.pure_router import EVERY_TRIAL, LINE, PureRouter, run_on
 
 BUSY = Problem(Fault.CPU_BOUND, "98 % of a second")
 GOALS = VARIABLES / "goals"
@@ -44,7 +52,7 @@ def found(router: Measure, goal: Goal = QUICK, carried: Load = SLA, deadline: fl
 @given(st.floats(min_value=1.0, max_value=2.8), st.sampled_from(["quick", "standard"]))
 def test_the_bounds_enclose_the_capacity_within_the_default_deadline(ratio: float, goal: str):
     result = found(PureRouter(SLA.pps * ratio), read_goal(GOALS, goal), deadline=15)
-    assert not result.reason and result.high is not None and 1 <= result.seconds <= 15
+    assert not result.reason and result.high is not None and 1 <= result.figures["seconds"] <= 15
     # what is lost of all trials is forgiven up to a thousandth, and each trial may lose nothing
     assert 1 <= result.low <= ratio + 1e-6 <= result.high + 2e-6
     assert result.high / result.low <= 1.0051
@@ -60,7 +68,7 @@ def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
 @given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
 def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
     result = found(PureRouter(SLA.pps * ratio), deadline=seconds)
-    assert result.seconds <= seconds
+    assert result.figures["seconds"] <= seconds
     assert 1 <= result.low <= ratio + 1e-6
     assert result.high is None or result.high >= min(ratio, HIGHEST.pps / SLA.pps) - 1e-6
 
@@ -140,3 +148,45 @@ def test_forwarding_was_measured_by_the_verdict_itself(
         trials=(SimpleNamespace(lost=lost, offered=1000),),
     )
     assert margin_of_forwarding(cast(Verdict, verdict)) == margin
+
+
+# -- on a session
+
+
+def of(router: PureRouter, sentence: str, seen: list[Trial] | None = None, **session: Any) -> Margin:
+    return margin(run_on(router, seen=seen, **session), parse(sentence, CATALOGUE))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "64b 1-flow unidirectional ≥ 4.63 Mpps",
+        "64b bidirectional ≥ 9.26 Mpps in total",
+        "64b bidirectional ≥ 4.63 Mpps each way",
+    ],
+)
+def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence: str):
+    router, seen = PureRouter(), list[Trial]()
+    result = of(router, sentence, seen, warm_up=1.0, most=0.97)
+    assert not result.reason and result.low == pytest.approx(1.08, abs=0.006)
+    assert result.high is not None and result.low <= 1.08 + 1e-6 <= result.high
+    assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))
+    assert min(pps for pps, _ in router.asked) > 4.63e6
+
+
+def test_a_margin_ends_where_the_generator_loses_frames_itself():
+    router, own = PureRouter(LINE), OwnPart(lossless_pps=6e6, received_pps=6e6)
+    result = of(router, "64b unidirectional ≥ 5 Mpps", own=own)
+    assert (result.low, result.high, result.limit) == (pytest.approx(6e6 * 0.98 / 5e6), None, OWN_LIMIT)
+    assert of(router, "64b unidirectional ≥ 5.9 Mpps", own=own).trials == ()
+
+
+def test_a_margin_asks_for_no_more_than_the_clocks_allow():
+    assert of(PureRouter(LINE * 2), "64b unidirectional ≥ 100% line rate").trials == ()
+    result = of(PureRouter(LINE * 2), "64b unidirectional ≥ 50% line rate")
+    assert (result.low, result.high, result.limit) == (pytest.approx(2 * 0.9998), None, LINE_RATE)
+
+
+def test_nothing_of_a_margin_is_certain_if_the_router_restarted():
+    result = of(PureRouter(), "64b unidirectional ≥ 4 Mpps", restarted=True)
+    assert (result.low, result.high, result.reason) == (1.0, None, "the router restarted")

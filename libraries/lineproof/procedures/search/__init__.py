@@ -6,33 +6,31 @@ relative width apart. A deadline or a spoilt testbed ends the search early, with
 
 As of a verdict, the trials are read twice: a lower bound is one with each loss at its worse end, an upper bound is one
 with each loss at its better end. Where queues leave open what was lost, they are further apart.
-
-Scaling: a search for each of several values, as the number of flows, the frame size, or the traffic.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
-from ..core.goal import Goal
-from ..core.phrases import percent
-from ..core.trial import Load, Measure, Trial
-from ..errors import BREAKDOWN_ERRORS, in_words
-from ..units import si
-from .deviations import LOSS_OF_OFFERED_FRAMES, DeviatingResult
-from .trials import CharacterisationTerms, TrialSeries, is_decided, loss_bounds
+from ...core.bounds import Bounds
+from ...core.deviations import LOSS_OF_OFFERED_FRAMES
+from ...core.goal import Goal
+from ...core.phrases import percent
+from ...core.trial import Load, Trial
+from ...evidence.chart import SIGNS, Chart, scaled, valued
+from ...evidence.document import Column, Note, Table
+from ...units import l1_bits, line_rate_pps, si
+from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, load_figure, sendable
+from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
 
 RELATIVE_WIDTH = 0.005
-
-SENDABLE = 0.9
-"""The share of what an overloaded generator sent that is asked of it next."""
 
 LOWEST_LOAD_RATIO = 0.001
 """The lowest load that a search asks for, as a ratio of the highest."""
@@ -73,7 +71,7 @@ class CapacityBounds:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult(DeviatingResult):
+class SearchResult(ProcedureResult):
     """The bounds of every loss ratio. ``traffic``: seconds of it."""
 
     bounds: tuple[CapacityBounds, ...]
@@ -95,27 +93,27 @@ class SearchResult(DeviatingResult):
 
 
 def search(
-    measure: Measure,
-    goal: Goal,
-    lowest: Load,
-    highest: Load,
-    terms: CharacterisationTerms,
+    run: ProcedureRun,
+    words: str,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
 ) -> SearchResult:
-    """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
+    """Find the highest loads of the traffic *words* that the router carries, one for each of *loss_ratios*.
 
-    Where the generator does not send *highest*, they end at what it sends. *goal* gives trial duration, duration sum
-    and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of the bounds. Raises
-    ValueError for the same ratio twice.
+    Where the generator does not send the testbed's maximum, they end at what it sends. The run's goal gives trial
+    duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of
+    the bounds. Raises ValueError for the same ratio twice.
     """
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
     # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch
 
+    traffic, goal = run.traffic(words), run.session.plan.goal
+    lowest = Load(run.session.plan.maximum_load(traffic).pps * LOWEST_LOAD_RATIO)
+    highest = run.put(traffic, as_sent=True)
     wanted = {name: _search_goal(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
-    trials = TrialSeries(measure, terms)
+    trials = run.series(traffic)
     while True:
         controller = MultipleLossRatioSearch(
             config=Config(
@@ -150,14 +148,6 @@ def search(
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
     noted = trials.as_fields((LOSS_OF_OFFERED_FRAMES,))
     return SearchResult(tuple(bounds), goal, lowest, highest, relative_width, trials.traffic, **noted)
-
-
-def sendable(trial: Trial) -> Load:
-    """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
-    asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
-    sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
-    # a generator that is asked for less than it can has time to send it
-    return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
 
 
 def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
@@ -205,8 +195,12 @@ class _Measurer:
         offered, lost = worst.offered, worst.lost
         # where both ends say the same, the counted loss leads to better guesses
         ends = (lost, lost) if self._decides(trial) else (math.ceil(loss.high * offered), int(loss.low * offered))
+        # without the third count, whose name differs between releases (forwarding_count, forwarded_count)
         worse, better = (
-            MeasurementResult(trial.outcome.duration, intended_load, offered, min(offered, count)) for count in ends
+            MeasurementResult(
+                trial.outcome.duration, intended_load, offered_count=offered, loss_count=min(offered, count)
+            )
+            for count in ends
         )
         self._better.append(better)
         return worse
@@ -227,63 +221,70 @@ class _Measurer:
         return all(is_decided(loss, ratio) for ratio in self._loss_ratios)
 
 
-# -- scaling -----------------------------------------------------------------------------------------------------------
+# -- the keyword, its document and its chart ---------------------------------------------------------------------------
+
+SEARCH_COLUMN = Column("search", left=True)
+BOUNDS = Column("", left=True), Column("loss allowed"), Column("lower bound", EACH), Column("upper bound", EACH)
 
 
-V = TypeVar("V", int, str)
-"""The type of the values: numbers, or words of traffic."""
+class Search(Procedure):
+    """NDR and PDR of one traffic."""
 
-FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
-"""Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
+    keyword, name = "Search Throughput Of", "search"
+
+    def measure(self, run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
+        """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
+
+        By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
+        come (0..1). Trials are those of the run's goal. Example:
+        | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
+        """
+        return search(run, traffic, LOSS_RATIOS, relative_width)
+
+    def parts(self, run: ProcedureRun, result: SearchResult) -> Sequence[Note | Table]:
+        """Return the bounds for each loss ratio, in every unit."""
+        known = run.traffic(run.words)
+        size, line = known.profile.mean_size, line_rate_pps(run.link_bps(known), known.profile.mean_size)
+        bounds_of_ratios = [
+            {
+                **bounds_cells(bounds),
+                Column("apart"): NONE if bounds.width is None else percent(bounds.width),
+                Column("conditional throughput", EACH): figure(bounds.throughput),
+                Column("lower bound", "% of line"): load_figure(bounds.lower, ".2f", 100 / line),
+                Column("lower bound", "Gbit/s L1"): load_figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
+                SEARCH_COLUMN: "done" if bounds.finished else "unfinished",
+            }
+            for bounds in result.bounds
+        ]
+        how = (
+            f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
+            f" {result.traffic:g} s of traffic; between {load_figure(result.lowest)} and"
+            f" {load_figure(result.highest)} frames/s."
+        )
+        return [*map(Note, filter(None, [result.ended])), Table.of(bounds_of_ratios), Note(how)]
+
+    def picture(self, run: ProcedureRun, result: SearchResult) -> str:
+        """Return loss over load: a mark for each trial, and the bounds that were found."""
+        across = scaled("load of each port", "pps", 1.03 * result.highest.pps)
+        up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
+        plot = Chart(run.title, across, up, run.session.simulated)
+        for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
+            if bounds.lower is not None:
+                low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
+                edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
+                named = f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}"
+                plot.curve(edges, named, None, sign.colour, dashes)
+        for trial in result.trials:
+            sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
+            loss = 100 * trial.loss_ratio(in_total=False)
+            plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
+        return plot.svg()
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingPoint:
-    """The result at one value. ``result`` None: no search was made; ``reason`` says why."""
-
-    value: int | str
-    result: SearchResult | None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.value}: {self.result if self.result is not None else self.reason}"
+SEARCH = Search()
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingResult(DeviatingResult):
-    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values."""
-
-    axis: str
-    points: tuple[ScalingPoint, ...]
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why each search ended early, or was not made."""
-        return tuple(point.reason if point.result is None else point.result.endings[0] for point in self.points)
-
-    @property
-    def _found(self) -> str:
-        return "\n".join(f"{self.axis} {point}" for point in self.points)
-
-
-def scale(
-    axis: str, values: Sequence[V], search_at: Callable[[V, float], SearchResult], deadline: float = math.inf
-) -> ScalingResult:
-    """Search at each of *values*, in at most *deadline* s of traffic for all together, which they share alike.
-
-    ``search_at(value, seconds)`` sets traffic and router up and searches; if it fails, the point has no result. What
-    one leaves of its share, those after it have.
-    """
-    if not values or len(set(values)) != len(values):
-        raise ValueError(f"scaling needs one value or more, each once, not {list(values)}")
-    points: list[ScalingPoint] = []
-    left = deadline
-    for at, value in enumerate(values):
-        try:
-            result = search_at(value, left / (len(values) - at))
-        except BREAKDOWN_ERRORS as error:
-            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
-            continue
-        left -= result.traffic
-        points.append(ScalingPoint(value, result))
-    return ScalingResult(axis, tuple(points))
+def bounds_cells(bounds: CapacityBounds) -> Cells:
+    """Return the cells of *bounds* in the columns BOUNDS."""
+    cells = bounds.name, percent(bounds.loss_ratio), load_figure(bounds.lower), load_figure(bounds.upper)
+    return dict(zip(BOUNDS, cells, strict=True))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..core.trial import Fault, Load, Measure, Trial
-from ..errors import TestbedError
-from ..units import si
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ...core.trial import Fault, Load, Measure, Trial
+from ...errors import TestbedError
+from ...units import si
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 
 SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
 """Relative width of a search, and its most trials; the ceiling is what they showed."""

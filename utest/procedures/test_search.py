@@ -8,26 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.doubts import OwnPart
-from lineproof.core.goal import Goal
-from lineproof.core.trial import Load
-from lineproof.errors import TestbedError
-from lineproof.methods.search import scale, search
-from lineproof.methods.trials import CharacterisationTerms
-from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+from lineproof.errors import ConfigError, SentenceError, TestbedError
+from lineproof.procedures.scaling import SCALING, flow_words, scale
+from lineproof.procedures.search import SEARCH, search
+from support.pure_router import EVERY_TRIAL, LINE, ONE_WAY, PureRouter, prepared, run_on
+from support.pure_router import GOAL as OF_RUNS
 
-GOAL = Goal(
-    goal="test", final_trial_duration=1, duration_sum=4, loss_ratio=0, exceed_ratio=0.25, about="for these tests"
-)
+GOAL = OF_RUNS.model_copy(update={"duration_sum": 4, "exceed_ratio": 0.25})
 STRICT = GOAL.model_copy(update={"exceed_ratio": 0.0})
-LOWEST, HIGHEST = Load(LINE / 1000), Load(LINE * 0.97)
 
 
 def unfinished(result):
     return tuple(bounds.name for bounds in result.bounds if not bounds.finished)
 
 
-def found(router, goal=GOAL, **terms):
-    return search(router, goal, LOWEST, HIGHEST, CharacterisationTerms(**terms))
+def found(router, goal=GOAL, words=ONE_WAY, **terms):
+    return search(run_on(router, goal=goal, most=0.97, **terms), words)
 
 
 @settings(max_examples=25, deadline=None)
@@ -47,11 +43,11 @@ def test_router_that_carries_no_load_has_no_lower_bound():
     result = found(PureRouter(10.0))
     assert not unfinished(result)
     assert result["NDR"].lower is None and result["NDR"].throughput is None
-    assert result["PDR"].upper.pps == pytest.approx(LOWEST.pps)
+    assert result["PDR"].upper.pps == pytest.approx(0.97e-3 * LINE)
 
 
 def test_the_worse_direction_decides():
-    weaker = found(PureRouter(6e6, directions=2, weaker=0.5))
+    weaker = found(PureRouter(6e6, weaker=0.5), words="64b bidirectional")
     assert weaker["NDR"].upper.pps == pytest.approx(3e6, rel=0.01) and "each way" in str(weaker)
 
 
@@ -81,7 +77,7 @@ def test_bounds_found_before_the_deadline_are_kept(seconds):
 
 def test_spoilt_trials_are_repeated():
     seen: list[Any] = []
-    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})), on_trial=seen.append)
+    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})), seen=seen)
     assert not result.ended
     assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))
     assert tuple(seen) == result.trials
@@ -133,10 +129,9 @@ def test_a_clock_that_leaves_the_rate_open_makes_trials_longer():
 
 def test_loss_that_the_generator_may_have_caused_is_no_upper_bound():
     own = OwnPart(trials=20, lossy=3, most_lost=200)
-    terms = {"conditions": replace(CharacterisationTerms().conditions, own=own)}
     calm = len(found(PureRouter(5e6), STRICT).trials)
     lossy = frozenset(range(0, calm, 7))
-    assert found(PureRouter(5e6, burst=lossy), STRICT, **terms)["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
+    assert found(PureRouter(5e6, burst=lossy), STRICT, own=own)["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
 
 
 def test_search_without_a_trial_is_inconclusive():
@@ -145,32 +140,68 @@ def test_search_without_a_trial_is_inconclusive():
     assert some.trials and some.ended.startswith("deadline: ")
 
 
-def search_at(queues, seconds):
-    if queues == 5:
-        raise TestbedError("the router has no fifth queue")
-    terms = CharacterisationTerms(deadline=seconds)
-    return search(PureRouter(min(LINE, 4e6 * queues)), STRICT, LOWEST, Load(LINE), terms)
+def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
+    router, seen = PureRouter(), list[Any]()
+    run = run_on(router, seen=seen, warm_up=1.0, most=0.97)
+    result = SEARCH.measure(run, "64b 1-flow bidirectional")
+    assert prepared(run) == [("64b 1-flow", True, None)]
+    assert [trial.number for trial in seen] == list(range(len(result.trials) + 1))
+    assert max(pps for pps, _ in router.asked) == pytest.approx(0.97 * LINE) and run.sent == result.traffic
+
+
+# -- scaling
+
+
+def scaled(queues, deadline=1e9):
+    router = PureRouter()
+
+    def set_up(value):
+        if value == 5:
+            raise TestbedError("the router has no fifth queue")
+        router.capacity = min(LINE, 4e6 * value)
+
+    return scale(run_on(router, goal=STRICT, deadline=deadline), "queues", queues, lambda value: ONE_WAY, 0.005, set_up)
 
 
 def test_each_value_has_its_own_bounds():
-    result = scale("queues", [1, 2, 5, 3, 4], search_at)
+    result = scaled([1, 2, 5, 3, 4])
     assert [point.value for point in result.points if point.result is None] == [5] and "no fifth queue" in str(result)
     lower = [point.result["NDR"].lower.pps for point in result.points if point.result]
     assert lower == pytest.approx([4e6, 8e6, 12e6, LINE], rel=0.006)
 
 
 def test_all_values_share_the_deadline_alike():
-    whole = search_at(1, 1000).traffic
-    enough = scale("queues", [1, 2, 5, 3], search_at, 4 * whole + 4)
+    whole = scaled([1]).points[0].result.traffic
+    enough = scaled([1, 2, 5, 3], 4 * whole + 4)
     assert not any(unfinished(point.result) for point in enough.points if point.result)
-    short = scale("queues", [1, 2, 3], search_at, 1.5 * whole)
+    short = scaled([1, 2, 3], 1.5 * whole)
     assert unfinished(short.points[0].result) and unfinished(short.points[1].result)
     assert sum(point.result.traffic for point in short.points if point.result) <= 1.5 * whole
     # what was not begun is no result
-    assert all(words.startswith("inconclusive: ") for words in scale("queues", [1, 2], search_at, 0.9).endings)
+    assert all(words.startswith("inconclusive: ") for words in scaled([1, 2], 0.9).endings)
 
 
 def test_values_must_be_different():
     for values in ([], [1, 1]):
-        with pytest.raises(ValueError, match="each once"):
-            scale("flows", values, search_at)
+        with pytest.raises(ConfigError, match="each once"):
+            scaled(values)
+
+
+def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
+    run, begun, called = run_on(PureRouter()), list[Any](), list[Any]()
+    run.begin, run.call = begun.append, lambda *words: called.append(words)
+    SCALING.measure(run, "flows", "64b unidirectional", 1, 1000, relative_width=0.03)
+    assert [traffic.sentence for traffic in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
+    SCALING.measure(run, "queues", ONE_WAY, 1, 2, set_up="Set Queues", relative_width=0.03)
+    assert called == [("Set Queues", 1), ("Set Queues", 2)]
+    with pytest.raises(ConfigError, match="nothing sets 'queues'"):
+        SCALING.measure(run, "queues", ONE_WAY, 1)
+
+
+def test_all_words_are_parsed_before_any_frame_is_sent():
+    router = PureRouter()
+    with pytest.raises(SentenceError):
+        scale(run_on(router), "flows", [1, 8], lambda number: f"64b 1-flow unidirectional {flow_words(number)}", 0.1)
+    with pytest.raises(SentenceError):
+        found(router, words="64b unidirectional ≥ 5 Mpps")
+    assert not router.asked

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..core.rule import Ruling
-from ..core.trial import EXAMINED, EXAMINED_SLOWLY, Trial
-from ..core.verdict import RFC2544_GOAL, Verdict
+from .rule import Ruling
+from .trial import EXAMINED, EXAMINED_SLOWLY
+from .verdict import RFC2544_GOAL, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +42,6 @@ LOSS_OF_OFFERED_FRAMES = Deviation(
     "the ratio of the offered frames, of the worst direction unless a sentence says 'in total'",
 )
 
-CONTENT = "RFC 2544 10", "only those received frames that are the frames that were sent"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviatingResult:
-    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
-
-    trials: tuple[Trial, ...] = ()
-    ended: str = ""
-    deviations: tuple[Deviation, ...] = ()
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why it ended early, if it did."""
-        return (self.ended,)
-
-    @property
-    def scope(self) -> str:
-        """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
-        return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
-
-    @property
-    def _found(self) -> str:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return "; ".join(filter(None, (self._found, self.ended)))
-
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     """Return what *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
@@ -80,7 +52,8 @@ def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
         found += TRIALS_OF_SECTION_23
     is_pass = verdict.ruling is Ruling.PASS
     if is_pass and verdict.requirement.quantity.doubts and (done := list(_not_looked_at(verdict))):
-        found.append(Deviation(*CONTENT, "; ".join(done)))
+        asked = "only those received frames that are the frames that were sent"
+        found.append(Deviation("RFC 2544 10", asked, "; ".join(done)))
     return tuple(map(str, found))
 
 

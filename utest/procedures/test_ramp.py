@@ -1,24 +1,30 @@
 """A ramp finds where a router falls behind; its JSON is what the published visualiser reads."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.sentence import parse_traffic
-from lineproof.methods.ramp import BEHIND, RampPlan, loadtest_data, ramp
-from lineproof.methods.trials import CharacterisationTerms
-from support.catalogue import CATALOGUE
-from support.pure_router import LINE, PureRouter
+from lineproof.procedures.ramp import BEHIND, RAMP
+from support.pure_router import LINE, ONE_WAY, PureRouter, run_on
 
-PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
-ONE_WAY = parse_traffic("64b 1-flow unidirectional", CATALOGUE)
+
+def ramp(router, words=ONE_WAY, steps=50, step=1.0, warm_up=2.0, hold=3.0, most=1.0):
+    seconds = (timedelta(seconds=each) for each in (step, warm_up, hold))
+    return RAMP.measure(run_on(router, most=most), words, steps, *seconds)
+
+
+def loadtest(router, words=ONE_WAY, **plan):
+    run = run_on(router)
+    run.words = words
+    return json.loads(json.dumps(RAMP.loadtest(run, ramp(router, words, **plan)), allow_nan=False))
 
 
 def test_load_rises_to_the_target_between_warm_up_and_hold():
     router = PureRouter(LINE)
-    result = ramp(router, PLAN, CharacterisationTerms())
+    result = ramp(router)
     loads = [pps for pps, _ in router.asked]
     assert loads[:2] == [1000, 1000]
     assert loads[2] == pytest.approx(LINE / 50) and loads[-4:] == pytest.approx([LINE] * 4)
@@ -31,7 +37,7 @@ def test_load_rises_to_the_target_between_warm_up_and_hold():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(min_value=LINE / 20, max_value=LINE * 0.97))
 def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
-    result = ramp(PureRouter(capacity), PLAN, CharacterisationTerms())
+    result = ramp(PureRouter(capacity))
     found = result.saturation
     assert found.load.pps >= capacity and found.load.pps - LINE / 50 <= capacity * 1.0011
     assert found.forwarded_pps == pytest.approx(capacity, rel=1e-5)
@@ -42,18 +48,18 @@ def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
 def test_single_lossy_step_is_no_saturation():
     # a buffer that overflowed once, in the tenth of the steps
     frames_lost = PureRouter(LINE, burst=frozenset({12}))
-    assert ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2), CharacterisationTerms()).saturation is None
+    assert ramp(frames_lost).saturation is None
 
 
 def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
     # the queue takes in 59 ms of the rate, so that each trial of a second loses nothing up to 5.4 Mpps
-    found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True), PLAN, CharacterisationTerms())
+    found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True))
     assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
     assert found.peak_pps == pytest.approx(5.1e6)
 
 
 def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
-    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE), PLAN, CharacterisationTerms())
+    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE))
     assert not result.ended and result.saturation is None
     assert result.ceiling_pps == pytest.approx(0.8 * LINE, rel=1e-6)
     assert "the generator offered no more than 11.9 Mpps" in str(result)
@@ -61,9 +67,8 @@ def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
 
 @pytest.mark.parametrize("directions", [1, 2])
 def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
-    result = ramp(PureRouter(5e6, directions=directions), PLAN, CharacterisationTerms())
     way = "bidirectional" if directions == 2 else "unidirectional"
-    data = json.loads(json.dumps(loadtest_data(result, parse_traffic(f"64b 1-flow {way}", CATALOGUE)), allow_nan=False))
+    data = loadtest(PureRouter(5e6), f"64b 1-flow {way}")
     settings_read = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
     assert all(name in data["vars"] for name in settings_read)
     assert data["vars"]["profile_file"] == "64b 1-flow"
@@ -84,24 +89,26 @@ def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
 
 def test_loadtest_json_resamples_steps_to_seconds():
     # 10 steps of half a second, then 2.5 s in trials of half a second: a last second that is half as long
-    plan = RampPlan(LINE, steps=10, step=0.5, warm_up=1, hold=2.5)
-    result = ramp(PureRouter(LINE), plan, CharacterisationTerms())
-    stats = loadtest_data(result, ONE_WAY)["stats"]
+    stats = loadtest(PureRouter(LINE), steps=10, step=0.5, warm_up=1, hold=2.5)["stats"]
     assert list(stats) == [str(second) for second in range(9)]
     assert [stats[key]["phase"] for key in "0156"] == ["warm-up", "rampup", "rampup", "hold"]
     # the first second of the rise is steps of 10 and 20 %
     assert stats["1"]["0"]["tx_util"] == pytest.approx(15, rel=1e-5)
     assert stats["8"]["0"]["tx_util"] == pytest.approx(100, rel=1e-5)
-    longer = ramp(PureRouter(LINE), RampPlan(LINE, steps=4, step=1.5, warm_up=0, hold=0), CharacterisationTerms())
-    tx_utils = [second["0"]["tx_util"] for second in loadtest_data(longer, ONE_WAY)["stats"].values()]
+    longer = loadtest(PureRouter(LINE), steps=4, step=1.5, warm_up=0, hold=0)
+    tx_utils = [second["0"]["tx_util"] for second in longer["stats"].values()]
     assert tx_utils == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
 
 
 def test_last_step_that_kept_up_is_named_and_the_worse_direction_counts():
-    result = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, CharacterisationTerms())
+    result = ramp(PureRouter(10e6, weaker=0.5), "64b bidirectional")
     assert result.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
     assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
     assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
-    none = ramp(PureRouter(100.0), PLAN, CharacterisationTerms())
+    none = ramp(PureRouter(100.0))
     assert none.kept_up is None and "no step kept up" in str(none)
-    assert ramp(PureRouter(LINE), PLAN, CharacterisationTerms()).kept_up is None
+    assert ramp(PureRouter(LINE)).kept_up is None
+
+
+def test_a_ramp_ends_at_the_testbeds_maximum():
+    assert ramp(PureRouter(), steps=10, most=0.97).plan.target == pytest.approx(97)

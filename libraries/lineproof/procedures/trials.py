@@ -8,17 +8,15 @@ early, its result is what was found until then.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.bounds import Bounds
+from ..core.deviations import Deviation
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
-from ..core.phrases import percent
-from ..core.trial import DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
+from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
-from ..units import si
-from .deviations import DeviatingResult, Deviation
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
@@ -94,6 +92,32 @@ def is_measured(trial: Trial) -> bool:
     """Return whether *trial* shows what the generator itself does: nothing went wrong but what it reports of itself."""
     own = (Fault.GENERATOR, Fault.QUEUES, Fault.OVER_OFFERED, Fault.OWN_LOSS, Fault.UNWATCHED)
     return all(problem.fault.generator_too_slow or problem.fault in own for problem in trial.problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureResult:
+    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
+
+    trials: tuple[Trial, ...] = ()
+    ended: str = ""
+    deviations: tuple[Deviation, ...] = ()
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Return why it ended early, if it did."""
+        return (self.ended,)
+
+    @property
+    def scope(self) -> str:
+        """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
+        return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
+
+    @property
+    def _found(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self._found, self.ended)))
 
 
 class TrialSeries:
@@ -215,47 +239,3 @@ def _spoilt_text(trials: Sequence[Trial]) -> str:
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
     return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"
-
-
-@dataclass(frozen=True, slots=True)
-class SendingResult(DeviatingResult):
-    """The one trial of it, in frames; sums are of all directions. Its problems change no count."""
-
-    @property
-    def directions(self) -> Sequence[DirectionCount]:
-        """Return the counts of each direction."""
-        return self.trials[0].outcome.directions
-
-    @property
-    def offered(self) -> int:
-        """Return how many frames were really sent."""
-        return self.trials[0].offered
-
-    @property
-    def forwarded(self) -> int:
-        """Return how many came back at the expected ports."""
-        return self.trials[0].forwarded
-
-    @property
-    def lost(self) -> int:
-        """Return how many of those offered did not."""
-        return self.trials[0].lost
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        """Return by how much the generator's own counters rose; keys like ``0.opackets``. Empty: they were not read."""
-        before, after = (self.trials[0].outcome.counters.get(moment, {}) for moment in ("before", "after"))
-        return {name: count - before.get(name, 0) for name, count in after.items()}
-
-    @property
-    def problems(self) -> Sequence[str]:
-        """Return what the testbed did wrong meanwhile, in words."""
-        return [str(problem) for problem in self.trials[0].problems]
-
-    @property
-    def _found(self) -> str:
-        trial = self.trials[0]
-        load = f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{self.scope}"
-        ratio = percent(self.lost / self.offered) if self.offered else "nothing was offered"
-        counts = f"offered {self.offered}, forwarded {self.forwarded}, lost {self.lost} ({ratio})"
-        return "; ".join([load, counts, *self.problems])

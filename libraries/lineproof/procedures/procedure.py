@@ -1,0 +1,216 @@
+"""What a procedure is: a keyword that measures, its result as a record, a document and a chart.
+
+A procedure chooses the loads, and the result is how much the router carries. Nothing fails because a router is slow.
+:class:`ProcedureRun` joins it with the testbed: traffic put on the ports, numbered trials, one deadline of them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+from pydantic_core import to_jsonable_python
+
+from ..core.deviations import Deviation
+from ..core.doubts import Conditions
+from ..core.quantity import TrafficWords
+from ..core.registry import PROCEDURES, extensions
+from ..core.sentence import parse_traffic
+from ..core.trial import Load, Measure, Trial, read_trial
+from ..errors import ConfigError, TestbedError
+from ..evidence.document import Column, Note, Table
+from ..generators.base import Method, Probe
+from ..session.router_watch import RouterRestarted
+from ..session.session import Session
+from .trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, TrialSeries
+
+SENDABLE = 0.9
+"""The share of what an overloaded generator sent that is asked of it next."""
+
+Cells = Mapping[Column, str]
+"""The cells of a row by their columns."""
+
+NONE = "–"
+"""The cell of what was not measured."""
+
+EACH = "frames/s each port"
+
+
+def _no_suite(keyword: str, *arguments: object) -> None:
+    raise ConfigError(f"'{keyword}' is a keyword, and no suite runs")
+
+
+@dataclasses.dataclass
+class ProcedureRun:
+    """One procedure at work on *session*; loads end at the testbed's maximum.
+
+    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins. ``call`` runs a
+    keyword of the suite, ``meanwhile`` one while frames are sent. ``deadline``: the most s of traffic of all trials
+    together, ``sent`` those so far. ``name`` and ``words`` say what is measured; ``searches``: how many it makes.
+    """
+
+    session: Session
+    begin: Callable[[TrafficWords], None] = lambda traffic: None
+    on_trial: Callable[[TrafficWords, Trial], None] = lambda traffic, trial: None
+    call: Callable[..., object] = _no_suite
+    meanwhile: Callable[..., None] = _no_suite
+    deadline: float = math.inf
+    name: str = ""
+    words: str = ""
+    searches: int = 1
+    sent: float = dataclasses.field(default=0.0, init=False)
+
+    @property
+    def title(self) -> str:
+        """Return what is measured, as a title: ``Ramp: 64b unidirectional``."""
+        return f"{self.name[:1].upper()}{self.name[1:]}: {self.words}"
+
+    @property
+    def measure(self) -> Measure:
+        """Return the one seam below: ``measure(load, seconds)``."""
+        return self.session.traffic.measure
+
+    def traffic(self, words: str) -> TrafficWords:
+        """Return the traffic that *words* name. Raises SentenceError."""
+        traffic, plan = parse_traffic(words, self.session.plan.catalogue), self.session.plan
+        plan.check_pairs(traffic)
+        plan.check_generator(traffic)
+        return traffic
+
+    def link_bps(self, traffic: TrafficWords) -> float:
+        """Return line rate in bit/s of each port."""
+        return self.session.plan.link_bps(traffic.pairs)
+
+    def line(self, traffic: TrafficWords) -> float:
+        """Return line rate in frames/s of each port."""
+        return traffic.profile.line_rate_pps(self.link_bps(traffic))
+
+    def put(
+        self, traffic: TrafficWords, warm_up: bool = True, as_sent: bool = False, probe: Probe | None = None
+    ) -> Load:
+        """Put *traffic* on the ports and warm the router up with it; the highest load to ask for.
+
+        *as_sent*: where the generator fell behind in the warm-up, that is what it sends.
+        """
+        session, seconds = self.session, self.session.plan.warm_up
+        self.begin(traffic)
+        session.traffic.put(traffic, probe)
+        highest = session.plan.maximum_load(traffic)
+        if warm_up and seconds:
+            trial = read_trial(0, self.measure(highest, seconds), session.tolerance, session.clock_speed)
+            self.on_trial(traffic, trial)
+            return sendable(trial) if as_sent else highest
+        return highest
+
+    def series(self, traffic: TrafficWords, measure: Measure | None = None) -> TrialSeries:
+        """Return a series of trials of *traffic*, which end at the deadline of all."""
+        session, goal = self.session, self.session.plan.goal
+        # a generator that was watched below the loads that are tried may lose more at them, but no less
+        own = session.own_part(traffic, 0.0, goal.final_trial_duration)
+        own = own if own.lossy else TAKEN_AT_ITS_WORD
+        of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
+
+        def keep(trial: Trial) -> None:
+            self.sent += trial.outcome.duration
+            self.on_trial(traffic, trial)
+
+        terms = CharacterisationTerms(
+            session.tolerance,
+            session.clock_speed,
+            on_trial=keep,
+            deadline=self.deadline - self.sent,
+            longest_trial=goal.longest_trial,
+            conditions=Conditions(*of_trials),
+        )
+        return TrialSeries(measure or self.measure, terms)
+
+    def router_problem(self) -> str:
+        """Return the router's restart or failed reading since the last one, in words; "": none."""
+        try:
+            self.session.router.watch.read_again()
+        except RouterRestarted as error:
+            return str(error)
+        except TestbedError as error:
+            return f"the router could not be read: {error}"
+        return ""
+
+
+def sendable(trial: Trial) -> Load:
+    """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
+    asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
+    sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
+    # a generator that is asked for less than it can has time to send it
+    return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
+
+
+class Procedure:
+    """One way to measure how much a router carries: ``MY_PROCEDURE = MyProcedure()`` in a folder, and its registration.
+
+    ``keyword``: its name in suites, with the arguments and documentation of ``measure`` and a ``deadline``. ``name``:
+    of its records. ``needs``: what it asks of a generator beside its traffic. ``on_console``: its document is shown
+    there, too.
+    """
+
+    keyword: ClassVar[str]
+    name: ClassVar[str]
+    tags: ClassVar[tuple[str, ...]] = ("characterise",)
+    needs: ClassVar[Method | None] = None
+    on_console: ClassVar[bool] = False
+
+    def measure(self, run: ProcedureRun, *terms: Any, **options: Any) -> Any:
+        """Return a ProcedureResult, or a tuple of them. Its documentation, with an example, is the keyword's."""
+        raise NotImplementedError
+
+    def parts(self, run: ProcedureRun, result: Any) -> Sequence[Note | Table]:
+        """Return the document of what ``measure`` returned, without its deviations."""
+        raise NotImplementedError
+
+    def picture(self, run: ProcedureRun, result: Any) -> str:
+        """Return the same as a chart (SVG); "": it has none."""
+        return ""
+
+    def loadtest(self, run: ProcedureRun, result: Any) -> Mapping[str, Any] | None:
+        """Return the same as trex-loadtest-viz reads it; None: it draws no such result."""
+        return None
+
+
+@cache
+def procedures() -> tuple[Procedure, ...]:
+    """Return every procedure. Raises ConfigError naming a distribution whose own cannot be loaded."""
+    return tuple(extensions(PROCEDURES, Procedure))
+
+
+def figure(value: float | None, form: str = ",.0f", factor: float = 1.0) -> str:
+    """Return *value* times *factor* as a cell."""
+    return NONE if value is None else f"{value * factor:{form}}"
+
+
+def load_figure(load: Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
+    """Return the frames/s of *load* times *factor* as a cell."""
+    return figure(None if load is None else load.pps, form, factor)
+
+
+def json_data(result: Any) -> Any:
+    """Return *result*, of a procedure, as JSON data.
+
+    Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
+    Raises ValueError for what has no form in JSON.
+    """
+    return json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Load():
+            return value.pps
+        case Trial():
+            return value.number
+        case Deviation():
+            return str(value)
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return to_jsonable_python(value)

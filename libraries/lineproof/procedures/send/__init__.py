@@ -1,0 +1,122 @@
+"""Traffic alone: one trial, whose counts are the result; nothing is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from ...core.phrases import percent
+from ...core.trial import DirectionCount
+from ...errors import SentenceError
+from ...evidence.document import Column, Note, Table
+from ...units import si
+from ..procedure import Procedure, ProcedureRun
+from ..trials import ProcedureResult
+
+
+@dataclass(frozen=True, slots=True)
+class SendingResult(ProcedureResult):
+    """The one trial of it, in frames; sums are of all directions. Its problems change no count."""
+
+    @property
+    def directions(self) -> Sequence[DirectionCount]:
+        """Return the counts of each direction."""
+        return [row for trial in self.trials for row in trial.outcome.directions]
+
+    @property
+    def offered(self) -> int:
+        """Return how many frames were really sent."""
+        return sum(row.offered for row in self.directions)
+
+    @property
+    def forwarded(self) -> int:
+        """Return how many came back at the expected ports."""
+        return sum(row.forwarded for row in self.directions)
+
+    @property
+    def lost(self) -> int:
+        """Return how many of those offered did not."""
+        return sum(trial.lost for trial in self.trials)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Return by how much the generator's own counters rose; keys like ``0.opackets``. Empty: they were not read."""
+        before, after = (self.trials[0].outcome.counters.get(moment, {}) for moment in ("before", "after"))
+        return {name: count - before.get(name, 0) for name, count in after.items()}
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Return what the testbed did wrong meanwhile, in words."""
+        return [str(problem) for trial in self.trials for problem in trial.problems]
+
+    @property
+    def _found(self) -> str:
+        if not self.trials:
+            return "nothing was sent"
+        outcome = self.trials[0].outcome
+        load = f"{outcome.duration:g} s at {si(outcome.load.pps, 'pps')}{self.scope}"
+        ratio = percent(self.lost / self.offered) if self.offered else "nothing was offered"
+        counts = f"offered {self.offered}, forwarded {self.forwarded}, lost {self.lost} ({ratio})"
+        return "; ".join([load, counts, *self.problems])
+
+
+class SendTraffic(Procedure):
+    """One trial at a load."""
+
+    keyword, name, tags = "Send Traffic", "traffic", ("traffic",)
+
+    def measure(
+        self,
+        run: ProcedureRun,
+        traffic: str,
+        load: str,
+        duration: timedelta = timedelta(seconds=1),
+        during: str = "",
+        *arguments: object,
+    ) -> SendingResult:
+        """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
+
+        *during*: a keyword that is called with *arguments* while frames flow; where it fails, this does, once the
+        trial is kept. The result has ``offered``, ``forwarded``, ``lost``, ``directions`` (the same of each, with
+        ``tx_port`` and ``rx_port``), ``problems``, and ``counters``, by how much the ports' own rose. Examples:
+        | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
+        | Should Be Equal    ${sent.lost}    ${0}
+        | Log    ${sent.counters}[0.opackets] frames left port 0
+        | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
+        """
+        seconds = duration.total_seconds()
+        if not 0 < seconds < math.inf:
+            raise SentenceError(f"a trial takes time; expected a duration above 0, not {seconds:g} s")
+        session, known = run.session, run.traffic(traffic)
+        # a demand that nothing breaks stands in, so that the load is read as a sentence's
+        demand = f" forwards ≥ 1 pps{' each way' if known.directions > 1 else ''}"
+        try:
+            asked = session.plan.measurable(f"{traffic}{demand} at {load}")
+        except SentenceError as error:
+            raise SentenceError(str(error).replace(demand, "")) from None
+        run.put(known, warm_up=False)
+        meanwhile = (lambda wait: run.meanwhile(during, *arguments)) if during else None
+        sent = partial(session.traffic.measure, session.plan.load_for(asked), seconds, meanwhile)
+        with run.series(known) as trials:
+            trials.run_measured(sent, seconds, lambda trial: True)
+        return SendingResult(**trials.as_fields(()))
+
+    def parts(self, run: ProcedureRun, result: SendingResult) -> Sequence[Note | Table]:
+        """Return the counts of each direction."""
+        rows = [
+            {
+                Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
+                Column("intended", "frames"): f"{row.intended:,}",
+                Column("offered", "frames"): f"{row.offered:,}",
+                Column("forwarded", "frames"): f"{row.forwarded:,}",
+                Column("lost", "frames"): f"{row.lost:,}",
+            }
+            for row in result.directions
+        ]
+        return [Table.of(rows), *map(Note, result.problems)]
+
+
+SENDING = SendTraffic()
