@@ -25,7 +25,7 @@ from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import ConfigError, Inconclusive, TestbedError, in_words
 from ..evidence import allure
-from ..evidence.document import Document, Note, Section, as_text
+from ..evidence.document import Document, Note, Section, Table, as_text
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods import rfc2544
@@ -210,9 +210,15 @@ class CharacterisationKeywords(Component):
                 self.shared.is_sending = False
 
         def measure(characteriser: Characteriser, traffic: str) -> SendingResult:
-            return characteriser.send(traffic, load, duration.total_seconds(), run if during else None)
+            return characteriser.send(traffic, load, seconds, run if during else None)
 
-        sent = self._measured(Procedure("traffic", procedures.sending_parts), measure, traffic)
+        def parts(result: SendingResult) -> Sequence[Note | Table]:
+            meanwhile = f", and `{'    '.join(map(str, (during, *arguments)))}` meanwhile" if during else ""
+            failures = (Note(f"`{during}` failed: {error.message}", strong=True) for error in ended)
+            return [Note(f"{load} for {seconds:g} s{meanwhile}"), *failures, *procedures.sending_parts(result)]
+
+        seconds = duration.total_seconds()
+        sent = self._measured(Procedure("traffic", parts), measure, traffic)
         for error in ended:
             raise error
         return sent
