@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -91,6 +92,14 @@ def apart(number: float, other: float, digits: int = 4, rounded: Callable[[float
         if (shown > other, shown < other) == (number > other, number < other):
             break
     return shown
+
+
+def range_text(low: str, high: str, joined: str = "to") -> str:
+    """Return both figures, with their unit once where they have the same: ``5.01 to 5.04 Mpps``."""
+    number = low.rstrip(string.ascii_letters + "/%µ ")
+    if low == high:
+        return high
+    return f"{number if high.endswith(low.removeprefix(number)) else low} {joined} {high}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -33,7 +33,7 @@ def test_it_reads_the_tests_of_the_project_and_says_what_it_read(tmp_path: Path)
     assert lineproof(tmp_path, "init", "mybox").returncode == 0
     assert check(tmp_path).stdout == "0 problems in 2 files and 1 suite\n"
     (tmp_path / "tests" / "mybox.robot").rename(tmp_path / "mybox.txt")
-    assert check(tmp_path).stdout == "0 problems in 2 files and no suite read\n"
+    assert check(tmp_path).stdout == f"0 problems in 2 files and no suite: there is none in {tmp_path / 'tests'}\n"
     for words in (["variables"], ["tests", "variables"]):
         found = check(tmp_path, *words)
         assert found.returncode == 2 and f"{words[0]}: holds no suite; expected a file *.robot" in found.stderr

@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from lineproof.core.causes import Stage
 from lineproof.core.explanation import Why
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.trial import Fault, Problem
 from lineproof.core.under_load import QueueLoad, UnderLoad
 from lineproof.evidence.document import (
     Cell,
@@ -45,7 +46,7 @@ from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary
 from lineproof.visible import one_line, visible
-from support.evidence_builders import ENVIRONMENT, Elements, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, SENTENCE, Elements, requirement_record, trial_record
 
 # -- the same words wherever text is somebody else's: in every part of which documents are made, and in the report
 
@@ -79,16 +80,37 @@ def an_execution(words: str) -> ExecutionSummary:
     return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
 
 
-def test_the_work_of_the_workers_is_shown_of_what_is_no_pass() -> None:
+def test_the_work_of_the_workers_is_shown_of_a_fail() -> None:
     readings = {"worker_busy.CPU 0": 1.0}
     trial = trial_record().trial
     read = replace(trial, outcome=replace(trial.outcome, readings=readings))
-    for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": True}.items():
-        row = replace(row_of("x", verdict=verdict), trials=(read,))
+    for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": False}.items():
+        row = replace(row_of("x", verdict=verdict), trials=(read, replace(read, number=2)))
         *_, last = sentence_document(run_of("x"), row, True).sections
         assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
-        (folded,) = (part for part in last.parts if isinstance(part, Folded))
+        *_, folded = (part for part in last.parts if isinstance(part, Folded))
         assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
+
+
+@pytest.mark.parametrize(
+    ("verdict", "second_line", "told", "untold"),
+    [
+        ("FAIL", "more", "<small>no-buffer at eth0: no buffer was free</small>", "lost frames"),
+        ("INCONCLUSIVE", "PASS at the better ends of its figures", "a link was down: port 1", "better ends"),
+        ("INCONCLUSIVE", "ended early", "<small>ended early</small><small>a link was down: port 1", "better ends"),
+    ],
+)
+def test_the_first_table_has_cause_and_place_of_what_is_no_pass(
+    verdict: str, second_line: str, told: str, untold: str
+) -> None:
+    spoilt = replace(trial_record(losses=(5,)).trial, problems=(Problem(Fault.LINK_DOWN, "port 1"),))
+    message = f"{verdict}: {SENTENCE}: summary\n  {second_line}"
+    drop = Drop(Stage.ARRIVING, "no-buffer", "eth0", 5, "no buffer was free")
+    ledger = Ledger(1, 1, (DirectionAccount(0, 1, "eth0", "eth1", 100, 95, 95, 95, (drop,)),))
+    record = requirement_record(verdict=verdict, message=message, ledgers=(ledger,))
+    run = RunSummary(run_of("x"), (SentenceRow(record, (1.0, 2.0), 0.0, trials=(spoilt,)),), {})
+    table, _ = report(ExecutionSummary((run,))).split("<section", 1)
+    assert told in table and untold not in table
 
 
 def test_a_report_has_the_use_of_each_queue_and_of_all_of_an_interface() -> None:

@@ -69,13 +69,20 @@ def test_of_more_workers_than_marks_the_spread_is_shown() -> None:
 
 
 def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> None:
-    frames: list[dict[str, Any]] = [{f"worker_pps.vpp_wk_{n}": 1e6 * n for n in range(9)}, {}]
+    frames: list[dict[str, Any]] = [{f"worker_pps.vpp_wk_{n}": 1e6 * n for n in range(9)}] * 2
     shown = words(workers_plot([measured(number, **read) for number, read in enumerate(frames, 1)], "workers", True))
-    assert "frames taken [Mpps]" in shown and "vpp_wk_8" in shown and "vpp_wk_2" not in shown and "SIMULATED" in shown
+    assert (
+        "the 6 busiest of 9" in shown
+        and "frames taken [Mpps]" in shown
+        and "vpp_wk_8" in shown
+        and "vpp_wk_2" not in shown
+        and "SIMULATED" in shown
+    )
     busy: list[dict[str, Any]] = [{"worker_busy.CPU 0": share} for share in (0.5, 1.02)]
     shown = words(workers_plot([measured(number, **read) for number, read in enumerate(busy, 1)], "workers"))
     assert "busy [%]" in shown and "CPU 0" in shown
-    assert workers_plot([measured(1)], "workers") == ""
+    # a single reading is no course
+    assert workers_plot([measured(1, **frames[0]), measured(2)], "workers") == ""
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -217,6 +224,13 @@ def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end: float) -> No
     assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
     assert [float(text) for text in texts] == pytest.approx(values)
     assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
+
+
+def test_a_long_figure_has_its_room_beside_the_axis() -> None:
+    for is_level in (False, True):
+        across = columns("", ["10,000,000"])
+        plot = Chart("", across, chart.valued("", [1e7], is_logarithmic=True), simulated=False, is_level=is_level)
+        assert "10,000,000" in words(plot.svg())
 
 
 def test_rates_have_a_prefix() -> None:

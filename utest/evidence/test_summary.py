@@ -174,6 +174,24 @@ def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
     assert "PASS" not in shown and "study.html" in shown
 
 
+@pytest.mark.parametrize(
+    ("host", "steal", "verdict", "is_told"),
+    [
+        ({"load": 8.1, "cpus": 2}, None, "INCONCLUSIVE", True),
+        ({"load": 1.9, "cpus": 2}, 2.5, "INCONCLUSIVE", True),
+        ({"load": 1.9, "cpus": 2}, 1.0, "INCONCLUSIVE", False),
+        ({"load": 8.1, "cpus": 2}, 2.5, "PASS", False),
+        ({}, None, "INCONCLUSIVE", False),
+    ],
+)
+def test_a_busy_machine_is_named_where_something_is_not_proven(
+    tmp_path: Path, host: dict[str, Any], steal: float | None, verdict: str, is_told: bool
+) -> None:
+    run = made_run(tmp_path, "run", Sentence(LOAD, verdict=verdict), host=host, cpu_steal_percent=steal)
+    shown = as_text(summary(ExecutionSummary((summarise(run),))))
+    assert ("this machine was busy" in shown) is is_told
+
+
 # -- the report
 
 

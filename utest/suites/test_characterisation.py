@@ -106,4 +106,12 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
     assert all(f">{html.escape(row['cells'][0])}<" in page for table in tables for row in table["rows"])
     assert page.count("data:image/svg+xml") == len(pictures := [item for item in results.values() if item["picture"]])
     assert pictures
+    # the test of each, and of traffic its load, its time and the keyword that failed meanwhile
+    for words in (
+        "Failing Meanwhile: traffic of 64b",
+        "1 s at 1 Mpps",
+        "`Fail oops` ran meanwhile and failed: oops",
+        "`Run On Router uname -s` ran meanwhile",
+    ):
+        assert words in page
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True

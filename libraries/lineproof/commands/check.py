@@ -79,8 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     # of one line the problem says enough
     warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
     file_count = sum(len(_own(project, kind)) for kind in KINDS)
-    read = counted(suite_count, "suite") if suites else "no suite read"
-    counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
+    read = counted(suite_count, "suite") if suites else f"no suite: there is none in {usual}"
+    more = "; more may show once these files are right" if of_files else ""
+    counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}{more}"
     lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
     fields = {
         "project": str(project.root),

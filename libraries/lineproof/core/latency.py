@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ..errors import SentenceError
+from ..units import range_text
 from .binomial import ranks
 from .bounds import UNKNOWN, Bounds
 from .json_types import Count, NamedEnum
+from .units import Unit, Value
 
 _PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)$")
 
@@ -94,11 +96,11 @@ def time_words(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -
     """Return bounds of a time in µs in words, each end as *text* writes it; infinite: later than any limit."""
     if math.isinf(bounds.low):
         return "beyond any limit, because of lost frames"
+    low = Value(float(text(bounds.low)), Unit.MICROSECONDS)
     if math.isinf(bounds.high):
-        return f"at least {text(bounds.low)} µs, with no upper bound"
-    if bounds.high - bounds.low <= 1e-6 * max(1.0, bounds.high):
-        return f"{text(bounds.high)} µs"
-    return f"{text(bounds.low)} to {text(bounds.high)} µs"
+        return f"at least {low}, with no upper bound"
+    high = Value(float(text(bounds.high)), Unit.MICROSECONDS)
+    return str(high) if bounds.high - bounds.low <= 1e-6 * max(1.0, bounds.high) else range_text(str(low), str(high))
 
 
 @dataclass(frozen=True, slots=True)

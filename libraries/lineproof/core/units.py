@@ -52,4 +52,6 @@ class Value:
     def __str__(self) -> str:
         if self.unit in RATE_UNITS and self.unit is not Unit.PERCENT_LINE:
             return si(self.number, self.unit.value, 9)
+        if self.unit is Unit.MICROSECONDS and self.number >= 1000:
+            return f"{self.number / 1000:.9g} ms"
         return f"{self.number:.9g}{'' if self.unit.value.startswith('%') else ' '}{self.unit.value}"

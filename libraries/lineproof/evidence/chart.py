@@ -60,6 +60,9 @@ SIGNS = tuple(map(Sign, range(6), ("#2c6fa6", "#b5651d", "#3d3d3d", "#7a68a6", "
 AREAS = (Fill("#2c6fa6"), Fill("#59a3c9"), Fill("#7a68a6", 90), Fill("#a996c9", 90))
 """The colours of series beside each other; those that come after them begin with the first again."""
 
+_UP, _RIGHT = 2, 6
+"""Shapes of arrows."""
+
 LOST, ALLOWED = Fill(LOST_COLOUR, 45), Fill("#b9c2ca", is_outline=True)
 UNSENT, ASIDE, WORSE = Fill(FAINT_COLOUR, 0), Fill(FAINT_COLOUR, -45), Fill("#fbecea")
 
@@ -117,7 +120,8 @@ class Chart:
         self._across, self._up, self._simulated, self._is_level = across, up, simulated, is_level
         self._picture = SvgPicture(_WIDTH, 0, title)
         self._legend: dict[str, Callable[[float, float], None]] = {}
-        names = max((text_width(words, _LABEL_SIZE) for _, words in across.marks if is_level), default=0.0)
+        upright = across if is_level else up
+        names = max((text_width(words, _LABEL_SIZE) for _, words in upright.marks), default=0.0)
         self._left, self._right = max(_LEFT, 24 + min(names, 0.3 * _WIDTH)), _WIDTH - (70 if is_level else 24)
         lines = textwrap.wrap(title, int((_WIDTH - 30) / text_width("x", _TITLE_SIZE))) or [""]
         self._top = 46 + 1.25 * _TITLE_SIZE * len(lines)
@@ -156,7 +160,7 @@ class Chart:
         return column + (number - (of - 1) / 2) * self._pitch(of)
 
     def range(self, place: float, bounds: Bounds, sign: Sign, name: str = "", middle: float | None = None) -> None:
-        """Draw a line between two figures with a sign half way, or at *middle*; an infinite one was not seen."""
+        """Draw a line between two figures with a sign half way, or at *middle*; an arrow: the higher was not seen."""
         low, high = bounds.low, bounds.high
         end = self._at(place, high)
         if low < high:
@@ -165,7 +169,9 @@ class Chart:
             for x, y in (self._at(place, low), end):
                 self._picture.path([(x - right, y - down), (x + right, y + down)], sign.colour, 1.6)
         if math.isinf(high):
-            self._picture.text(end[0] + 8, end[1] + 12, "no end seen", _LABEL_SIZE, TEXT_COLOUR)
+            arrow = Sign(_RIGHT if self._is_level else _UP, sign.colour)
+            self._picture.mark(*((end[0] - 6, end[1]) if self._is_level else (end[0], end[1] + 6)), *arrow)
+            self._name_sign(arrow, "no end seen")
         else:
             self._picture.mark(*self._at(place, (low + high) / 2 if middle is None else middle), *sign)
         self._name_sign(sign, name)

@@ -66,7 +66,10 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def host_facts() -> dict[str, Any]:
-    """This machine: name, operating system, kernel, CPU, number of CPUs, memory in bytes, Python."""
+    """This machine: name, operating system, kernel, CPU, number of CPUs, load, memory in bytes, Python.
+
+    ``load``: how many programs wanted a CPU in the minute before.
+    """
     system, cpu = platform.system(), platform.machine()
     with contextlib.suppress(OSError):  # of a small container
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -80,6 +83,7 @@ def host_facts() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": cpu,
         "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "memory_bytes": psutil.virtual_memory().total,
         "python": platform.python_version(),
         "python_implementation": sys.implementation.name,

@@ -183,20 +183,21 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
 
 
 def workers_plot(trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
-    """Return the work of the busiest workers in each of *trials* as SVG; "": it was not read."""
+    """Return the work of the busiest workers in each of *trials* as SVG; "": it was read in none, or in one only."""
     lines: dict[str, list[tuple[float, float]]] = {}
     judged = [trial for trial in trials if trial.number]
     for column, trial in enumerate(judged):
         for name, rate in trial.outcome.readings.items():
             if name.startswith((BUSY_SHARE, FRAMES_TAKEN)):
                 lines.setdefault(name, []).append((float(column), rate))
-    if not lines:
+    if max(map(len, lines.values()), default=0) < 2:
         return ""
     busiest = sorted(lines, key=lambda name: -max(rate for _, rate in lines[name]))[: len(SIGNS)]
     most = max(rate for name in busiest for _, rate in lines[name])
     is_share = busiest[0].startswith(BUSY_SHARE)
     up = linear("busy [%]", 1.0, size=0.01) if is_share else scaled("frames taken", "pps", 1.1 * most or 1.0)
-    plot = Chart(title, columns("trial", [str(trial.number) for trial in judged]), up, simulated)
+    below = f"trial (the {len(busiest)} busiest of {len(lines)})" if len(busiest) < len(lines) else "trial"
+    plot = Chart(title, columns(below, [str(trial.number) for trial in judged]), up, simulated)
     for sign, name in zip(SIGNS, sorted(busiest), strict=False):
         plot.curve(lines[name], name.removeprefix(BUSY_SHARE).removeprefix(FRAMES_TAKEN), sign)
     return plot.svg()

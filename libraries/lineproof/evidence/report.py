@@ -14,6 +14,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
+from ..core.ledger import Ledger
 from ..core.phrases import percent
 from ..core.rule import Ruling
 from ..core.trial import Trial
@@ -67,10 +68,9 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     for row in ordered:
         document = sentence_document(run.run, row, simulated)
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
-    results = [record for record in run.run.results if isinstance(record, CharacterisationRecord)]
-    for each in results:
-        is_marked = simulated and not each.picture  # which is marked itself
-        yield f"<section>{body(Document('', [_characterisation(each)], is_marked))}</section>\n"
+    for record in run.run.results:
+        if isinstance(record, CharacterisationRecord):
+            yield f"<section>{body(Document('', [_characterisation(record)]))}</section>\n"
     yield body(Document("", [Section("", [evidence(run)])]))
 
 
@@ -83,30 +83,37 @@ def _characterisation(record: CharacterisationRecord) -> Section:
         else part
         for part in record.shown
     ]
-    return Section(f"{record.method}: {record.sentence}", [*picture, *parts])
+    return Section(f"{record.test}: {record.method} of {record.sentence}", [*picture, *parts])
 
 
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
-    """Return all about a sentence: why, where its frames went, its picture and its trials."""
+    """Return all about a sentence: why, its picture, where its frames went, and its trials."""
     record = row.record
     title = f"{record.verdict}: {record.sentence}"
     margin = "" if row.margin is None else f", margin {row.margin_text}"
     outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
-    first, *others = ledgers_document(record.ledgers, "").sections or [Section("", [])]
+    # the ledger that the message tells of comes first, and says it itself, as the outcome says what is carried
+    ledgers = sorted(record.ledgers, key=lambda ledger: not any(line.endswith(where_lost(ledger)) for line in details))
+    told = tuple(map(where_lost, ledgers))
+    details = [line for line in details if not line.endswith(told) and not (outcome and line.startswith("carries "))]
     words = [Note(record.documentation)] if record.documentation else []
-    why = [Note(outcome, strong=True), *words, Items(details), *_load_read(record), *first.parts]
-    # the trials that follow lose frames at the same places
-    folded = [Folded(note.text, more) for note, *more in (other.parts for other in others) if isinstance(note, Note)]
-    sections = [Section(title, [*why, *folded, *_tried(run, row)])]
+    parts: list[Part] = [Note(outcome, strong=True), *words, Items(details), *_load_read(record), *_tried(run, row)]
+    is_fail = record.verdict == Ruling.FAIL.value
+    work = workers_plot(row.trials, WORKERS, simulated)
+    workers = [Figure(work, WORKERS)] if work else []
     if row.trials:
-        picture = Figure(sentence_plot(record, row.trials, title, simulated), title)
+        parts += [Figure(sentence_plot(record, row.trials, title, simulated), title), *(workers if is_fail else [])]
+    accounts = [section.parts for section in ledgers_document(ledgers, "").sections]
+    if is_fail and accounts:
+        parts += accounts.pop(0)
+    if accounts:
+        named = counted(len(accounts), "other trial" if is_fail else "trial")
+        parts.append(Folded(f"Where frames went in {named}", [part for account in accounts for part in account]))
+    if row.trials:
         table = trials_document(record, row.trials, "").sections[0].parts
-        work = workers_plot(row.trials, WORKERS, simulated)
-        workers = [Figure(work, WORKERS)] if work else []
-        shown, hidden = ([], workers) if record.verdict == Ruling.PASS.value else (workers, [])
-        sections.append(Section("", [picture, *shown, Folded("Its trials, frame by frame", [*hidden, *table])]))
-    return Document("", sections)
+        parts.append(Folded("Its trials, frame by frame", [*([] if is_fail else workers), *table]))
+    return Document("", [Section(title, parts)])
 
 
 def _load_read(record: RequirementRecord) -> list[Part]:
@@ -172,18 +179,32 @@ def _promised(row: SentenceRow, name: str) -> str:
 
 
 def _causes(row: SentenceRow) -> list[str]:
-    """Return why a sentence is no PASS: why frames were lost, or where; or why nothing is proven."""
-    record = row.record
+    """Return why a sentence is no PASS: where most frames were lost, and why; or what keeps it from being proven."""
+    record, (_, *details) = row.record, row.record.message.splitlines() or [""]
     if record.verdict == Ruling.PASS.value:
         return []
     if record.verdict == Ruling.INCONCLUSIVE.value:
         judged = [trial for trial in row.trials if trial.number]
-        doubts = widened_by(record.promise, judged, Ruling.INCONCLUSIVE)[:1]
-        unknown = [f"not known: {doubt.partition(': ')[0]}" for doubt in doubts] or record.message.splitlines()[2:3]
-        return [record.breakdown] if record.breakdown else [*record.message.splitlines()[1:2], *unknown]
-    if record.why and record.why.explanation:
-        return [record.why.explanation.words]
-    return [where_lost(ledger) for ledger in record.ledgers if ledger.whole.lost][-1:]
+        doubt, *_ = [*widened_by(record.promise, judged, Ruling.INCONCLUSIVE), ""]
+        problems = (problem for trial in judged for problem in trial.problems)
+        causes = [str(next(problem for problem in problems if problem.fault.value in doubt))] if doubt else details[1:2]
+        undecided = [line for line in details[:1] if not (doubt and "better ends" in line)]
+        return [record.breakdown] if record.breakdown else [*undecided, *causes]
+    places = [_place(ledger) for ledger in record.ledgers if ledger.whole.lost][-1:]
+    return [*places, *([record.why.explanation.words] if record.why and record.why.explanation else [])]
+
+
+def _place(ledger: Ledger) -> str:
+    """Return by which counter of the router most of the lost frames of *ledger* went, and what it means."""
+    most = next(iter(ledger.drops), None)
+    if (
+        most is None
+        or ledger.missing
+        or most.began_anew
+        or most.frames < ledger.whole.lost / 2 / len(ledger.directions)
+    ):
+        return where_lost(ledger)
+    return f"{most.label}: {most.meaning}" if most.meaning else most.label
 
 
 def _scale(rows: Sequence[SentenceRow]) -> float:

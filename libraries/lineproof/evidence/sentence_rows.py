@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from ..core.registry import is_installed
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..stats import Interval, interval
+from ..units import range_text
 from .document import Cell, Column, Table, verdict_cell
 from .records import MarginRecord, RequirementRecord
 from .run import RecordedRun
@@ -155,14 +155,6 @@ def figure_heading(rows: Iterable[SentenceRow]) -> str:
     """Return the heading of what *rows* carry; what is no rate of frames, or bits, is measured."""
     units = (row.record.requirement.threshold.unit for row in rows)
     return " / ".join(dict.fromkeys("carries" if unit in RATE_UNITS else "measured" for unit in units))
-
-
-def range_text(low: str, high: str, joined: str = "to") -> str:
-    """Return both figures, with their unit once where they have the same: ``5.01 to 5.04 Mpps``."""
-    number = low.rstrip(string.ascii_letters + "/%µ ")
-    if low == high:
-        return high
-    return f"{number if high.endswith(low.removeprefix(number)) else low} {joined} {high}"
 
 
 def table_of_sentences(rows: Sequence[Mapping[Column, Cell]]) -> Table:

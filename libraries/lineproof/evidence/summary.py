@@ -23,6 +23,9 @@ from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
 
+_BUSY_STEAL = 2.0
+"""Per cent of a machine's CPU time that may be withheld without a word: 20 ms of a trial of a second."""
+
 
 @dataclass(frozen=True)
 class RunSummary:
@@ -71,10 +74,10 @@ def summary_of(run: RecordedRun) -> RunSummary:
         gaps = sum(record.value is None for record in run.measured)
         instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
     elif not rows and (methods := [item.method for item in run.results if isinstance(item, CharacterisationRecord)]):
-        facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
+        facts["results"] = f"{', '.join(dict.fromkeys(methods))} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
-    elif not rows and not lacks and environment.unjudged:
-        instead = f"nothing was judged: {environment.unjudged}"
+    elif not rows and not lacks:
+        instead = ": ".join(filter(None, ("nothing was judged", environment.unjudged)))
     return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
 
 
@@ -131,8 +134,20 @@ def summary(found: ExecutionSummary) -> Document:
 
 def head(run: RunSummary) -> list[Part]:
     """Return what *run* lacks, what was found at its end, and what was tested when."""
-    findings = (*run.incomplete, *run.run.environment.router_configuration.afterwards)
-    return [*(Note(words, strong=True) for words in findings), Facts(run.facts)]
+    environment, is_open = run.run.environment, any(row.record.verdict == "INCONCLUSIVE" for row in run.rows)
+    findings = (*run.incomplete, *environment.router_configuration.afterwards, _busy_words(environment) * is_open)
+    return [*(Note(words, strong=True) for words in findings if words), Facts(run.facts)]
+
+
+def _busy_words(environment: EnvironmentRecord) -> str:
+    """Return how busy the machine that the run was started on was with other things; "": it was not."""
+    load, cpus, steal = environment.host.get("load", 0), environment.host.get("cpus", 0), environment.cpu_steal_percent
+    busy = []
+    if load > cpus > 0:
+        busy.append(f"{load:g} programs wanted its {counted(cpus, 'CPU')} when the run began")
+    if steal is not None and steal >= _BUSY_STEAL:
+        busy.append(f"{steal:.3g} % of its CPU time was withheld (steal)")
+    return f"this machine was busy, which makes trials doubtful: {', '.join(busy)}" if busy else ""
 
 
 def evidence(run: RunSummary) -> Part:

@@ -19,6 +19,7 @@ _SHAPES = (
     ((0, 1), (1, -0.9), (-1, -0.9)),
     ((-1.1, -0.35), (1.1, -0.35), (1.1, 0.35), (-1.1, 0.35)),
     ((-0.35, -1.1), (0.35, -1.1), (0.35, 1.1), (-0.35, 1.1)),
+    ((-0.9, -1), (1, 0), (-0.9, 1)),
 )
 
 Point = tuple[float, float]
@@ -68,7 +69,7 @@ class SvgPicture:
         self.rectangle(x, y, width, height, f"url(#{name})", colour)
 
     def mark(self, x: float, y: float, shape: int, colour: str) -> None:
-        """Draw a mark about 11 pixels wide with its middle at *x*, *y*; *shape* 0 to 5: square, diamond, triangle …"""
+        """Draw a mark about 11 pixels wide with its middle at *x*, *y*; *shape* 0 to 6: square, diamond, triangle …"""
         places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in _SHAPES[shape])
         _shape(self._into, "polygon", points=places, fill=colour, stroke="white")
 

@@ -135,6 +135,7 @@ class CharacterisationWork:
         hooks = self._begin, self._on_trial, self._call, self._meanwhile
         self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
         self.failed_meanwhile: list[ExecutionStatus] = []
+        self._ran_meanwhile: list[Note] = []
         self._begun, self._sent = 0, 0.0
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
@@ -161,7 +162,8 @@ class CharacterisationWork:
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         told = "\n".join(map(str, parts)) or "nothing was measured"
         deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
-        shown = [*procedure.parts(run, result), *(Note(f"Deviation: {deviation}.") for deviation in deviations)]
+        declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
+        shown = [*self._ran_meanwhile, *procedure.parts(run, result), *declared]
         picture = procedure.picture(run, result)
         self.recorder.folder.add(
             CharacterisationRecord(
@@ -232,12 +234,15 @@ class CharacterisationWork:
 
     def _meanwhile(self, name: str, *arguments: object) -> None:
         """Run a keyword of the suite while frames are sent; where it fails, that is raised once the trial is kept."""
-        self.shared.is_sending = True
+        self.shared.is_sending, told = True, ""
         try:
             BuiltIn().run_keyword(name, *arguments)
         except ExecutionStatus as error:
             if error.exit:  # an interrupt
                 raise
             self.failed_meanwhile.append(error)
+            told = f" and failed: {error.message}"
         finally:
             self.shared.is_sending = False
+        words = " ".join(map(str, (name, *arguments)))
+        self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))

@@ -105,7 +105,11 @@ class SendTraffic(Procedure):
         return SendingResult(**trials.as_fields(()))
 
     def parts(self, run: ProcedureRun, result: SendingResult) -> Sequence[Note | Table]:
-        """Return the counts of each direction."""
+        """Return what was sent, and the counts of each direction."""
+        sent = (
+            f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}"
+            for trial in result.trials
+        )
         rows = [
             {
                 Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
@@ -116,7 +120,7 @@ class SendTraffic(Procedure):
             }
             for row in result.directions
         ]
-        return [Table.of(rows), *map(Note, result.problems)]
+        return [*map(Note, sent), Table.of(rows), *map(Note, result.problems)]
 
 
 SENDING = SendTraffic()
