@@ -97,13 +97,22 @@ def connected(driver: Shown, **facts: Any) -> RouterConnection:
     return RouterConnection(plan, testbed, nothing, nothing, watch)
 
 
+ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/8 via 1.1.1.1"
+
+
 @pytest.mark.parametrize("where", ["seen", "unchecked", "there", "ignored", "notes"])
-def test_a_side_is_the_routers_only_where_its_address_is_there(where: str) -> None:
-    shown = RouterSetUp(**{where: ("ip addr add 10.0.0.10/24 dev eth2",)})  # type: ignore[arg-type]
+@pytest.mark.parametrize("lines", [(ADDED,), (ROUTED,), (ADDED, ROUTED)])
+def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(
+    where: str, lines: tuple[str, ...]
+) -> None:
+    shown = RouterSetUp(**{where: lines})  # type: ignore[arg-type]
     found = connected(Shown(configuration=shown)).configuration()
-    first, second = "eth1: 10.0.0.1/24, 16.0.0.0/8 via 10.0.0.2", "eth2: 10.0.0.10/24, 48.0.0.0/8 via 1.1.1.1"
-    is_there = where not in ("ignored", "notes")
-    assert (found.sides, found.stated) == (((second,), (first,)) if is_there else ((), (first, second)))
+    parts = {ADDED: "10.0.0.10/24", ROUTED: "48.0.0.0/8 via 1.1.1.1"}
+    there = [part for line, part in parts.items() if line in lines and where not in ("ignored", "notes")]
+    rest = [part for part in parts.values() if part not in there]
+    assert found.sides == (*(f"eth2: {', '.join(those)}" for those in (there,) if those),)
+    first = "eth1: 10.0.0.1/24, 16.0.0.0/8 via 10.0.0.2"
+    assert found.stated == (first, *(f"eth2: {', '.join(those)}" for those in (rest,) if those))
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,11 @@ class RouterFacts:
 class RouterSetUp:
     """The configuration of a router for a run, each line by where it comes from.
 
-    ``prepare``: of the testbed's file. ``sides``: those whose address the run set, or that was there; ``stated``: the
-    others, by the testbed's file. ``seen``: commands after which the router showed what they set; ``unchecked``: those
-    that it took, and that no look belongs to; ``ignored``: those after which it showed something else, with that.
-    ``there``: what it had already; ``notes`` of the run; ``afterwards``: sentences of what was found when it was
-    restored.
+    ``prepare``: of the testbed's file. ``sides``: addresses and routes that the run set, or that were there;
+    ``stated``: the others, by the testbed's file. ``seen``: commands after which the router showed what they set;
+    ``unchecked``: those that it took, and that no look belongs to; ``ignored``: those after which it showed something
+    else, with that. ``there``: what it had already; ``notes`` of the run; ``afterwards``: sentences of what was found
+    when it was restored.
     """
 
     prepare: str = ""

@@ -168,9 +168,12 @@ class RouterConnection:
         shown = " ".join((*found.seen, *found.unchecked, *found.there))
         sides: dict[bool, list[str]] = {True: [], False: []}
         for side in self.testbed.facts.sides:
-            address = re.escape(side.address.partition("/")[0])
-            is_there = re.search(rf"(?<![\d.]){address}(?![\d.])", shown) is not None
-            sides[is_there].append(f"{side.interface}: {side.address}, {side.network} via {side.peer}")
+            parts: dict[bool, list[str]] = {True: [], False: []}
+            for named, words in ((side.address, side.address), (side.network, f"{side.network} via {side.peer}")):
+                address = re.escape(named.partition("/")[0])
+                parts[re.search(rf"(?<![\d.]){address}(?![\d.])", shown) is not None].append(words)
+            for is_there, texts in parts.items():
+                sides[is_there] += [f"{side.interface}: {', '.join(texts)}"] if texts else []
         waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
         return replace(
             found,
