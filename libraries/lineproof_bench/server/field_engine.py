@@ -7,93 +7,70 @@ moves on when its address wraps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from ..backend import FieldVariable
 from .rpc import Params, bad_parameter, refused
 
 MOST_LENGTHS = 64
 """The most lengths that one stream's frames have here: more are sampled evenly, their mean stays."""
-RANDOM_PERIOD = 4096
 UDP, TCP, IP = 11, 13, 17
 """``l4_type`` of fix_checksum_hw."""
 
 
-@dataclass(frozen=True, slots=True)
 class FieldProgram:
-    """A program in plain data. ``lengths``: of consecutive frames, in bytes without FCS; empty: all have one length.
+    """The program of a stream whose packet is *frame*. Raises RpcError, one sentence, for what cannot be sent.
 
-    ``tied``: those variables, by place, that the lengths follow, with their value for each length. ``udp_checksum``:
-    offset of the UDP checksum to be right, which zero is (RFC 768), or None. TCP's checksum stays as it is.
+    ``lengths``: of consecutive frames, in bytes without FCS; empty: all have one length. ``fix_ipv4_checksum``: offset
+    of that header, or None. ``udp_checksum``: offset of the UDP checksum to be right, which zero is (RFC 768), or None.
+    TCP's checksum stays as it is.
     """
 
-    variables: tuple[FieldVariable, ...] = ()
-    fix_ipv4_checksum: int | None = None
-    lengths: tuple[int, ...] = ()
-    tied: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    udp_checksum: int | None = None
+    def __init__(self, instructions: Iterable[Params], frame: bytes) -> None:
+        self._frame = frame
+        self._known: dict[str, FieldVariable] = {}
+        self._used: Counter[str] = Counter()
+        self._written: list[tuple[str, int, FieldVariable]] = []
+        """What is written: name of the variable, what is added to it, and the sum."""
+        self._trimmed = ""
+        """Name of the variable that the lengths follow."""
+        self.lengths: tuple[int, ...] = ()
+        self.fix_ipv4_checksum: int | None = None
+        self.udp_checksum: int | None = None
+        for instruction in instructions:
+            kind = instruction.text("type")
+            if kind not in _INSTRUCTIONS:
+                known = ", ".join(_INSTRUCTIONS)
+                raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
+            _INSTRUCTIONS[kind](self, instruction)
+        for name, times in self._used.items():
+            if times > 1 and self._known[name].operation == "random" and name != self._trimmed:
+                raise refused(
+                    f"the field engine uses the random variable '{name:.40}' twice, which this server cannot do"
+                )
+
+    @property
+    def variables(self) -> tuple[FieldVariable, ...]:
+        """The variables that are written into frames of one length."""
+        return tuple(variable for _, _, variable in self._written)
 
     def of_length(self, place: int) -> tuple[FieldVariable, ...]:
         """The variables in the frames number *place*, *place* + n, …, where n is the number of lengths."""
-        return tuple(
-            _constant(variable, self.tied[number][place])
-            if number in self.tied
-            else _every_nth(variable, place, len(self.lengths))
-            for number, variable in enumerate(self.variables)
-        )
-
-
-def _constant(variable: FieldVariable, value: int) -> FieldVariable:
-    return FieldVariable(variable.offset, variable.size, value, value, value)
-
-
-def _every_nth(variable: FieldVariable, place: int, step: int) -> FieldVariable:
-    """*variable* in each *step*-th frame from *place* on; unchanged where it does not move on in each frame."""
-    if variable.operation == "random" or variable.every > 1 or variable.limit:
-        return variable
-    span, down = variable.maximum - variable.minimum + 1, variable.operation == "dec"
-    moved = (variable.initial - variable.minimum + (-place if down else place) * variable.step) % span
-    return replace(variable, initial=variable.minimum + moved, step=variable.step * step)
-
-
-def read_program(instructions: Iterable[Params], frame: bytes) -> FieldProgram:
-    """The program of a stream whose packet is *frame*. Raises RpcError, one sentence, for what cannot be sent."""
-    found = _ProgramReader(frame)
-    for instruction in instructions:
-        kind = instruction.text("type")
-        if kind not in _INSTRUCTIONS:
-            known = ", ".join(_INSTRUCTIONS)
-            raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
-        _INSTRUCTIONS[kind](found, instruction)
-    for name, times in found.used.items():
-        if times > 1 and found.known[name].operation == "random" and name != found.trimmed:
-            raise refused(f"the field engine uses the random variable '{name:.40}' twice, which this server cannot do")
-    tied = {
-        number: tuple(length + add for length in found.lengths)
-        for number, (name, add) in enumerate(found.sources)
-        if name == found.trimmed
-    }
-    return FieldProgram(tuple(found.written), found.checksum, found.lengths, tied, found.udp_checksum)
-
-
-class _ProgramReader:
-    def __init__(self, frame: bytes) -> None:
-        self.frame, self.length = frame, len(frame)
-        self.known: dict[str, FieldVariable] = {}
-        self.used: Counter[str] = Counter()
-        self.written: list[FieldVariable] = []
-        self.sources: list[tuple[str, int]] = []
-        self.trimmed = ""
-        self.checksum: int | None = None
-        self.lengths: tuple[int, ...] = ()
-        self.udp_checksum: int | None = None
+        found = []
+        for name, add, variable in self._written:
+            if name == self._trimmed:
+                value = self.lengths[place] + add
+                found.append(FieldVariable(variable.offset, variable.size, value, value, value))
+            else:
+                found.append(_every_nth(variable, place, len(self.lengths)))
+        return tuple(found)
 
     def _declare(self, instruction: Params) -> None:
         name = instruction.text("name")
         if instruction.text("next_var", ""):
             raise refused(f"flow_var '{name:.40}' has a next_var, which this server does not know")
-        self.known[name] = _variable(instruction)
+        self._known[name] = _variable(instruction)
 
     def _tuple(self, instruction: Params) -> None:
         name = instruction.text("name")
@@ -102,73 +79,78 @@ class _ProgramReader:
         limit = instruction.integer("limit_flows", 0, most=2**32 - 1)
         if high < low or last < first:
             raise bad_parameter(f"tuple_flow_var '{name:.40}': a maximum is below its minimum")
-        self.known[f"{name}.ip"] = FieldVariable(0, 4, low, high, low, limit=limit)
-        self.known[f"{name}.port"] = FieldVariable(0, 2, first, last, first, every=high - low + 1, limit=limit)
+        self._known[f"{name}.ip"] = FieldVariable(0, 4, low, high, low, limit=limit)
+        self._known[f"{name}.port"] = FieldVariable(0, 2, first, last, first, every=high - low + 1, limit=limit)
 
-    def _known(self, instruction: Params) -> FieldVariable:
+    def _use(self, instruction: Params) -> tuple[str, FieldVariable]:
         name = instruction.text("name")
-        if name not in self.known:
+        if name not in self._known:
             raise refused(f"the field engine writes '{name:.40}', which no flow_var before it declares")
-        self.used[name] += 1
-        return self.known[name]
-
-    def _place(self, instruction: Params, size: int) -> int:
-        offset = instruction.integer("pkt_offset", most=0xFFFF)
-        if offset + size > self.length:
-            kind = instruction.text("type")
-            raise refused(f"{kind} at offset {offset} with {size} bytes goes beyond the frame's {self.length} bytes")
-        if size > 1 and not instruction.boolean("is_big_endian", True):
-            raise refused("writing in little-endian order is not known to this server; expected is_big_endian true")
-        return offset
+        self._used[name] += 1
+        return name, self._known[name]
 
     def _write(self, instruction: Params) -> None:
-        variable = self._known(instruction)
+        name, variable = self._use(instruction)
         add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
-        offset = self._place(instruction, variable.size)
-        self.written.append(replace(_plus(variable, add), offset=offset))
-        self.sources.append((instruction.text("name"), add))
+        offset, length = instruction.integer("pkt_offset", most=0xFFFF), len(self._frame)
+        if offset + variable.size > length:
+            beyond = f"at offset {offset} with {variable.size} bytes goes beyond the frame's {length} bytes"
+            raise refused(f"write_flow_var {beyond}")
+        if variable.size > 1 and not instruction.boolean("is_big_endian", True):
+            raise refused("writing in little-endian order is not known to this server; expected is_big_endian true")
+        if variable.values:
+            moved = replace(variable, values=tuple(value + add for value in variable.values))
+        else:
+            low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
+            moved = replace(variable, minimum=low, maximum=high, initial=first)
+        self._written.append((name, add, replace(moved, offset=offset)))
 
     def _trim(self, instruction: Params) -> None:
-        variable = self._known(instruction)
-        if self.lengths:
-            raise refused("the field engine has trim_pkt_size twice; expected once")
-        found = _lengths(variable)
-        if min(found) < 14 or max(found) > self.length:
+        name, variable = self._use(instruction)
+        found, length = _lengths(variable), len(self._frame)
+        if self.lengths or min(found) < 14 or max(found) > length:
             raise refused(
-                f"trim_pkt_size makes frames of {min(found)} to {max(found)} bytes;"
-                f" expected 14 to the packet's {self.length}"
+                f"trim_pkt_size makes frames of {min(found)} to {max(found)} bytes; expected it once, with 14 to the"
+                f" packet's {length}"
             )
-        self.lengths, self.trimmed = found, instruction.text("name")
+        self.lengths, self._trimmed = found, name
 
     def _ipv4_checksum(self, instruction: Params) -> None:
-        self._checksum(instruction.integer("pkt_offset", most=0xFFFF), "fix_checksum_ipv4")
+        self._fix(instruction.integer("pkt_offset", most=0xFFFF), "fix_checksum_ipv4")
 
-    def _checksum(self, offset: int, kind: str) -> None:
-        if (self.checksum is not None and self.checksum != offset) or offset + 20 > self.length:
-            raise refused(f"{kind} at offset {offset}: expected one IPv4 header inside the {self.length} bytes")
-        self.checksum = offset
+    def _fix(self, offset: int, kind: str) -> None:
+        if self.fix_ipv4_checksum not in (None, offset) or offset + 20 > len(self._frame):
+            raise refused(f"{kind} at offset {offset}: expected one IPv4 header inside the {len(self._frame)} bytes")
+        self.fix_ipv4_checksum = offset
 
     def _hardware_checksum(self, instruction: Params) -> None:
-        l2, l3 = (instruction.integer(key, most=0xFFFF) for key in ("l2_len", "l3_len"))
-        kind = instruction.integer("l4_type", most=0xFFFF)
-        if kind not in (UDP, TCP, IP):
-            raise refused(f"fix_checksum_hw with l4_type {kind}; expected UDP ({UDP}), TCP ({TCP}) or IP ({IP})")
-        if l2 + l3 + (8 if kind != IP else 0) > self.length:
-            raise refused(f"fix_checksum_hw: no header at offset {l2 + l3} inside the {self.length} bytes")
-        if self.frame[l2] >> 4 == 4:
-            self._checksum(l2, "fix_checksum_hw")
+        l2, l3, kind = (instruction.integer(key, most=0xFFFF) for key in ("l2_len", "l3_len", "l4_type"))
+        if kind not in (UDP, TCP, IP) or l2 + l3 + 8 * (kind != IP) > len(self._frame):
+            raise refused(
+                f"fix_checksum_hw with l4_type {kind} at offset {l2 + l3}; expected UDP ({UDP}), TCP ({TCP}) or IP"
+                f" ({IP}), inside the {len(self._frame)} bytes"
+            )
+        if self._frame[l2] >> 4 == 4:
+            self._fix(l2, "fix_checksum_hw")
             if kind == UDP:
                 self.udp_checksum = l2 + l3 + 6
 
 
-_INSTRUCTIONS: dict[str, Callable[[_ProgramReader, Params], None]] = {
-    "flow_var": _ProgramReader._declare,
-    "tuple_flow_var": _ProgramReader._tuple,
-    "write_flow_var": _ProgramReader._write,
-    "trim_pkt_size": _ProgramReader._trim,
-    "fix_checksum_ipv4": _ProgramReader._ipv4_checksum,
-    "fix_checksum_hw": _ProgramReader._hardware_checksum,
+_INSTRUCTIONS: dict[str, Callable[[FieldProgram, Params], None]] = {
+    "flow_var": FieldProgram._declare,
+    "tuple_flow_var": FieldProgram._tuple,
+    "write_flow_var": FieldProgram._write,
+    "trim_pkt_size": FieldProgram._trim,
+    "fix_checksum_ipv4": FieldProgram._ipv4_checksum,
+    "fix_checksum_hw": FieldProgram._hardware_checksum,
 }
+
+
+def _every_nth(variable: FieldVariable, place: int, step: int) -> FieldVariable:
+    """*variable* in each *step*-th frame from *place* on; unchanged where it does not move on in each frame."""
+    if variable.operation == "random" or variable.every > 1 or variable.limit:
+        return variable
+    return replace(variable, initial=variable.value(place), step=variable.step * step)
 
 
 def _variable(instruction: Params) -> FieldVariable:
@@ -202,27 +184,13 @@ def _variable(instruction: Params) -> FieldVariable:
     return FieldVariable(0, size, low, high, first, step, operation)
 
 
-def _plus(variable: FieldVariable, add: int) -> FieldVariable:
-    """*variable* with *add* added to what is written, cut off at its bytes."""
-    if variable.values:
-        return replace(variable, values=tuple(value + add for value in variable.values))
-    low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
-    return replace(variable, minimum=low, maximum=high, initial=first)
-
-
 def _lengths(variable: FieldVariable) -> tuple[int, ...]:
-    """The lengths that *variable* gives consecutive frames, at most LENGTHS of them before they repeat."""
+    """The lengths that *variable* gives consecutive frames, at most MOST_LENGTHS of them before they repeat."""
     span = variable.maximum - variable.minimum + 1
+    # of a random one each equally often, so that the mean is exact
+    period = span if variable.operation == "random" else variable.period(0)
+    taken = min(MOST_LENGTHS, period)
+    numbers = range(period) if taken == period else [(2 * at + 1) * period // (2 * taken) for at in range(taken)]
     if variable.operation == "random":
-        # each equally often, so that the mean is exact
-        taken = min(MOST_LENGTHS, span)
-        places = [variable.minimum + (2 * number + 1) * span // (2 * taken) for number in range(taken)]
-    else:
-        period = variable.period(RANDOM_PERIOD)
-        step = -variable.step if variable.operation == "dec" else variable.step
-        taken = min(MOST_LENGTHS, period)
-        turns = [variable.steps_before((2 * number + 1) * period // (2 * taken)) for number in range(taken)]
-        if taken == period:
-            turns = [variable.steps_before(number) for number in range(taken)]
-        places = [variable.minimum + (variable.initial - variable.minimum + turn * step) % span for turn in turns]
-    return tuple(variable.values[place] if variable.values else place for place in places)
+        variable = replace(variable, operation="inc", initial=variable.minimum, step=1)
+    return tuple(variable.written(number) for number in numbers)

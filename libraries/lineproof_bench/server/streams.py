@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from lineproof.units import FCS, l1_bits, l2_bits
 
 from ..backend import PortDescription, StreamGroup, StreamTraffic
-from .field_engine import FieldProgram, read_program
+from .field_engine import FieldProgram
 from .rpc import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
@@ -125,7 +125,7 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
     if kind not in ("continuous", "single_burst"):
         raise bad_parameter(f"bad stream type provided: '{kind:.40}'; expected continuous or single_burst here")
     frame = packet_bytes(data.object("packet")).ljust(PADDED_TO, b"\0")
-    program = read_program(data.object("vm").objects("instructions"), frame)
+    program = FieldProgram(data.object("vm").objects("instructions"), frame)
     flags = data.integer("flags", most=0xFFFF)
     if flags & DUMMY or not (data.boolean("enabled") and data.boolean("self_start")):
         raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
