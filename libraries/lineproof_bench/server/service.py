@@ -12,7 +12,7 @@ from lineproof import __version__
 from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import Backend
-from .captures import Captures, PacketPush
+from .captures import SingleFrames
 from .nic import ServerCard
 from .ports import ALL_CORES, Places, ServerHabits, ServerPort, new_handle
 from .publisher import Event, Publisher
@@ -50,9 +50,8 @@ class ServerMethods:
             for description in backend.ports
         }
         self.statistics = Statistics(backend, now, self._nic)
-        self.captures = Captures(backend, now)
+        self._frames = SingleFrames(backend, now, self._habits)
         self.flows = FlowStats(backend, self._nic, not self._habits.has("coarse latency", 0))
-        self.packet_push = PacketPush(backend, self.captures, now, self._habits)
         self._begun = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
         self._backend, self._publisher = backend, publisher
@@ -102,8 +101,8 @@ class ServerMethods:
             "service": self._service,
             "set_l2": self._set_l2,
             "set_l3": self._set_l3,
-            "capture": self.captures.command,
-            "push_pkts": lambda p: self.packet_push.push(self._port(p), p),
+            "capture": self._frames.capture,
+            "push_pkts": lambda p: self._frames.push(self._port(p), p),
         }
         return methods
 
@@ -209,7 +208,7 @@ class ServerMethods:
     def _service(self, params: Params) -> dict[str, Any]:
         port = self._owned_port(params)
         enabled = params.boolean("enabled")
-        if not enabled and (reason := self.captures.keeps_service(port.index)):
+        if not enabled and (reason := self._frames.keeps_service(port.index)):
             raise refused(f"unable to disable service mode - {reason}")
         port.service = enabled
         return {}
@@ -326,6 +325,6 @@ class ServerMethods:
     def close(self, announced: bool = True) -> None:
         """Stop traffic and captures; publish that the server ends, if that is *announced*."""
         self.transmission.close()
-        self.captures.close()
+        self._frames.close()
         if announced:
             self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})
