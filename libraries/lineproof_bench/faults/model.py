@@ -96,24 +96,20 @@ class FaultyModel(ModelBackend):
     # -- for the server and the shells
 
     def server_actions(self) -> tuple[ServerAction, ...]:
-        """Return what the server has to do because of faults since the last call."""
         self._pass_events()
         found, self._actions = tuple(self._actions), []
         return found
 
     def reply_delay(self) -> float | None:
-        """Seconds of wall time to delay the present reply, once; None: do not delay it."""
         self._pass_events()
         found, self._reply_delay = self._reply_delay, None
         return found
 
     def drops_reply(self) -> bool:
-        """Return whether the present reply is not sent at all, once."""
         found, self._drops = self._drops, False
         return found
 
     def reported_groups(self, groups: list[int]) -> list[int]:
-        """Return those of the packet *groups* asked for that an answer reports."""
         self._pass_events()
         return {"nothing": [], "some": groups[::2]}.get(self._shows, groups)
 
@@ -375,7 +371,6 @@ class FaultyModel(ModelBackend):
         return replace(found, out_of_order=overtaken + late, duplicates=found.duplicates + twice)
 
     def forget(self, group: int) -> None:
-        """Set the counts of *group* to zero."""
         super().forget(group)
         for name in _OF_GROUPS.values():
             self._added.forget(name, group)

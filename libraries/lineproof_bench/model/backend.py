@@ -33,7 +33,7 @@ from .flows import HEADERS, Flow
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
-from .ports import KeptFrames, LeavingFrames, count_tx_drops, egress_frame, ports_of
+from .ports import KeptFrames, LeavingFrames, egress_frame, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
 from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
 from .schema import RouterModel, router_model
@@ -110,7 +110,6 @@ class ModelBackend(Backend):
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The ports, index 0 first."""
         return tuple(
             PortDescription(
                 *(index, port.mac, port.router_mac, port.interface.speed_bps, MODEL_DRIVER), interface=f"model{index}"
@@ -119,7 +118,6 @@ class ModelBackend(Backend):
         )
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
-        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped)."""
         now = self._advance()
         if not (self._sending or self._later):
             self._noise.new_trial(self._noiseless.spread)
@@ -134,7 +132,6 @@ class ModelBackend(Backend):
         self._settle(now)
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        """New rates for a port that is sending."""
         now = self._advance()
         new = {stream.stream_id: stream for stream in streams}
         for sending in self._all_sendings():
@@ -143,13 +140,11 @@ class ModelBackend(Backend):
         self._settle(now)
 
     def stop(self, port: int) -> None:
-        """Stop sending at once. Harmless on an idle port."""
         now = self._advance()
         self._remove(port)
         self._settle(now)
 
     def sending(self, port: int) -> bool:
-        """Return whether the port still sends; False once its duration or its bursts are over."""
         self._pass_events()
         return any(sending.port == port for sending in self._all_sendings())
 
@@ -159,7 +154,6 @@ class ModelBackend(Backend):
         return self._ports[port].sent
 
     def link_up(self, port: int) -> bool:
-        """Return whether the port has carrier."""
         self._advance()
         return self._has_carrier(port)
 
@@ -167,12 +161,10 @@ class ModelBackend(Backend):
         return port not in self._unplugged and self._links.has_carrier(self._ports[port].name, self._last)
 
     def capture(self, port: int, limit: int) -> None:
-        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
         self._ports[port].kept = KeptFrames(limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
         return self._ports[port].kept.take(port)
 
@@ -189,32 +181,26 @@ class ModelBackend(Backend):
         return 100.0 if above else 100 * CPU_AT_CEILING * share
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames and bytes of a packet group."""
         self._advance()
         return self._groups.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of a packet group."""
         self._advance()
         return self._groups.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Set the counts of a packet group to zero."""
         self._advance()
         self._groups.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Return whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         self._advance()
         return owns_address(self._in_force, self._ports[port].name, address)
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """From now on the card of *port* takes every frame, or only its own."""
         self._advance()
         self._ports[port].promiscuous = enabled
 
     def close(self) -> None:
-        """Stop everything."""
         for port in range(len(self._ports)):
             self.stop(port)
 
@@ -287,7 +273,6 @@ class ModelBackend(Backend):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop the bench's clock while the context is open."""
         outer, self._held = self._held, self._pass_events()
         try:
             yield
@@ -339,7 +324,11 @@ class ModelBackend(Backend):
 
     def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
         self._ports[sending.port].enter(new, sending.size, unsent)
-        count_tx_drops(self._ports, sending, new)
+        if new.tx_dropped:
+            # the sending ring that most of its frames go to is full
+            shares = {part.exit: part.share for part in sending.parts if part.exit is not None}
+            port = self._ports[max(shares, key=shares.__getitem__)]
+            port.interface = port.interface._replace(tx_dropped=port.interface.tx_dropped + new.tx_dropped)
         self._leave(sending, new.exits, new.offered, new.offered - new.held)
 
     def _forward_released(self, row: ReleasedFrames) -> None:

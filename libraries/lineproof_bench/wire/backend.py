@@ -86,7 +86,6 @@ class WireBackend(Backend):
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The ports, index 0 first."""
         return self._ports
 
     @property
@@ -160,7 +159,6 @@ class WireBackend(Backend):
                 )
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        """New rates for a port that is sending; what is left of the duration stays."""
         if self.sending(port):
             self._check(port, streams)
             plain, timed = self._flows.change(port, streams)
@@ -176,7 +174,6 @@ class WireBackend(Backend):
         _command_all(self._own(port), {"op": "stop"})
 
     def sending(self, port: int) -> bool:
-        """Return whether the port still sends; False once its duration or its bursts are over."""
         # the server asks every few ms while a port sends: often enough to read what arrives
         self._flows.collect()
         for capture in self._captures.values():
@@ -198,7 +195,6 @@ class WireBackend(Backend):
         )
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames of a packet group that were sent, and that came back, by port; exact."""
         return self._flows.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
@@ -206,7 +202,6 @@ class WireBackend(Backend):
         return self._flows.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Set the counts of this group to zero."""
         self._flows.forget(group)
 
     def link_up(self, port: int) -> bool:
@@ -217,7 +212,6 @@ class WireBackend(Backend):
             return False
 
     def capture(self, port: int, limit: int) -> None:
-        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         old = self._captures.pop(port, None)
         if old is not None:
             old.close()
@@ -226,7 +220,6 @@ class WireBackend(Backend):
             self._captures[port] = FrameCapture(settings.netns, settings.interface, port, limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture` or the last call."""
         found = self._captures.get(port)
         return found.frames() if found is not None else ()
 

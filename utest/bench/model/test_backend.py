@@ -106,10 +106,10 @@ def test_cycles_of_vpp_threads_add_up_to_the_clock() -> None:
     worker = state.threads[0]
     assert worker.queues == ((state.interfaces[0].name, 0),)
     assert sum(node.clocks for node in worker.nodes) == pytest.approx(state.clock_hz * state.since_clear, rel=1e-6)
-    assert worker.busy == pytest.approx(1)
+    assert worker.idle_seconds == pytest.approx(0, abs=1e-9)
     for node in worker.nodes:
         assert node.vectors / node.calls == pytest.approx(256, rel=1e-3)
-    assert state.threads[1].busy == 0
+    assert state.threads[1].busy_seconds == 0
 
 
 def test_a_clock_runs_at_its_speed_and_never_backwards() -> None:
