@@ -28,13 +28,12 @@ from ..backend import (
     StreamTraffic,
 )
 from ..state import RouterConfiguration, RouterState
-from .counting import Sending, StreamCounts
+from .counting import ReceiveRings, ReleasedFrames, Sending, StreamCounts
 from .flows import HEADERS, Flow
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
 from .ports import KeptFrames, LeavingFrames, egress_frame, ports_of
-from .receive_rings import ReceiveRings, ReleasedFrames
 from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
 from .schema import RouterModel, router_model
 from .telemetry import ModelTelemetry

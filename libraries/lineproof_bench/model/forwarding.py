@@ -50,8 +50,8 @@ class Fate:
     """Shares of a stream's frames: missed by the NIC; unroutable, of the rest; dropped at tx, of the rest of that.
 
     ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, exit) the share of the
-    offered frames that comes faster than it is handled. It is missed unless a ring has room (:mod:`.receive_rings`):
-    ``held`` is the share that waits there, of what is not missed.
+    offered frames that comes faster than it is handled. It is missed unless a ring has room
+    (:class:`.counting.ReceiveRings`): ``held`` is the share that waits there, of what is not missed.
     """
 
     missed: float

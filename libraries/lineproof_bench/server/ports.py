@@ -274,18 +274,14 @@ class ServerPort:
             "state": self.state,
         }
 
-    @property
-    def _description(self) -> str:
-        name = self._nic.description or self.description.interface or f"port {self.index}"
-        return f"{name}, {BY_A_MODEL}" if self._by_a_model else name
-
     def information(self) -> dict[str, Any]:
         """Return its entry in ``get_system_info``, without its place."""
+        name = self._nic.description or self.description.interface or f"port {self.index}"
         return {
             "index": self.index,
             "hw_mac": self.description.mac,
             "driver": self.description.driver,
-            "description": self._description,
+            "description": f"{name}, {BY_A_MODEL}" if self._by_a_model else name,
             "pci_addr": self._nic.pci.format(port=self.index),
             "supp_speeds": list(self._nic.supported_speeds),
             "stack": "legacy",

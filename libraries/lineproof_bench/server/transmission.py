@@ -59,7 +59,8 @@ class Transmission:
             pending = self._pending = _PendingStart(self._clock() + JOIN_WAIT, port.session, duration)
         pending.traffic[port.index] = traffic
         port.state = "TX"
-        if not any(self._may_follow(other, port) for other in self._ports.values()):
+        own = (other for other in self._ports.values() if other.owner and other.session == port.session)
+        if not any(other.state == "STREAMS" for other in own):
             self._pending = None
             try:
                 self._begin(pending)
@@ -67,15 +68,6 @@ class Transmission:
                 # this port's client gets the error as its answer; the others had their answers before
                 self._publish(Event.JOB_DONE, [index for index in pending.traffic if index != port.index])
                 raise
-
-    @staticmethod
-    def _may_follow(other: ServerPort, port: ServerPort) -> bool:
-        return (
-            other.index != port.index
-            and other.state == "STREAMS"
-            and other.owner != ""
-            and other.session == port.session
-        )
 
     def update(self, port: ServerPort, traffic: tuple[StreamTraffic, ...]) -> None:
         """New rates for a port that sends."""

@@ -28,8 +28,7 @@ from ..backend import (
 )
 from .flows import FlowGroups
 from .linux import FrameCapture, LinkReader
-from .protocol import SenderLoad
-from .sender_processes import SenderProcess, SenderProcesses
+from .protocol import SenderLoad, SenderProcess, SenderProcesses
 
 DRIVER = "lineproof_wire"
 
