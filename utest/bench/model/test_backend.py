@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
 from lineproof.units import l1_bits
-from lineproof_bench.backend import Clock
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.shells.vpp import errors
 from support import published
@@ -110,13 +109,6 @@ def test_cycles_of_vpp_threads_add_up_to_the_clock() -> None:
     for node in worker.nodes:
         assert node.vectors / node.calls == pytest.approx(256, rel=1e-3)
     assert state.threads[1].busy_seconds == 0
-
-
-def test_a_clock_runs_at_its_speed_and_never_backwards() -> None:
-    wall = iter([100.0, 100.5])
-    assert Clock(20, source=lambda: next(wall)).now() == pytest.approx(10)
-    with pytest.raises(ValueError, match="above 0"):
-        Clock(0)
 
 
 def test_frames_beyond_the_cards_sending_limit_are_tx_drops() -> None:
