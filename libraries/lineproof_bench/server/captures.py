@@ -227,13 +227,13 @@ def filter_of(text: str) -> Filter:
     if set[str]().union(*terms) - {*TYPES, "vlan"}:
         known = ", ".join([*TYPES, "vlan"])
         raise refused(f"the capture filter '{text:.80}' is not understood here; known are {known}, and, or")
-    return lambda frame: any(term <= _words_of(frame) for term in terms)
 
+    def fits(frame: bytes) -> bool:
+        headers = headers_of(frame)
+        words = {word for word, kind in TYPES.items() if kind == headers.kind} | {"vlan" for _ in headers.tags}
+        return any(term <= words for term in terms)
 
-def _words_of(frame: bytes) -> set[str]:
-    headers = headers_of(frame)
-    words = {word for word, kind in TYPES.items() if kind == headers.kind}
-    return words | {"vlan"} if headers.tags else words
+    return fits
 
 
 def _frame_of(port: ServerPort, packet: Params) -> bytes:

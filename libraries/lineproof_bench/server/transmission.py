@@ -78,7 +78,6 @@ class Transmission:
     def pause(self, port: ServerPort) -> None:
         """Pause sending, which is endless."""
         self._begin_pending()
-        port.require("pause", "TX")
         self._backend.stop(port.index)
         port.state = "PAUSE"
         self._publish(Event.PAUSED, [port.index])

@@ -59,28 +59,25 @@ class WireBackend(Backend):
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
         self._ports = tuple(ports)
-        self._readers: list[LinkReader] = []
-        self._processes: SenderProcesses | None = None
-        self._active: dict[int, tuple[SenderProcess, ...]] = {}
-        self._timed: dict[int, SenderProcess] = {}
         self._captures: dict[int, FrameCapture] = {}
-        self._flows = FlowGroups(
-            {port.index: (port.netns, port.interface) for port in self._ports}, lambda port: self._timed[port].probes
-        )
-        try:
-            for port in self._ports:
-                self._readers.append(LinkReader(port.netns, port.interface))
+        with contextlib.ExitStack() as opened:
+            self._readers = [
+                opened.enter_context(contextlib.closing(LinkReader(port.netns, port.interface))) for port in self._ports
+            ]
             # a port may send with every CPU when it sends alone
             each = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
             self._processes = SenderProcesses(
                 [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
             )
+            opened.callback(self._processes.close)
             self._active = {port.index: self._processes.of(port.index)[:1] for port in self._ports}
-            self._timed = {port.index: self._processes.of(port.index)[-1] for port in self._ports}
-        except BaseException:
-            self.close()
-            raise
-        self._first = [reader.read() for reader in self._readers]
+            self._flows = FlowGroups(
+                {port.index: (port.netns, port.interface) for port in self._ports},
+                {port.index: self._processes.of(port.index)[-1].probes for port in self._ports},
+            )
+            opened.callback(self._flows.close)
+            self._first = [reader.read() for reader in self._readers]
+            self._opened = opened.pop_all()
         self._used = (time.monotonic(), self._seconds())
 
     @property
@@ -88,9 +85,9 @@ class WireBackend(Backend):
         return self._ports
 
     @property
-    def sender(self) -> int | None:
-        """Process id of the senders' parent; None once they have been ended."""
-        return None if self._processes is None else self._processes.parent
+    def sender(self) -> int:
+        """Process id of the senders' parent."""
+        return self._processes.parent
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
@@ -125,16 +122,11 @@ class WireBackend(Backend):
 
     def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[SenderProcess, ...]:
         """The processes that send: as few as the rate needs, at most this port's part of the CPUs."""
-        own = [process for process in self._own(port) if not process.timed]
+        own = [process for process in self._processes.of(port) if not process.timed]
         needed = math.ceil(sum(stream.pps for stream in plain.streams) / SENDER_PPS)
         least = 0 if timed.streams and not plain.streams else 1
         found = own[: max(least, min(needed, len(own) // max(1, sending)))]
-        return (*found, *(process for process in self._own(port) if process.timed and timed.streams))
-
-    def _own(self, port: int) -> tuple[SenderProcess, ...]:
-        if self._processes is None:
-            raise TestbedError("the wire backend has been closed")
-        return self._processes.of(port)
+        return (*found, *(process for process in self._processes.of(port) if process.timed and timed.streams))
 
     def _orders(
         self, name: str, port: int, plain: SenderLoad, timed: SenderLoad | None
@@ -170,7 +162,7 @@ class WireBackend(Backend):
 
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
-        _command_all(self._own(port), {"op": "stop"})
+        _command_all(self._processes.of(port), {"op": "stop"})
 
     def sending(self, port: int) -> bool:
         # the server asks every few ms while a port sends: often enough to read what arrives
@@ -233,20 +225,14 @@ class WireBackend(Backend):
         return min(100.0, 100 * busiest / (now - before))
 
     def _seconds(self) -> list[float]:
-        return [process.status[1] for process in self._processes or ()]
+        return [process.status[1] for process in self._processes]
 
     def close(self) -> None:
         """Stop everything and release all resources. Harmless when repeated."""
         for capture in self._captures.values():
             capture.close()
         self._captures.clear()
-        self._flows.close()
-        if self._processes is not None:
-            self._processes.close()
-            self._processes = None
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
+        self._opened.close()
 
 
 def _command_all(processes: Iterable[SenderProcess], order: Mapping[str, Any]) -> None:

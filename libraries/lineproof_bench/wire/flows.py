@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lineproof.core.traffic.ip_header import ip_header
@@ -138,9 +138,9 @@ class _Group:
 
 
 class FlowGroups:
-    """The groups of all *ports*: {index: (namespace, interface)}. *probes*: the latency frames that a port sent."""
+    """The groups of all *ports*: {index: (namespace, interface)}. *probes*: those that a port sent."""
 
-    def __init__(self, ports: Mapping[int, tuple[str | None, str]], probes: Callable[[int], SentProbes]) -> None:
+    def __init__(self, ports: Mapping[int, tuple[str | None, str]], probes: Mapping[int, SentProbes]) -> None:
         self._ports, self._probes = ports, probes
         self._last_delay = dict.fromkeys(ports, 0)
         """The last known send delay of each port, ns."""
@@ -224,7 +224,7 @@ class FlowGroups:
             number = next((number for number in range(LATENCY_GROUPS) if number not in used), None)
             if number is None:
                 raise TestbedError(f"there are more than {LATENCY_GROUPS} packet groups of latency streams")
-            self._groups[name] = _Group(number, port, self._probes(port).counted(number))
+            self._groups[name] = _Group(number, port, self._probes[port].counted(number))
         group = self._groups[name]
         if group.port != port:
             raise TestbedError(
@@ -244,7 +244,7 @@ class FlowGroups:
                 row = group.received.setdefault(port, [0, 0])
                 row[0] += 1
                 row[1] += len(data) + FCS
-                delay = self._probes(group.port).delay(number, start, sequence)
+                delay = self._probes[group.port].delay(number, start, sequence)
                 if delay is None:
                     delay = self._last_delay[group.port]
                 self._last_delay[group.port] = delay
@@ -265,7 +265,7 @@ class FlowGroups:
         self.collect(READ_ALL)
         if (found := self._groups.get(group)) is None:
             return FlowCounters()
-        frames, octets = self._probes(found.port).counted(found.number)
+        frames, octets = self._probes[found.port].counted(found.number)
         sent = {found.port: (frames - found.before[0], octets - found.before[1])}
         return FlowCounters(sent, {port: (row[0], row[1]) for port, row in found.received.items()})
 
