@@ -18,11 +18,11 @@ from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, PortDescription, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import filter_of, reply_to
+from lineproof_bench.server.loop import ServerMethods
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
 from lineproof_bench.server.ports import ServerPort
 from lineproof_bench.server.publisher import Publisher
 from lineproof_bench.server.rpc import Params, RpcError
-from lineproof_bench.server.service import ServerMethods
 from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import traffic

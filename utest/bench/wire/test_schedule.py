@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.wire.flows import LatencyTracker
-from lineproof_bench.wire.frames import WireStream, locate, phases, weights
+from lineproof_bench.wire.backend import LatencyTracker
+from lineproof_bench.wire.frames import BURST, CATCH_UP, Pace, SendSchedule, WireStream, locate, phases, weights
 from lineproof_bench.wire.protocol import KEPT_DELAYS, STATUS_BYTES, SentProbes
-from lineproof_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
-from lineproof_bench.wire.schedule import BURST, CATCH_UP, Pace, SendSchedule
+from lineproof_bench.wire.sender import LARGEST_RING, PAGE, slots_for, stride_for
 
 
 def schedule(pps: float, duration: float | None, count: int | None = None) -> SendSchedule:
