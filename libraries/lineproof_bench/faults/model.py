@@ -18,9 +18,9 @@ from lineproof.units import FCS
 from ..backend import CapturedFrame, Clock, FlowCounters, LatencyCounters, PortCounters, ServerAction, StreamTraffic
 from ..model.backend import DEFAULTS, ModelBackend, ModelSettings
 from ..model.counting import Sending, StreamCounts
-from ..model.flows import IPV4, fix_checksum, flow_of, forwarded_frame, frame_of, mac_bytes, spread, ttl_offset
 from ..model.forwarding import Fate
 from ..model.ports import LeavingFrames, ModelPort
+from ..model.routing import IPV4, fix_checksum, flow_of, forwarded_frame, frame_of, mac_bytes, spread, ttl_offset
 from ..state import InterfaceState, RouterConfiguration, RouterState
 
 UPTIME = 86_400.0

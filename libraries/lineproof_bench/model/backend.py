@@ -30,12 +30,11 @@ from ..backend import (
 )
 from ..state import NodeState, RouterConfiguration, RouterState, ThreadState
 from .counting import ReceiveRings, ReleasedFrames, Sending, StreamCounts
-from .flows import HEADERS, Flow
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of, placement
 from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
 from .ports import KeptFrames, LeavingFrames, egress_frame, ports_of
-from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
+from .routing import HEADERS, Fib, Flow, RouterFeature, RouterLinks, check_names, owns_address
 from .schema import RouterModel, Vectors, router_model
 
 _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from lineproof.units import FCS, l1_bits
 
 from ..backend import StreamTraffic
-from .flows import period_of
 from .forwarding import (
     CoreLoad,
     Fate,
@@ -26,6 +25,7 @@ from .forwarding import (
     seconds_per_frame,
     worker_of,
 )
+from .routing import period_of
 from .schema import RouterModel
 
 _TINY = 1e-9

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lineproof.units import FCS, l1_bits
 
 from ..backend import StreamTraffic
-from .flows import Flow, spread
+from .routing import Flow, spread
 from .schema import Nic, RouterModel, Rss
 
 Route = Callable[[Flow | None], int | None]

@@ -17,8 +17,7 @@ from lineproof.units import FCS
 from ..backend import CapturedFrame, PortCounters, StreamTraffic
 from ..state import InterfaceState
 from .counting import StreamCounts
-from .flows import flow_of, forwarded_frame, frame_of, mac_bytes, ttl_offset
-from .routing import Fib
+from .routing import Fib, flow_of, forwarded_frame, frame_of, mac_bytes, ttl_offset
 
 _LOOKED_AT = 4096
 """Frames of a stream that are looked at, at least, for those that leave by a port."""

@@ -16,8 +16,7 @@ from typing import Any
 from lineproof.core.traffic.ip_header import ipv4_checksum
 
 from ..backend import Backend, CapturedFrame, StreamTraffic
-from .nic import TYPES, headers_of
-from .ports import ServerHabits, ServerPort
+from .ports import TYPES, ServerHabits, ServerPort, headers_of
 from .rpc import Params, refused
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 

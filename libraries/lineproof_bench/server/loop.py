@@ -23,13 +23,11 @@ from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames
-from .nic import ServerCard
-from .ports import ALL_CORES, Places, ServerHabits, ServerPort, new_handle
-from .publisher import Event, Publisher
+from .ports import ALL_CORES, Places, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
-from .transmission import Transmission
+from .transmission import Event, Publisher, Transmission
 
 READABLE = int(zmq.POLLIN)
 """A plain number: pyzmq's flags are slow to combine."""

@@ -19,12 +19,11 @@ from lineproof_bench.backend import PortCounters, PortDescription, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import filter_of, reply_to
 from lineproof_bench.server.loop import ServerMethods
-from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
-from lineproof_bench.server.ports import ServerPort
-from lineproof_bench.server.publisher import Publisher
+from lineproof_bench.server.ports import FOLDER, Fact, ServerCard, ServerPort, XstatsNames, read_nic_file
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import ServerStream, parse_stream
+from lineproof_bench.server.transmission import Publisher
 from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, FakeBackend, stream
 
