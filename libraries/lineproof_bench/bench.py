@@ -19,14 +19,12 @@ from .backend import Backend, Clock, ServerAction, StreamTraffic
 from .faults.model import FaultyModel
 from .model.backend import ModelSettings
 from .model.counting import Sending
-from .model.flows import frame_of
 from .model.forwarding import Fate
 from .model.latency import FIXED_LATENCY, Delay
-from .model.routing import Fib
+from .model.routing import Fib, frame_of
 from .model.schema import load_platform
 from .server.loop import TrexServer
-from .server.nic import ServerCard, read_nic_file
-from .server.ports import Places, ServerHabits
+from .server.ports import Places, ServerCard, ServerHabits, read_nic_file
 
 
 class EmbeddedBench:

@@ -58,12 +58,6 @@ class ThreadState:
     """Time of the core spent on packets since ``clear``; ``idle_seconds``: the rest. Neither ever falls until then."""
     idle_seconds: float = 0.0
 
-    @property
-    def busy(self) -> float:
-        """Share of the core's time spent on packets since ``clear``, 0..1."""
-        total = self.busy_seconds + self.idle_seconds
-        return self.busy_seconds / total if total else 0.0
-
     def ticks(self, hertz: int) -> tuple[int, int]:
         """Whole ticks of ``busy_seconds`` and ``idle_seconds``, as a kernel counts them."""
         return int(hertz * self.busy_seconds), int(hertz * self.idle_seconds)
@@ -138,12 +132,9 @@ class ModelledRouter(Protocol):
 
     def state(self) -> RouterState:
         """The router now."""
-        ...
 
     def configure(self, configuration: RouterConfiguration) -> None:
         """Replace the whole configuration. Raises ValueError or TestbedError with a sentence."""
-        ...
 
     def clear(self) -> None:
         """``clear runtime``."""
-        ...

@@ -1,14 +1,18 @@
-"""The bench as one process: how it begins and ends, its faults, and shells that change no count."""
+"""The bench as one process: how it begins and ends, its faults; who gets into its shells."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +20,16 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.installed import bench_command
+from lineproof.system.login import Login
+from lineproof.system.private_key import make_key
+from lineproof.system.ssh import Connection
 from lineproof.testbed.process import TestbedProcess
 from lineproof_bench.server.loop import PortTaken, TrexServer
 from support.embedded_server import bench_process
-from support.paths import ROOT
+from support.paths import LIBRARIES, ROOT
 from support.patience import wait_until
 from support.server_support import FakeBackend
+from support.simulated_session import started
 
 pytestmark = pytest.mark.slow
 
@@ -103,3 +111,56 @@ def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
                 TrexServer(FakeBackend(), pub_port=taken.getsockname()[1])
         time.sleep(0.05)
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
+    """The login of a simulated router."""
+    with started(tmp_path_factory.mktemp("router")) as session:
+        yield session.testbed.facts.router
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"key_path": "another"}, "refuses the login of 'lineproof' with the key"),
+        ({"user": "root"}, "refuses the login of 'root'"),
+        ({"key_path": None, "password_from": "SECRET"}, "password"),
+    ],
+)
+def test_wrong_keys_and_users_are_refused(
+    router: Login, wrong: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "secret")
+    if wrong.get("key_path"):
+        make_key(tmp_path / "another")
+        wrong = {"key_path": tmp_path / "another"}
+    with pytest.raises(TestbedError, match=says):
+        Connection(replace(router, **wrong), "the router").open()
+
+
+def test_a_person_finds_a_prompt(router: Login) -> None:
+    with closing(Connection(router, "the router").open()) as connection:
+        channel = connection.client.invoke_shell()
+        channel.settimeout(10)
+        channel.send(b"hostname\nvppctl show version\nexit\n")
+        text = b""
+        while more := channel.recv(4096):
+            text += more
+        assert channel.recv_exit_status() == 0
+    shown = text.decode()
+    assert all(words in shown for words in ("SIMULATED router", "# ", "vpp v22.02 built")), shown
+
+
+def test_to_begin_it_starts_no_other_program() -> None:
+    """asyncssh looks for libraries by ``ldconfig``, ``gcc`` and ``ld`` where it is imported as it is."""
+    code = (
+        "import sys; started = []\n"
+        "sys.addaudithook(lambda event, args: event == 'subprocess.Popen' and started.append(args[1]))\n"
+        "import ctypes.util; search = ctypes.util.find_library\n"
+        "import lineproof_bench.shells.server\n"
+        "assert not started, started\n"
+        "assert ctypes.util.find_library is search"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+    subprocess.run([sys.executable, "-P", "-c", code], env=environment, check=True, timeout=60)

@@ -11,7 +11,7 @@ from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
-from lineproof_bench.model.flows import Flow, flow_of, spread
+from lineproof_bench.model.routing import Flow, flow_of, spread
 from support.catalogue import CATALOGUE
 from support.model_bench import traffic
 

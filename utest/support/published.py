@@ -17,9 +17,9 @@ from lineproof.project import Project, listed
 from lineproof.studies.results import error_percent
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.units import PREFIX, l1_bits
+from lineproof_bench.model.backend import ModelTelemetry
 from lineproof_bench.model.forwarding import Forwarding
 from lineproof_bench.model.schema import RouterModel, Vectors, load_platform, router_model
-from lineproof_bench.model.telemetry import ModelTelemetry
 from support.model_loads import forwarding_at, throughput
 
 

@@ -6,6 +6,7 @@ Nothing runs between calls: each call first brings the counts up to the clock's 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,17 +28,14 @@ from ..backend import (
     PortDescription,
     StreamTraffic,
 )
-from ..state import RouterConfiguration, RouterState
-from .counting import Sending, StreamCounts
-from .flows import HEADERS, Flow
-from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
+from ..state import NodeState, RouterConfiguration, RouterState, ThreadState
+from .counting import ReceiveRings, ReleasedFrames, Sending, StreamCounts
+from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of, placement
 from .latency import Delay, PacketGroups, delay_of, delay_of_released
 from .noise import ModelNoise
-from .ports import KeptFrames, LeavingFrames, count_tx_drops, egress_frame, ports_of
-from .receive_rings import ReceiveRings, ReleasedFrames
-from .routing import Fib, RouterFeature, RouterLinks, check_names, owns_address
-from .schema import RouterModel, router_model
-from .telemetry import ModelTelemetry
+from .ports import KeptFrames, LeavingFrames, egress_frame, ports_of
+from .routing import HEADERS, Fib, Flow, RouterFeature, RouterLinks, check_names, owns_address
+from .schema import RouterModel, Vectors, router_model
 
 _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
 """Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
@@ -110,7 +108,6 @@ class ModelBackend(Backend):
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The ports, index 0 first."""
         return tuple(
             PortDescription(
                 *(index, port.mac, port.router_mac, port.interface.speed_bps, MODEL_DRIVER), interface=f"model{index}"
@@ -119,7 +116,6 @@ class ModelBackend(Backend):
         )
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
-        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped)."""
         now = self._advance()
         if not (self._sending or self._later):
             self._noise.new_trial(self._noiseless.spread)
@@ -134,7 +130,6 @@ class ModelBackend(Backend):
         self._settle(now)
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        """New rates for a port that is sending."""
         now = self._advance()
         new = {stream.stream_id: stream for stream in streams}
         for sending in self._all_sendings():
@@ -143,13 +138,11 @@ class ModelBackend(Backend):
         self._settle(now)
 
     def stop(self, port: int) -> None:
-        """Stop sending at once. Harmless on an idle port."""
         now = self._advance()
         self._remove(port)
         self._settle(now)
 
     def sending(self, port: int) -> bool:
-        """Return whether the port still sends; False once its duration or its bursts are over."""
         self._pass_events()
         return any(sending.port == port for sending in self._all_sendings())
 
@@ -159,7 +152,6 @@ class ModelBackend(Backend):
         return self._ports[port].sent
 
     def link_up(self, port: int) -> bool:
-        """Return whether the port has carrier."""
         self._advance()
         return self._has_carrier(port)
 
@@ -167,12 +159,10 @@ class ModelBackend(Backend):
         return port not in self._unplugged and self._links.has_carrier(self._ports[port].name, self._last)
 
     def capture(self, port: int, limit: int) -> None:
-        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
         self._ports[port].kept = KeptFrames(limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
         return self._ports[port].kept.take(port)
 
@@ -189,32 +179,26 @@ class ModelBackend(Backend):
         return 100.0 if above else 100 * CPU_AT_CEILING * share
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames and bytes of a packet group."""
         self._advance()
         return self._groups.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of a packet group."""
         self._advance()
         return self._groups.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Set the counts of a packet group to zero."""
         self._advance()
         self._groups.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Return whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         self._advance()
         return owns_address(self._in_force, self._ports[port].name, address)
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """From now on the card of *port* takes every frame, or only its own."""
         self._advance()
         self._ports[port].promiscuous = enabled
 
     def close(self) -> None:
-        """Stop everything."""
         for port in range(len(self._ports)):
             self.stop(port)
 
@@ -287,7 +271,6 @@ class ModelBackend(Backend):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop the bench's clock while the context is open."""
         outer, self._held = self._held, self._pass_events()
         try:
             yield
@@ -339,7 +322,11 @@ class ModelBackend(Backend):
 
     def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
         self._ports[sending.port].enter(new, sending.size, unsent)
-        count_tx_drops(self._ports, sending, new)
+        if new.tx_dropped:
+            # the sending ring that most of its frames go to is full
+            shares = {part.exit: part.share for part in sending.parts if part.exit is not None}
+            port = self._ports[max(shares, key=shares.__getitem__)]
+            port.interface = port.interface._replace(tx_dropped=port.interface.tx_dropped + new.tx_dropped)
         self._leave(sending, new.exits, new.offered, new.offered - new.held)
 
     def _forward_released(self, row: ReleasedFrames) -> None:
@@ -440,3 +427,101 @@ class ModelBackend(Backend):
                 self._parts.clear()
             self._parts[key] = parts_of(self._noiseless, stream, self._route)
         return self._parts[key]
+
+
+GRAPH = {
+    "ethernet-input": 0.12,
+    "ip4-input-no-checksum": 0.13,
+    "ip4-lookup": 0.18,
+    "ip4-load-balance": 0.10,
+    "ip4-rewrite": 0.19,
+    "-output": 0.06,
+    "-tx": 0.22,
+}
+"""The nodes after the input node that a forwarded frame visits, with their shares of the cycles (together 1)."""
+
+
+@dataclass(slots=True)
+class _Core:
+    frames: float = 0.0
+    calls: float = 0.0
+    cycles: float = 0.0
+    busy: float = 0.0
+    idle: float = 0.0
+    exits: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
+    calls_of: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
+    sent: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class ModelTelemetry:
+    """Sums over time of what the workers of *model* did: VPP's nodes, or frames and busy time of a kernel's CPUs."""
+
+    def __init__(self, model: RouterModel) -> None:
+        self._model = model
+        self._seconds = 0.0
+        self._cores = [_Core() for _ in range(model.workers)]
+
+    def use(self, model: RouterModel) -> None:
+        """From now on it is *model*, with as many workers."""
+        self._model = model
+
+    def clear(self) -> None:
+        """Set all sums to zero."""
+        self._seconds = 0.0
+        self._cores = [_Core() for _ in range(self._model.workers)]
+
+    def add(self, forwarding: Forwarding, seconds: float) -> None:
+        """For *seconds* the workers did as *forwarding* says."""
+        self._seconds += seconds
+        for core, load in zip(self._cores, forwarding.workers, strict=False):
+            core.frames += load.pps * seconds
+            core.calls += load.pps / load.vector * seconds
+            core.cycles += load.pps * load.cycles * seconds
+            # each grows by itself: a difference of two sums may fall by its rounding
+            core.busy += min(1.0, load.busy) * seconds
+            core.idle += max(0.0, 1.0 - load.busy) * seconds
+            for direction, pps in load.exits.items():
+                core.exits[direction] += pps * seconds
+                core.calls_of[direction] += pps / load.vector * seconds
+            for out, pps in load.sent.items():
+                core.sent[out] += pps * seconds
+
+    def threads(self, interfaces: Sequence[str], kind: str) -> tuple[ThreadState, ...]:
+        """The workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
+        vectors = self._model.software.vectors
+        found = []
+        for number, (core, queues) in enumerate(zip(self._cores, placement(self._model, len(interfaces)), strict=True)):
+            named = tuple((interfaces[port], queue) for port, queue in queues)
+            nodes = self._nodes(core, interfaces, vectors) if vectors and named else ()
+            name, lcore = (f"vpp_wk_{number}", number + 1) if kind == "vpp" else (f"cpu{number}", number)
+            found.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
+        return tuple(found)
+
+    def _nodes(self, core: _Core, interfaces: Sequence[str], vectors: Vectors) -> tuple[NodeState, ...]:
+        cost, clock = self._model.software.cost, self._model.clock_hz
+        frames = round(core.frames)
+        own_input = cost.input * core.frames
+        graph = max(0.0, core.cycles - own_input)
+        # a polling worker never rests: the time that the graph leaves goes into looks at empty queues
+        idle = max(0.0, clock * self._seconds - core.cycles)
+        looks = idle / (vectors.poll + vectors.loop)
+        polls = round(core.calls + looks)
+        nodes = [NodeState(vectors.input, "polling", polls, frames, 0, own_input + looks * vectors.poll)]
+        if not frames:
+            return tuple(nodes)
+        for name, share in GRAPH.items():
+            if not name.startswith("-"):
+                nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, 0, share * graph))
+                continue
+            for direction, handed in core.exits.items():
+                if direction is not None and round(handed):
+                    calls = max(1, round(core.calls_of[direction]))
+                    clocks = share * graph * handed / core.frames
+                    # what finds no free slot in the sending ring is dropped in the last node
+                    vectors_of = round(core.sent[direction] if name == "-tx" else handed)
+                    nodes.append(NodeState(interfaces[direction] + name, "active", calls, vectors_of, 0, clocks))
+        unrouted = core.exits[None]
+        if round(unrouted):
+            calls = max(1, round(core.calls_of[None]))
+            nodes.append(NodeState("error-drop", "active", calls, round(unrouted), 0, 0.0))
+        return tuple(nodes)

@@ -1,22 +1,21 @@
 """From offered to forwarded rates: pure functions. Rates in frames/s, sizes in bytes with FCS, cycles of the clock.
 
-The card comes first: what its queues, its ports and the bus that they share let in.
+At the end: what the queues of the card, its ports and the bus that they share let in.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple
 
 from lineproof.units import FCS, l1_bits
 
 from ..backend import StreamTraffic
-from .flows import Flow, spread
+from .routing import Flow, spread
 from .schema import Nic, RouterModel, Rss
 
 Route = Callable[[Flow | None], int | None]
@@ -50,8 +49,8 @@ class Fate:
     """Shares of a stream's frames: missed by the NIC; unroutable, of the rest; dropped at tx, of the rest of that.
 
     ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, exit) the share of the
-    offered frames that comes faster than it is handled. It is missed unless a ring has room (:mod:`.receive_rings`):
-    ``held`` is the share that waits there, of what is not missed.
+    offered frames that comes faster than it is handled. It is missed unless a ring has room
+    (:class:`.counting.ReceiveRings`): ``held`` is the share that waits there, of what is not missed.
     """
 
     missed: float
@@ -117,47 +116,33 @@ def _hasher(rss: Rss) -> Toeplitz:
 
 
 @lru_cache(maxsize=32)
-def _hashed_flows(rss: Rss, stream: StreamTraffic) -> tuple[tuple[Flow | None, int, float], ...]:
+def _hashed_flows(rss: Rss, stream: StreamTraffic) -> list[tuple[Flow | None, int, float]]:
     """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
-    hasher = _hasher(rss)
-    return tuple(
-        (flow, hasher.hash(_hashed(rss, flow)) if flow else 0, share) for flow, share in spread(stream).items()
-    )
+    hasher, found = _hasher(rss), list[tuple[Flow | None, int, float]]()
+    for flow, share in spread(stream).items():
+        hashed = flow.hashed if flow and not (flow.labels and rss.mpls == "none") else b""
+        if flow and rss.fields == "2-tuple":
+            hashed = hashed[: 8 if flow.version == 4 else 32]
+        found.append((flow, hasher.hash(hashed), share))
+    return found
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
     """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
+    cost, queues = model.software.cost, model.rx_queues
+    crossing = cost.crossing_far if queues > model.socket_cores else cost.crossing
     found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
     for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, group=None)):
-        queue = queue_of(value, model.nic.reta, model.rx_queues)
-        cycles = header_cycles(model, flow) + crossing_cycles(model, value, queue)
-        found[queue, route(flow), cycles, flow is not None and flow.version == 6 and not flow.labels] += share
+        # the low bits choose an entry of the table, which drivers fill with the queues in turn
+        queue = value % model.nic.reta % queues
+        is_ipv6 = flow is not None and flow.version == 6 and not flow.labels
+        cycles = (cost.layer * len(flow.tags) if flow else 0.0) + (cost.ipv6 * cost.packet if is_ipv6 else 0.0)
+        if model.nic.sends_by == "hash" and value % queues != queue:
+            cycles += crossing
+        found[queue, route(flow), cycles, is_ipv6] += share
     return tuple(
         StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
     )
-
-
-def _hashed(rss: Rss, flow: Flow) -> bytes:
-    if flow.labels and rss.mpls == "none":
-        return b""
-    addresses = 8 if flow.version == 4 else 32
-    return flow.hashed[:addresses] if rss.fields == "2-tuple" else flow.hashed
-
-
-def header_cycles(model: RouterModel, flow: Flow | None) -> float:
-    """Cycles that the headers of *flow* cost more than those of an untagged IPv4 frame."""
-    cost = model.software.cost
-    if flow is None:
-        return 0.0
-    return cost.layer * len(flow.tags) + (cost.ipv6 * cost.packet if flow.version == 6 and not flow.labels else 0.0)
-
-
-def crossing_cycles(model: RouterModel, hashed: int, queue: int) -> float:
-    """Cycles of a frame with this hash that is sent by another core's queue than the one that it was received by."""
-    if model.nic.sends_by == "table" or hashed % model.rx_queues == queue:
-        return 0.0
-    cost = model.software.cost
-    return cost.crossing_far if model.rx_queues > model.socket_cores else cost.crossing
 
 
 def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
@@ -261,7 +246,7 @@ def _result(
     for load in loads:
         handled: defaultdict[tuple[int, int | None], float] = defaultdict(float)
         excess: defaultdict[tuple[int, int | None], float] = defaultdict(float)
-        cycles = cost_per_frame(model, load.size, float("inf")) + contention
+        cycles = cost_per_frame(model, load.size, inf) + contention
         for part in load.parts:
             worker, enters = worker_of(model, load.port, part.queue), entering[load.port, part.queue]
             share = part.share * enters * served[worker]
@@ -360,11 +345,6 @@ class Toeplitz:
         return result
 
 
-def queue_of(hash_value: int, reta: int, queues: int) -> int:
-    """The receive queue: the low bits choose one of *reta* entries, which drivers fill with the queues in turn."""
-    return hash_value % reta % queues
-
-
 class QueueArrival(NamedTuple):
     """Frames for one receive queue: ``port``, ``queue``, ``pps`` frames/s of ``size`` bytes with FCS."""
 
@@ -396,7 +376,7 @@ def bus_seconds(nic: Nic, size: float, both: float) -> float:
     if nic.pcie is None:
         return 0.0
     data, pcie = size - FCS, nic.pcie
-    total = data + pcie.header * math.ceil(data / pcie.payload) + nic.descriptors
+    total = data + pcie.header * ceil(data / pcie.payload) + nic.descriptors
     return 8 * total / (pcie.gbps * 1e9 * (1 - pcie.duplex * both))
 
 
@@ -441,7 +421,7 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
         on_bus[row.port, row.queue] += row.pps * bus_seconds(nic, row.size, both)
 
     def each(load: float) -> float:
-        return own + turn * load / (1 - load) if load < 1 else math.inf
+        return own + turn * load / (1 - load) if load < 1 else inf
 
     def load_of(seconds: float) -> float:
         return sum(

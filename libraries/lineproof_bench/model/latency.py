@@ -16,8 +16,8 @@ from typing import NamedTuple
 from lineproof.units import l2_bits
 
 from ..backend import WINDOW, FlowCounters, LatencyCounters, StreamTraffic
+from .counting import ReleasedFrames
 from .forwarding import Forwarding, StreamLoad, arrivals_of, seconds_per_frame, worker_of
-from .receive_rings import ReleasedFrames
 from .schema import RouterModel
 
 FIXED_LATENCY = 8.0

@@ -16,9 +16,8 @@ from lineproof.units import FCS
 
 from ..backend import CapturedFrame, PortCounters, StreamTraffic
 from ..state import InterfaceState
-from .counting import Sending, StreamCounts
-from .flows import flow_of, forwarded_frame, frame_of, mac_bytes, ttl_offset
-from .routing import Fib
+from .counting import StreamCounts
+from .routing import Fib, flow_of, forwarded_frame, frame_of, mac_bytes, ttl_offset
 
 _LOOKED_AT = 4096
 """Frames of a stream that are looked at, at least, for those that leave by a port."""
@@ -152,11 +151,3 @@ def ports_of(platform: Platform, software: str, habits: Sequence[Habit]) -> list
         interface = InterfaceState(name, router_mac, speed, link_up=True)
         found.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
     return found
-
-
-def count_tx_drops(ports: Sequence[ModelPort], sending: Sending, new: StreamCounts) -> None:
-    """Count the drops of *new* at the sending ring that most frames of *sending* go to: that one is full."""
-    if new.tx_dropped:
-        shares: dict[int, float] = {part.exit: part.share for part in sending.parts if part.exit is not None}
-        port = ports[max(shares, key=lambda direction: shares[direction])]
-        port.interface = port.interface._replace(tx_dropped=port.interface.tx_dropped + new.tx_dropped)

@@ -125,13 +125,6 @@ class Firewall(Config):
     states: StateTable | None = None
 
 
-class Features(Config):
-    """Parts that may be ``configured``: ``features`` by name and ``firewalls``."""
-
-    features: Mapping[str, Feature] = {}
-    firewalls: Mapping[str, Firewall] = {}
-
-
 class Configured(Config):
     """``configured`` of a study, without the features. ``rules`` that a frame passes before its own; entries of a
     ``table`` of addresses; ``states`` that the firewall holds.
@@ -147,7 +140,7 @@ class Configured(Config):
 Value = bool | int | float | str
 
 
-def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple[Configured, dict[str, bool]]:
+def parsed(known: ModelFile, configured: Mapping[str, Value], file: Any) -> tuple[Configured, dict[str, bool]]:
     """*configured* as what the firewall does, and features that are switched. Raises ConfigError."""
     own = {key: value for key, value in configured.items() if key in Configured.model_fields}
     switched: dict[str, bool] = {}
@@ -175,14 +168,7 @@ def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple
     return found, switched
 
 
-def with_feature(cost: CycleCost, name: str, feature: Feature) -> CycleCost:
-    """*cost* where *feature* is on."""
-    locks = (*cost.locks, feature.lock.model_copy(update={"name": name})) if feature.lock else cost.locks
-    packet = cost.packet * (1 + feature.packet)
-    return cost.model_copy(update={"packet": packet, "locks": locks, "layer": max(0.0, cost.layer + feature.layer)})
-
-
-def with_firewall(cost: CycleCost, known: Features, configured: Configured) -> CycleCost:
+def with_firewall(cost: CycleCost, known: ModelFile, configured: Configured) -> CycleCost:
     """*cost* behind the firewall that is *configured*."""
     if configured.firewall == "none":
         return cost
@@ -288,7 +274,7 @@ class SoftwareModel(Config):
     """One software. ``placement``: queues go to cores in turn, continuing from port to port or starting again per port.
 
     ``nic``: what is different of the platform's card as this software drives it. ``has``: features that it has from the
-    start (:class:`.features.Features`). ``spread``: how much a run differs from the next, where the testbed has no
+    start (:class:`ModelFile`). ``spread``: how much a run differs from the next, where the testbed has no
     noise of its own.
     """
 
@@ -301,9 +287,9 @@ class SoftwareModel(Config):
     nic: Nic | None = None
 
 
-class ModelFile(Features):
+class ModelFile(Config):
     """The whole section. ``clock_mhz`` of each of ``cores`` on ``sockets``; ``generator_ceiling``: share of line rate
-    that the generator can send.
+    that the generator can send. ``features`` by name and ``firewalls``: what may be ``configured``.
     """
 
     cores: Annotated[int, Field(ge=1, le=256)]
@@ -312,6 +298,8 @@ class ModelFile(Features):
     generator_ceiling: Annotated[float, Field(gt=0, le=1)] = 1.0
     nic: Nic = Nic()
     software: Annotated[Mapping[str, SoftwareModel], Field(min_length=1)]
+    features: Mapping[str, Feature] = {}
+    firewalls: Mapping[str, Firewall] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +398,9 @@ def _with_configuration(
     features = {name: feature for name, feature in section.features.items() if on.get(name)}
     cost, nic = model.software.cost, model.nic
     for name, feature in features.items():
-        cost = with_feature(cost, name, feature)
+        locks = (*cost.locks, feature.lock.model_copy(update={"name": name})) if feature.lock else cost.locks
+        more = {"packet": cost.packet * (1 + feature.packet), "layer": max(0.0, cost.layer + feature.layer)}
+        cost = cost.model_copy(update={"locks": locks, **more})
         if feature.port_mpps:
             nic = nic.model_copy(update={"port_mpps": min(feature.port_mpps, nic.port_mpps or feature.port_mpps)})
     cost = with_firewall(cost, section, firewall)

@@ -16,8 +16,7 @@ from typing import Any
 from lineproof.core.traffic.ip_header import ipv4_checksum
 
 from ..backend import Backend, CapturedFrame, StreamTraffic
-from .nic import TYPES, headers_of
-from .ports import ServerHabits, ServerPort
+from .ports import TYPES, ServerHabits, ServerPort, headers_of
 from .rpc import Params, refused
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 
@@ -38,9 +37,9 @@ class _Capture:
     rx: tuple[int, ...]
     limit: int
     started: float
-    text: str = ""
-    fits: Filter = field(default_factory=lambda: filter_of(""))
-    cyclic: bool = False
+    text: str
+    fits: Filter
+    cyclic: bool
     kept: list[CapturedFrame] = field(default_factory=list)
     matched: int = 0
     active: bool = True
@@ -63,21 +62,21 @@ class _Capture:
         return (self.limit if self.cyclic else self.limit - len(self.kept)) if self.active else 0
 
 
-class Captures:
-    """All captures. *now* is the bench's clock in s.
+class SingleFrames:
+    """All captures, and frames that are pushed. *now* is the bench's clock in s.
 
     A backend keeps the last frames after a request. They are collected whenever a client asks for anything about
     captures: a capture of the first frames misses those that do not fit between two questions.
     """
 
-    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
-        self._backend, self._now = backend, now
+    def __init__(self, backend: Backend, now: Callable[[], float], habits: ServerHabits) -> None:
+        self._backend, self._now, self._habits = backend, now, habits
         self._captures: dict[int, _Capture] = {}
         self._requested: dict[int, int] = {}
         """Frames that the backend keeps, by port."""
         self._count = 0
 
-    def command(self, params: Params) -> Any:
+    def capture(self, params: Params) -> Any:
         """The method ``capture``."""
         command = params.choice("command", ("start", "stop", "fetch", "status", "remove"))
         if command == "start":
@@ -135,12 +134,6 @@ class Captures:
                     capture.take(found)
         self._request()
 
-    def arrived(self, port: int, data: bytes) -> None:
-        """*port* received a frame, without FCS, that the backend does not know of."""
-        for capture in self._captures.values():
-            if capture.active and port in capture.rx:
-                capture.take([CapturedFrame(port, data, self._now() + ANSWER_DELAY)])
-
     def keeps_service(self, port: int) -> str:
         """Return what keeps *port* in service mode, in TRex's words; "" if nothing does."""
         looking = any(capture.active and port in capture.rx for capture in self._captures.values())
@@ -185,33 +178,7 @@ class Captures:
         self._captures.clear()
         self._request()
 
-
-def filter_of(text: str) -> Filter:
-    """Return the filter that *text* says: arp, ip, ip6 and vlan, with ``and`` before ``or``. An empty one takes all.
-
-    ``arp`` also means a tagged ARP frame. Raises RpcError if *text* is not understood.
-    """
-    if not text.strip():
-        return lambda frame: True
-    terms = [set(re.split(r"\s+and\s+", term.strip(" ()"))) for term in re.split(r"\s+or\s+", text)]
-    if set[str]().union(*terms) - {*TYPES, "vlan"}:
-        known = ", ".join([*TYPES, "vlan"])
-        raise refused(f"the capture filter '{text:.80}' is not understood here; known are {known}, and, or")
-    return lambda frame: any(term <= _words_of(frame) for term in terms)
-
-
-def _words_of(frame: bytes) -> set[str]:
-    headers = headers_of(frame)
-    words = {word for word, kind in TYPES.items() if kind == headers.kind}
-    return words | {"vlan"} if headers.tags else words
-
-
-class PacketPush:
-    """Sends single frames by *backend*. *now* is the bench's clock in s, as of captured frames."""
-
-    def __init__(self, backend: Backend, captures: Captures, now: Callable[[], float], habits: ServerHabits) -> None:
-        self._backend, self._captures, self._now = backend, captures, now
-        self._habits = habits
+    # -- pushed frames
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
         """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
@@ -242,9 +209,30 @@ class PacketPush:
             # a device without any address yet is assumed to have the one that the port was given
             return known if known is not None else port.ipv4 is not None and port.ipv4[1] == address
 
-        reply = reply_to(frame, port.description.peer_mac, owns)
-        if reply is not None:
-            self._captures.arrived(port.index, reply)
+        if (reply := reply_to(frame, port.description.peer_mac, owns)) is not None:
+            for capture in self._captures.values():
+                if capture.active and port.index in capture.rx:
+                    capture.take([CapturedFrame(port.index, reply, self._now() + ANSWER_DELAY)])
+
+
+def filter_of(text: str) -> Filter:
+    """Return the filter that *text* says: arp, ip, ip6 and vlan, with ``and`` before ``or``. An empty one takes all.
+
+    ``arp`` also means a tagged ARP frame. Raises RpcError if *text* is not understood.
+    """
+    if not text.strip():
+        return lambda frame: True
+    terms = [set(re.split(r"\s+and\s+", term.strip(" ()"))) for term in re.split(r"\s+or\s+", text)]
+    if set[str]().union(*terms) - {*TYPES, "vlan"}:
+        known = ", ".join([*TYPES, "vlan"])
+        raise refused(f"the capture filter '{text:.80}' is not understood here; known are {known}, and, or")
+
+    def fits(frame: bytes) -> bool:
+        headers = headers_of(frame)
+        words = {word for word, kind in TYPES.items() if kind == headers.kind} | {"vlan" for _ in headers.tags}
+        return any(term <= words for term in terms)
+
+    return fits
 
 
 def _frame_of(port: ServerPort, packet: Params) -> bytes:

@@ -1,24 +1,33 @@
-"""The server's loop: its sockets, events that are due, and its end. No request waits for a timer."""
+"""The server: its sockets, what each call of a TRex client does, events that are due, and its end.
+
+No request waits for a timer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import platform
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 import zmq
 
+from lineproof import __version__
+from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
+
 from ..backend import THIEF, Backend, ServerAction
-from .nic import ServerCard
-from .ports import Places, ServerHabits
-from .publisher import Event, Publisher
-from .rpc import Dispatcher
-from .service import ServerMethods
+from .captures import SingleFrames
+from .ports import ALL_CORES, Places, ServerCard, ServerHabits, ServerPort, new_handle
+from .rpc import Dispatcher, Method, Params, RpcError, refused
+from .statistics import FlowStats, Statistics
+from .streams import factor_of, load_of, parse_stream
+from .transmission import Event, Publisher, Transmission
 
 READABLE = int(zmq.POLLIN)
 """A plain number: pyzmq's flags are slow to combine."""
@@ -174,3 +183,312 @@ def carry_out(faults: Backend, service: ServerMethods, publisher: Publisher) -> 
             port.acquire(THIEF, THIEF_SESSION, force=True)
             publisher.event(Event.ACQUIRED, data | {"who": THIEF, "session_id": THIEF_SESSION, "force": True})
     return None
+
+
+CORE_API = (4, 1)
+"""API of ``api_sync``, spoken by trex-stl-lib 0.3."""
+STL_API = (5, 1)
+"""API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
+TAGGED_GROUPS = {"acquired_ports": [], "num_tags": 0, "num_tpgids": 0, "rx_ports": [], "username": "-"}
+"""``get_tpg_status``: tagged packet groups are never enabled."""
+PROFILES = ("_", "*")
+"""The profile that every port has, and all of its profiles. There are no others here."""
+
+
+class ServerMethods:
+    """One server over *backend*, with ports of *nic*. *now* is the bench's clock in s."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        publisher: Publisher,
+        now: Callable[[], float],
+        places: Places | None = None,
+        nic: ServerCard | None = None,
+        habits: ServerHabits | None = None,
+    ) -> None:
+        self.api_h, self._places, self._nic = new_handle(), places or Places(), nic or ServerCard()
+        self._habits = habits or ServerHabits()
+        self.ports = {
+            description.index: ServerPort(description, self._nic, self._habits.unresolved(description.index))
+            for description in backend.ports
+        }
+        self.statistics = Statistics(backend, now, self._nic)
+        self._frames = SingleFrames(backend, now, self._habits)
+        self.flows = FlowStats(backend, self._nic, not self._habits.has("coarse latency", 0))
+        self._begun = time.monotonic()
+        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
+        self._backend, self._publisher = backend, publisher
+        self._simulated = any(port.driver == MODEL_DRIVER for port in backend.ports)
+        self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
+
+    def _uptime(self) -> float:
+        # never zero: a start_at_ts of zero means "at once"
+        return time.monotonic() - self._begun + 1.0
+
+    def methods(self) -> dict[str, Method]:
+        """Return those that our clients call, and those of the recorded sessions, by name."""
+        methods: dict[str, Method] = {
+            "ping": lambda _: {"ts": self._uptime()},
+            "api_sync": self._api_sync,
+            "api_sync_v2": self._api_sync_v2,
+            "get_version": self._version,
+            "get_system_info": self._system,
+            "get_supported_cmds": lambda _: sorted(methods),
+            "publish_now": self._publish_now,
+            "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
+            "get_global_stats": lambda _: self.statistics.overall(),
+            "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
+            "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
+            "get_utilization": lambda _: self.statistics.utilisation(),
+            "get_active_pgids": lambda _: self.flows.active(),
+            "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
+            "get_tpg_status": lambda _: {"enabled": False, "data": TAGGED_GROUPS},
+            "get_port_status": self._port_status,
+            "acquire": self._acquire,
+            "release": self._release,
+            "add_stream": self._add_stream,
+            "remove_all_streams": self._remove_all_streams,
+            "get_all_streams": self._get_all_streams,
+            # TRex's own client asks for all profiles of a port, and reads them as such only where this is supported
+            "get_profile_list": lambda p: self._port(p) and ["_"],
+            "validate": self._validate,
+            "start_traffic": self._start,
+            "update_traffic": self._update,
+            "pause_traffic": self._pause,
+            "resume_traffic": self._resume,
+            "stop_traffic": self._stop,
+            "remove_rx_filters": lambda p: self._owned_port(p) and {},
+            "set_port_attr": self._set_attributes,
+            "set_rx_feature": self._set_rx_feature,
+            "service": self._service,
+            "set_l2": self._set_l2,
+            "set_l3": self._set_l3,
+            "capture": self._frames.capture,
+            "push_pkts": lambda p: self._frames.push(self._port(p), p),
+        }
+        return methods
+
+    # -- the server
+
+    def _api_sync(self, params: Params) -> dict[str, Any]:
+        answers = []
+        self._publisher.arrival()
+        for wanted in params.objects("api_vers"):
+            name, version = wanted.text("type"), (wanted.integer("major"), wanted.integer("minor"))
+            if name != "core":
+                raise refused(f"client has reported an invalid API type '{name:.40}'; expected 'core'")
+            self._check_version("core", CORE_API, version)
+            answers.append({"type": name, "api_h": self.api_h})
+        return {"api_vers": answers}
+
+    def _api_sync_v2(self, params: Params) -> dict[str, Any]:
+        name, version = params.text("name"), (params.integer("major"), params.integer("minor"))
+        if name != "STL":
+            text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
+            raise refused(f"RPC configuration mismatch - {text}")
+        self._check_version("STL", STL_API, version)
+        self._publisher.api5_arrival()
+        return {"api_h": self.api_h}
+
+    @staticmethod
+    def _check_version(name: str, server: tuple[int, int], client: tuple[int, int]) -> None:
+        versions = f"(API type '{name}':  - server: '{server[0]}.{server[1]}', client: '{client[0]}.{client[1]}')"
+        if client[0] < server[0]:
+            raise refused(f"RPC version mismatch: a newer client version is required\n{versions}")
+        if client > server:
+            raise refused(f"Version mismatch: your client version is too new to be supported by the server\n{versions}")
+
+    def _version(self, _: Params) -> dict[str, str]:
+        own = f"lineproof {__version__}"
+        return {
+            "version": f"{self._nic.trex}, played by {own}" if self._nic.trex else own,
+            "mode": "STL",
+            "build_date": BY_A_MODEL if self._simulated else "embedded",
+            "build_time": "",
+            "built_by": "lineproof",
+        }
+
+    def _system(self, _: Params) -> dict[str, Any]:
+        return {
+            "advanced_per_stream_stats": True,
+            "core_type": BY_A_MODEL if self._simulated else "lineproof embedded server",
+            "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
+            "dp_core_count_per_port": self._places.cores,
+            "hostname": platform.node(),
+            "is_multiqueue_mode": False,
+            "port_count": len(self.ports),
+            "ports": [
+                {**self.ports[index].information(), **self._places.of_port(index)} for index in sorted(self.ports)
+            ],
+            "uptime": self._uptime_text,
+        }
+
+    def _publish_now(self, params: Params) -> dict[str, Any]:
+        key, baseline = params.integer("key"), params.boolean("baseline", False)
+        if not self._publisher.repeated(key):
+            self._publisher.counters(self.statistics.published(), baseline)
+            self._publisher.barrier(key)
+        return {}
+
+    # -- ports
+
+    def _port(self, params: Params) -> ServerPort:
+        index = params.integer("port_id")
+        if index not in self.ports:
+            raise refused(f"invalid port id {index} - should be one of: {sorted(self.ports)}")
+        return self.ports[index]
+
+    def _owned_port(self, params: Params) -> ServerPort:
+        handler = params.text("handler")
+        port = self._port(params)
+        port.verify(handler)
+        params.choice("profile_id", PROFILES, "_")
+        return port
+
+    def _port_status(self, params: Params) -> dict[str, Any]:
+        port = self._port(params)
+        status = port.status(self._backend.link_up(port.index))
+        return status | {"state_profile": {"_": port.state}} if params.text("profile_id", "_") == "*" else status
+
+    def _acquire(self, params: Params) -> str:
+        port = self._port(params)
+        user, session = params.text("user"), params.integer("session_id")
+        handler, forced = port.acquire(user, session, params.boolean("force"))
+        if self._habits.has("promiscuous off at acquire", port.index):
+            self._set_promiscuous(port, False)
+        data = {"port_id": port.index, "who": user, "session_id": session, "force": forced}
+        self._publisher.event(Event.ACQUIRED, data)
+        return handler
+
+    def _release(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        data = {"port_id": port.index, "who": port.owner, "session_id": port.session}
+        port.release()
+        self._publisher.event(Event.RELEASED, data)
+        return {}
+
+    def _service(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        enabled = params.boolean("enabled")
+        if not enabled and (reason := self._frames.keeps_service(port.index)):
+            raise refused(f"unable to disable service mode - {reason}")
+        port.service = enabled
+        return {}
+
+    def _set_rx_feature(self, params: Params) -> dict[str, Any]:
+        self._owned_port(params)
+        if params.boolean("enabled"):
+            raise refused(f"receive feature '{params.text('type'):.40}' is not on this server; expected a capture")
+        return {}
+
+    def _set_attributes(self, params: Params) -> dict[str, Any]:
+        port, attributes = self._owned_port(params), params.object("attr")
+        for name in attributes.data:
+            if name != "promiscuous":
+                raise refused(f"Error applying {name:.40}: operation is not supported for this NIC.")
+            self._set_promiscuous(port, attributes.object(name).boolean("enabled"))
+        return {}
+
+    def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
+        port.promiscuous = enabled
+        self._backend.set_promiscuous(port.index, enabled)
+
+    def _set_l2(self, params: Params) -> dict[str, Any]:
+        self._owned_port(params).set_l2(params.text("dst_mac"))
+        return {}
+
+    def _set_l3(self, params: Params) -> dict[str, Any]:
+        addresses = params.text("src_addr"), params.text("dst_addr")
+        self._owned_port(params).set_l3(*addresses, params.text("resolved_mac", ""))
+        return {}
+
+    # -- streams and traffic
+
+    def _add_stream(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        try:
+            number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
+            stream = parse_stream(number, given, port.description)
+        except RpcError as error:
+            # as in TRex, a bad field is a failed execution here
+            raise refused(str(error)) from None
+        port.admit(stream)
+        self.flows.add(port.index, stream)
+        port.add(stream)
+        return {}
+
+    def _remove_all_streams(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        for stream in port.remove_all():
+            self.flows.remove(port.index, stream)
+        return {}
+
+    def _get_all_streams(self, params: Params) -> dict[str, Any]:
+        streams = {str(number): stream.json for number, stream in self._port(params).streams.items()}
+        return {"profiles": {"_": streams}} if params.text("profile_id", "_") == "*" else {"streams": streams}
+
+    def _validate(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        if not port.streams:
+            raise refused("no streams attached to port")
+        traffic = load_of(port.streams.values())
+        rate: dict[str, float] = {}
+        for word, load in (("max", traffic.at(1.0)), ("min", traffic.fixed)):
+            rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
+            rate[f"{word}_line_util"] = 100 * load.l1_bps / port.description.speed_bps
+        # of the changes of rate that a real server lists nobody makes anything
+        return {"rate": rate, "graph": {"expected_duration": int(traffic.duration), "events_count": 0, "events": []}}
+
+    def _start(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        port.require("start", "STREAMS")
+        begin, force = self._uptime(), params.boolean("force", False)
+        duration = params.number("duration")
+        if not force and not self._backend.link_up(port.index):
+            raise refused("Link state is DOWN.")
+        self._places.check_mask(params.integer("core_mask", ALL_CORES))
+        if params.number("start_at_ts", 0.0):
+            raise refused("start_at_ts is not on this server; expected 0, to start at once")
+        load = load_of(port.streams.values())
+        port.factor = factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        port.duration = duration if duration > 0 else None
+        port.sent = port.traffic(factor, force)
+        self.transmission.start(port, port.sent, port.duration)
+        return {"multiplier": factor, "ts": begin}
+
+    def _update(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        port.require("update", "TX")
+        load, force = load_of(port.streams.values()), params.boolean("force", False)
+        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        port.sent = port.multiplied(factor / port.factor)
+        port.factor = factor
+        self.transmission.update(port, port.sent)
+        return {"multiplier": factor}
+
+    def _pause(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        port.require("pause", "TX")
+        if any(stream.burst is not None for stream in port.streams.values()):
+            raise refused(" pause is supported when all streams are in continues mode ")
+        if port.duration is not None:
+            raise refused(" pause is supported when duration is not enable is start command ")
+        self.transmission.pause(port)
+        return {}
+
+    def _resume(self, params: Params) -> dict[str, Any]:
+        self.transmission.resume(self._owned_port(params))
+        return {}
+
+    def _stop(self, params: Params) -> dict[str, Any]:
+        self.transmission.stop(self._owned_port(params))
+        return {}
+
+    def close(self, announced: bool = True) -> None:
+        """Stop traffic and captures; publish that the server ends, if that is *announced*."""
+        self.transmission.close()
+        self._frames.close()
+        if announced:
+            self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})

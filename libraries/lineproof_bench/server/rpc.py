@@ -27,13 +27,6 @@ class RpcError(Exception):
         super().__init__(specific or message)
         self.code, self.message, self.specific = code, message, specific
 
-    def as_dict(self) -> dict[str, Any]:
-        """The ``error`` member of a reply."""
-        found: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.specific is not None:
-            found["specific_err"] = self.specific
-        return found
-
 
 def refused(sentence: str) -> RpcError:
     """The call was understood and cannot be done (-32000)."""
@@ -149,7 +142,10 @@ def encode(data: Any) -> bytes:
 
 
 def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
-    return encode({"jsonrpc": "2.0", "id": number, "error": error.as_dict()})
+    found: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.specific is not None:
+        found["specific_err"] = error.specific
+    return encode({"jsonrpc": "2.0", "id": number, "error": found})
 
 
 class Dispatcher:

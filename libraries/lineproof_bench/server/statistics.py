@@ -22,7 +22,7 @@ from lineproof.generators.trex.outcomes import DIGITS, HIGHEST, LOWEST
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
-from .nic import Counted, ServerCard
+from .ports import Counted, ServerCard
 from .rpc import bad_parameter, refused
 from .streams import ServerStream
 

@@ -1,20 +1,164 @@
-"""When ports begin and end to send, and the events about it.
+"""When ports begin and end to send, and messages that clients get without asking: events, barriers and counters.
 
 Clients start ports one call after another, a few ms apart. Ports that are started together must begin together, so
 a start waits up to JOIN_WAIT while another port of the same session has streams ready, and joins that port's start.
+
+Messages have the form of TRex's API 4, and a name that the 0.3 client knows: at an unknown one it kills its parent's
+process group. Newer clients fetch the same events with ``get_async_events``, numbered for each session.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+import zmq
 
 from ..backend import Backend, StreamTraffic
 from .ports import ServerPort
-from .publisher import Event, Publisher
-from .rpc import refused
+from .rpc import ZIP_ABOVE, encode, refused, zip_message
 from .statistics import Statistics
+
+ALL_TOPICS = b"\x01"
+"""The subscription of a TRex client."""
+REPEAT_WITHIN = 1.0
+"""Seconds for which a barrier is repeated to a new subscriber."""
+
+PERIOD, QUIET, LONGEST = 0.4, 0.6, 2.0
+"""Seconds of wall time between two publications of the counters. Clients of API 4 expect one each 0.5 s; those of API 5
+ask for events only when nothing was published for 0.5 s. While one is there, counters wait for QUIET s without any
+message, but LONGEST s at the most."""
+API5_WITHIN = 5.0
+"""Seconds after its last call for which a client of API 5 counts as being there."""
+
+
+class Event(IntEnum):
+    """TRex's event types. API 5 expects the profile's event before the port's."""
+
+    STARTED = 0
+    STOPPED = 1
+    PAUSED = 2
+    RESUMED = 3
+    JOB_DONE = 4
+    ACQUIRED = 5
+    RELEASED = 6
+    ERROR = 7
+    ATTRIBUTES = 8
+    PROFILE_STARTED = 10
+    PROFILE_STOPPED = 11
+    PROFILE_PAUSED = 12
+    PROFILE_RESUMED = 13
+    PROFILE_DONE = 14
+    SERVER_STOPPED = 100
+
+
+PROFILE_EVENTS = {
+    Event.STARTED: Event.PROFILE_STARTED,
+    Event.STOPPED: Event.PROFILE_STOPPED,
+    Event.PAUSED: Event.PROFILE_PAUSED,
+    Event.RESUMED: Event.PROFILE_RESUMED,
+    Event.JOB_DONE: Event.PROFILE_DONE,
+}
+
+
+class Publisher:
+    """Publishes on *socket*, an XPUB, so that it learns of new subscribers."""
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self._socket = socket
+        self._events: list[dict[str, Any]] = []
+        self._sessions: dict[int, tuple[int, int]] = {}
+        """Places of the first event of a client of API 5, and of the first that it has not got."""
+        self._arrivals: list[int] = []
+        self._barrier: tuple[float, dict[str, Any]] | None = None
+        self._api5_seen = -API5_WITHIN
+        self._sent = self._counted = -LONGEST
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._sent = time.monotonic()
+        data = encode(message)
+        self._socket.send(zip_message(data) if len(data) > ZIP_ABOVE else data, zmq.NOBLOCK)
+
+    def subscribed(self) -> None:
+        """Read subscriptions. A new subscriber may have missed the barrier it waits for, which is repeated.
+
+        Without this the 0.3 client repeats its first ``publish_now`` only after 100 ms.
+        """
+        new = False
+        with contextlib.suppress(zmq.Again):
+            while frames := self._socket.recv_multipart(zmq.NOBLOCK):
+                new = new or frames[0] == ALL_TOPICS
+        if new and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
+            self._send(self._barrier[1])
+
+    def arrival(self) -> None:
+        """A new client has connected: barriers before this moment are for others.
+
+        The 0.3 client dies of a barrier that it gets before it has asked for one.
+        """
+        self._barrier = None
+
+    def api5_arrival(self) -> None:
+        """A new client of API 5 has connected: its first call will get all events from now on."""
+        self._arrivals.append(len(self._events))
+        self._api5_seen = time.monotonic()
+
+    @property
+    def due(self) -> float:
+        """When the counters are to be published again, in s of ``time.monotonic()``."""
+        if time.monotonic() - self._api5_seen < API5_WITHIN:
+            return min(self._sent + QUIET, self._counted + LONGEST)
+        return self._counted + PERIOD
+
+    def repeated(self, key: int) -> bool:
+        """Return whether this barrier was published just now.
+
+        Clients of API 5 repeat theirs each 20 ms until they find the time to ask for events, which they do only when
+        nothing is published.
+        """
+        now = time.monotonic()
+        if self._barrier is None or now - self._api5_seen >= API5_WITHIN:
+            return False
+        return self._barrier[1]["type"] == key and now - self._barrier[0] < QUIET
+
+    def counters(self, data: dict[str, Any], baseline: bool = False) -> None:
+        """Publish all counters (``trex-global``)."""
+        self._counted = time.monotonic()
+        self._send({"name": "trex-global", "type": 0, "baseline": baseline, "data": data})
+
+    def barrier(self, key: int) -> None:
+        """Publish the answer to ``publish_now``: a client that gets it has got everything before."""
+        message = {"name": "trex-barrier", "type": key, "data": {}}
+        self._barrier = time.monotonic(), message
+        self._send(message)
+
+    def event(self, kind: Event, data: dict[str, Any]) -> None:
+        """Publish an event of *kind*, and before it that of the port's profile if there is one."""
+        if kind in PROFILE_EVENTS:
+            self._event(PROFILE_EVENTS[kind], {**data, "profile_id": "_"})
+        self._event(kind, data)
+
+    def _event(self, kind: Event, data: dict[str, Any]) -> None:
+        message = {"name": "trex-event", "type": int(kind), "data": data}
+        self._send(message)
+        self._events.append(message)
+
+    def events_of(self, session: int) -> list[dict[str, Any]]:
+        """Events since this session's last call, numbered; at its first call, since its client connected."""
+        self._api5_seen = time.monotonic()
+        if session not in self._sessions:
+            begin = self._arrivals.pop(0) if self._arrivals else len(self._events)
+            self._sessions[session] = begin, begin
+        first, following = self._sessions[session]
+        self._sessions[session] = first, len(self._events)
+        new = enumerate(self._events[following:], following - first)
+        return [{**message, "seq": number} for number, message in new]
+
 
 JOIN_WAIT = 0.030
 """Seconds of wall time that a start waits for another port's."""
@@ -59,7 +203,8 @@ class Transmission:
             pending = self._pending = _PendingStart(self._clock() + JOIN_WAIT, port.session, duration)
         pending.traffic[port.index] = traffic
         port.state = "TX"
-        if not any(self._may_follow(other, port) for other in self._ports.values()):
+        own = (other for other in self._ports.values() if other.owner and other.session == port.session)
+        if not any(other.state == "STREAMS" for other in own):
             self._pending = None
             try:
                 self._begin(pending)
@@ -67,15 +212,6 @@ class Transmission:
                 # this port's client gets the error as its answer; the others had their answers before
                 self._publish(Event.JOB_DONE, [index for index in pending.traffic if index != port.index])
                 raise
-
-    @staticmethod
-    def _may_follow(other: ServerPort, port: ServerPort) -> bool:
-        return (
-            other.index != port.index
-            and other.state == "STREAMS"
-            and other.owner != ""
-            and other.session == port.session
-        )
 
     def update(self, port: ServerPort, traffic: tuple[StreamTraffic, ...]) -> None:
         """New rates for a port that sends."""
@@ -86,7 +222,6 @@ class Transmission:
     def pause(self, port: ServerPort) -> None:
         """Pause sending, which is endless."""
         self._begin_pending()
-        port.require("pause", "TX")
         self._backend.stop(port.index)
         port.state = "PAUSE"
         self._publish(Event.PAUSED, [port.index])

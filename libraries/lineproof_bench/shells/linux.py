@@ -162,8 +162,6 @@ def card_file(path: str, line: CommandLine) -> str | None:
 def ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """``ethtool -i``, ``-k``, ``-K`` with ``lro``, ``-l`` and ``-S``."""
     option, name, *words = (*arguments, "", "")
-    if name not in {one.name for one in line.state.interfaces}:
-        return CommandOutput("", f"netlink error: no device matches name {name}\n", 1)
     own = [(queue, thread) for interface, queue, thread in queues_of(line.state) if interface == name]
     if option == "-i":
         return CommandOutput(f"driver: {DRIVER}\nversion: {line.state.version}\nfirmware-version: \nbus-info: \n")
@@ -220,55 +218,24 @@ Words = Mapping[str, str]
 _OPTIONS = ("-4", "-o", "-s", "-j", "-d")
 
 
-class IpError(Exception):
-    """The message of ``ip`` on standard error, and its status."""
-
-    def __init__(self, text: str, status: int = 2) -> None:
-        super().__init__(text)
-        self.status = status
-
-
 def ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """``ip [options] OBJECT [show|set|add|replace|del] …``"""
+    """``ip [options] OBJECT [show|set|add|replace|del] …``. Raises ValueError for what cannot be done."""
     text = " ".join(word for word in arguments if word not in _OPTIONS)
     if text == "link show" and "-j" in arguments:
         return CommandOutput(_counters(line))
     for pattern, handler in _COMMANDS:
         if found := pattern.fullmatch(text):
             words = found.groupdict("")
-            name = words.get("name")
-            try:
-                if name and name not in [one.name for one in line.state.interfaces]:
-                    unknown = 'Device "{}" does not exist.' if "show" in text else 'Cannot find device "{}"'
-                    raise IpError(unknown.format(name), 1)
-                return CommandOutput(handler(words, line))
-            except IpError as complaint:
-                return CommandOutput("", f"{complaint}\n", complaint.status)
-    return CommandOutput("", f'Object "{text}" is unknown, try "ip help".\n', 1)
+            if (name := words.get("name")) and name not in [one.name for one in line.state.interfaces]:
+                raise ValueError(f'Device "{name}" does not exist.')
+            return CommandOutput(handler(words, line))
+    raise ValueError(f'Object "{text}" is unknown, try "ip help".')
 
 
-def _flags(interface: InterfaceState, up: bool) -> list[str]:
-    flags = ["BROADCAST", "MULTICAST"]
-    if not up:
-        return flags
-    return [*flags, "UP", "LOWER_UP"] if interface.link_up else ["NO-CARRIER", *flags, "UP"]
-
-
-def _check(words: Words, there: bool, missing: str) -> None:
-    """Raise IpError where what is to be added is there, or what is to be deleted is not."""
+def _check(words: Words, there: bool) -> None:
+    """Raise ValueError where what is to be deleted is not there."""
     if words["verb"] == "del" and not there:
-        raise IpError(f"RTNETLINK answers: {missing}")
-    if words["verb"] == "add" and there:
-        raise IpError("RTNETLINK answers: File exists")
-
-
-def _link_lines(index: int, interface: InterfaceState, up: bool) -> str:
-    flags = ",".join(_flags(interface, up))
-    state = "UP" if up and interface.link_up else "DOWN"
-    return (
-        f"{index}: {interface.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
-        f"    link/ether {interface.mac} brd ff:ff:ff:ff:ff:ff\n"
-    )
+        raise ValueError("RTNETLINK answers: No such process")
 
 
 def _counters(line: CommandLine) -> str:
@@ -294,12 +261,15 @@ def _counters(line: CommandLine) -> str:
 
 
 def _links(words: Words, line: CommandLine) -> str:
-    up = line.state.configuration.up
-    return "".join(
-        _link_lines(index, one, one.name in up)
-        for index, one in enumerate(line.state.interfaces, 2)
-        if words["name"] in ("", one.name)
-    )
+    text = ""
+    for index, one in enumerate(line.state.interfaces, 2):
+        if words["name"] in ("", one.name):
+            up = one.name in line.state.configuration.up
+            flags = "BROADCAST,MULTICAST" + (f",UP,{'LOWER_UP' if one.link_up else 'NO-CARRIER'}" if up else "")
+            state = "UP" if up and one.link_up else "DOWN"
+            text += f"{index}: {one.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
+            text += f"    link/ether {one.mac} brd ff:ff:ff:ff:ff:ff\n"
+    return text
 
 
 def _link(words: Words, line: CommandLine) -> str:
@@ -317,12 +287,8 @@ def _addresses(words: Words, line: CommandLine) -> str:
 
 
 def _address(words: Words, line: CommandLine) -> str:
-    configuration = line.state.configuration
-    try:
-        row = (words["name"], str(ipaddress.IPv4Interface(words["address"])))
-    except ValueError:
-        raise IpError(f'Error: any valid prefix is expected rather than "{words["address"]}".', 1) from None
-    _check(words, row in configuration.addresses, "Cannot assign requested address")
+    configuration, row = line.state.configuration, (words["name"], str(ipaddress.IPv4Interface(words["address"])))
+    _check(words, row in configuration.addresses)
     others = tuple(other for other in configuration.addresses if other != row)
     line.change(replace(configuration, addresses=others if words["verb"] == "del" else (*others, row)))
     return ""
@@ -339,7 +305,7 @@ def _neighbours(words: Words, line: CommandLine) -> str:
 
 def _neighbour(words: Words, line: CommandLine) -> str:
     configuration, key = line.state.configuration, (words["name"], words["address"])
-    _check(words, any(row[:2] == key for row in configuration.neighbours), "No such file or directory")
+    _check(words, any(row[:2] == key for row in configuration.neighbours))
     if words["verb"] == "del":
         line.change(configuration.without_neighbour(*key))
     else:
@@ -362,20 +328,13 @@ def _routes(words: Words, line: CommandLine) -> str:
 def _route(words: Words, line: CommandLine) -> str:
     configuration, prefix, hop = line.state.configuration, _prefix(words["prefix"]), words["hop"]
     others = tuple(row for row in configuration.routes if row[0] != prefix)
-    is_end = words["verb"] == "del"
-    there = any(row[0] == prefix and (not is_end or row[1] == hop) for row in configuration.routes)
-    _check(words, there, "No such process")
-    if not is_end and not configuration.interface_towards(hop):
-        raise IpError("Error: Nexthop has invalid gateway.")
-    line.change(replace(configuration, routes=others if is_end else (*others, (prefix, hop))))
+    _check(words, (prefix, hop) in configuration.routes)
+    line.change(replace(configuration, routes=others if words["verb"] == "del" else (*others, (prefix, hop))))
     return ""
 
 
 def _prefix(text: str) -> str:
-    try:
-        return str(ipaddress.IPv4Network("0.0.0.0/0" if text == "default" else text))
-    except ValueError:
-        raise IpError(f'Error: any valid prefix is expected rather than "{text}".', 1) from None
+    return str(ipaddress.IPv4Network("0.0.0.0/0" if text == "default" else text))
 
 
 _DEV, _ADDRESS, _PREFIX = "dev (?P<name>\\S+)", "(?P<address>\\S+)", "(?P<prefix>\\S+)"

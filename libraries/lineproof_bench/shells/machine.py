@@ -64,12 +64,11 @@ class CommandLine:
 Builtin = Callable[[Sequence[str], CommandLine], CommandOutput]
 Commands = Mapping[str, Builtin]
 """All commands of one kind of machine, by name."""
-Override = Callable[[Sequence[str], CommandLine], CommandOutput | None]
-"""``override(words, line)``: answers some commands before the machine's own; None: not this one."""
 
 
 class Machine:
-    """Runs commands for any number of sessions, all of whose users may use ``sudo``. *override*: of a study.
+    """Runs commands for any number of sessions, all of whose users may use ``sudo``. *override*: a study's
+    commands; it answers None to all others.
 
     *router*: the present one; a server that starts again begins a new one.
     """
@@ -79,7 +78,7 @@ class Machine:
         commands: Commands,
         router: Callable[[], ModelledRouter],
         memory: Memory,
-        override: Override = lambda words, line: None,
+        override: Callable[[Sequence[str], CommandLine], CommandOutput | None] = lambda words, line: None,
     ) -> None:
         self.commands, self.memory, self._override, self._router = commands, memory, override, router
 
@@ -115,11 +114,9 @@ def words_of(text: str) -> list[str]:
 Files = Mapping[str, Callable[[CommandLine], str]]
 
 
-def no_other(path: str, line: CommandLine) -> None:
-    """Return no text: there is no such file."""
-
-
-def common_commands(files: Files, other: Callable[[str, CommandLine], str | None] = no_other) -> dict[str, Builtin]:
+def common_commands(
+    files: Files, other: Callable[[str, CommandLine], str | None] = lambda path, line: None
+) -> dict[str, Builtin]:
     """``cat`` and ``grep`` of *files* and of those that *other* has, and what needs no files."""
 
     def text_of(path: str, line: CommandLine) -> str | None:

@@ -1,23 +1,28 @@
 """The carrier of real frames behind the embedded TRex server: kernel interfaces, one sending process per port.
 
 All counts of ports are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame. Packet
-groups of latency streams are counted as well: see :mod:`.flows`.
+groups of latency streams are counted as well, frame by frame, with their order and their latency; streams that ask for
+counts without latency are sent like all others, and counted with their port.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lineproof.core.traffic.ip_header import ip_header
 from lineproof.errors import TestbedError
 from lineproof.units import FCS
 
 from ..backend import (
+    WINDOW,
     Backend,
     CapturedFrame,
     FlowCounters,
@@ -26,10 +31,8 @@ from ..backend import (
     PortDescription,
     StreamTraffic,
 )
-from .flows import FlowGroups
-from .linux import FrameCapture, LinkReader
-from .protocol import SenderLoad
-from .sender_processes import SenderProcess, SenderProcesses
+from .linux import FrameCapture, LinkReader, Receiver
+from .protocol import LATENCY_GROUPS, LATENCY_HEADER, MAGIC, SenderLoad, SenderProcess, SenderProcesses, SentProbes
 
 DRIVER = "lineproof_wire"
 
@@ -60,39 +63,35 @@ class WireBackend(Backend):
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
         self._ports = tuple(ports)
-        self._readers: list[LinkReader] = []
-        self._processes: SenderProcesses | None = None
-        self._active: dict[int, tuple[SenderProcess, ...]] = {}
-        self._timed: dict[int, SenderProcess] = {}
         self._captures: dict[int, FrameCapture] = {}
-        self._flows = FlowGroups(
-            {port.index: (port.netns, port.interface) for port in self._ports}, lambda port: self._timed[port].probes
-        )
-        try:
-            for port in self._ports:
-                self._readers.append(LinkReader(port.netns, port.interface))
+        with contextlib.ExitStack() as opened:
+            self._readers = [
+                opened.enter_context(contextlib.closing(LinkReader(port.netns, port.interface))) for port in self._ports
+            ]
             # a port may send with every CPU when it sends alone
             each = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
             self._processes = SenderProcesses(
                 [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
             )
+            opened.callback(self._processes.close)
             self._active = {port.index: self._processes.of(port.index)[:1] for port in self._ports}
-            self._timed = {port.index: self._processes.of(port.index)[-1] for port in self._ports}
-        except BaseException:
-            self.close()
-            raise
-        self._first = [reader.read() for reader in self._readers]
+            self._flows = FlowGroups(
+                {port.index: (port.netns, port.interface) for port in self._ports},
+                {port.index: self._processes.of(port.index)[-1].probes for port in self._ports},
+            )
+            opened.callback(self._flows.close)
+            self._first = [reader.read() for reader in self._readers]
+            self._opened = opened.pop_all()
         self._used = (time.monotonic(), self._seconds())
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The ports, index 0 first."""
         return self._ports
 
     @property
-    def sender(self) -> int | None:
-        """Process id of the senders' parent; None once they have been ended."""
-        return None if self._processes is None else self._processes.parent
+    def sender(self) -> int:
+        """Process id of the senders' parent."""
+        return self._processes.parent
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
@@ -127,16 +126,11 @@ class WireBackend(Backend):
 
     def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[SenderProcess, ...]:
         """The processes that send: as few as the rate needs, at most this port's part of the CPUs."""
-        own = [process for process in self._own(port) if not process.timed]
+        own = [process for process in self._processes.of(port) if not process.timed]
         needed = math.ceil(sum(stream.pps for stream in plain.streams) / SENDER_PPS)
         least = 0 if timed.streams and not plain.streams else 1
         found = own[: max(least, min(needed, len(own) // max(1, sending)))]
-        return (*found, *(process for process in self._own(port) if process.timed and timed.streams))
-
-    def _own(self, port: int) -> tuple[SenderProcess, ...]:
-        if self._processes is None:
-            raise TestbedError("the wire backend has been closed")
-        return self._processes.of(port)
+        return (*found, *(process for process in self._processes.of(port) if process.timed and timed.streams))
 
     def _orders(
         self, name: str, port: int, plain: SenderLoad, timed: SenderLoad | None
@@ -160,7 +154,6 @@ class WireBackend(Backend):
                 )
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        """New rates for a port that is sending; what is left of the duration stays."""
         if self.sending(port):
             self._check(port, streams)
             plain, timed = self._flows.change(port, streams)
@@ -173,10 +166,9 @@ class WireBackend(Backend):
 
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
-        _command_all(self._own(port), {"op": "stop"})
+        _command_all(self._processes.of(port), {"op": "stop"})
 
     def sending(self, port: int) -> bool:
-        """Return whether the port still sends; False once its duration or its bursts are over."""
         # the server asks every few ms while a port sends: often enough to read what arrives
         self._flows.collect()
         for capture in self._captures.values():
@@ -198,7 +190,6 @@ class WireBackend(Backend):
         )
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames of a packet group that were sent, and that came back, by port; exact."""
         return self._flows.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
@@ -206,7 +197,6 @@ class WireBackend(Backend):
         return self._flows.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Set the counts of this group to zero."""
         self._flows.forget(group)
 
     def link_up(self, port: int) -> bool:
@@ -217,7 +207,6 @@ class WireBackend(Backend):
             return False
 
     def capture(self, port: int, limit: int) -> None:
-        """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
         old = self._captures.pop(port, None)
         if old is not None:
             old.close()
@@ -226,7 +215,6 @@ class WireBackend(Backend):
             self._captures[port] = FrameCapture(settings.netns, settings.interface, port, limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture` or the last call."""
         found = self._captures.get(port)
         return found.frames() if found is not None else ()
 
@@ -241,20 +229,14 @@ class WireBackend(Backend):
         return min(100.0, 100 * busiest / (now - before))
 
     def _seconds(self) -> list[float]:
-        return [process.status[1] for process in self._processes or ()]
+        return [process.status[1] for process in self._processes]
 
     def close(self) -> None:
         """Stop everything and release all resources. Harmless when repeated."""
         for capture in self._captures.values():
             capture.close()
         self._captures.clear()
-        self._flows.close()
-        if self._processes is not None:
-            self._processes.close()
-            self._processes = None
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
+        self._opened.close()
 
 
 def _command_all(processes: Iterable[SenderProcess], order: Mapping[str, Any]) -> None:
@@ -264,3 +246,280 @@ def _command_all(processes: Iterable[SenderProcess], order: Mapping[str, Any]) -
         process.send(order)
     for process in processes:
         process.answer()
+
+
+MOST_MISSING = 1 << 16
+"""The most missing frames whose numbers are kept; a frame older than these counts as a duplicate."""
+
+_SMOOTHING = 16
+"""RFC 3550 (6.4.1), as TRex: jitter follows the change from frame to frame by a sixteenth."""
+_NUMBERS = 1 << 32
+"""Sequence numbers have 32 bits."""
+
+
+class LatencyTracker:
+    """Latency, jitter and missing frames of one group."""
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._next = 0
+        self._missing: OrderedDict[int, None] = OrderedDict()
+        self._histogram: Counter[int] = Counter()
+        self._frames = 0
+        self._sum = 0.0
+        self._least, self._most = math.inf, 0.0
+        self._before: float | None = None
+        self._jitter = 0.0
+        self._window = (0.0, 0.0, 0.0)
+        self._lost = self._late = self._repeated = 0
+
+    def begin(self, start: int, first: int = 0) -> None:
+        """Expect frames of *start* from number *first* on; the order of earlier starts is no longer checked."""
+        self._start, self._next = start, first
+        self._missing.clear()
+
+    def add(self, start: int, number: int, usec: float, now: float) -> None:
+        """A frame of *start* came *usec* µs after it was sent, at *now* s."""
+        self._measure(max(0.0, usec), now)
+        if start == self._start:
+            self._order(number)
+
+    def _order(self, number: int) -> None:
+        ahead = (number - self._next) % _NUMBERS
+        if ahead < _NUMBERS // 2:
+            self._lost += ahead
+            for missed in range(max(0, ahead - MOST_MISSING), ahead):
+                self._missing[(self._next + missed) % _NUMBERS] = None
+            while len(self._missing) > MOST_MISSING:
+                self._missing.popitem(last=False)
+            self._next = (number + 1) % _NUMBERS
+        elif number in self._missing:
+            del self._missing[number]
+            self._lost -= 1
+            self._late += 1
+        else:
+            self._repeated += 1
+
+    def _measure(self, usec: float, now: float) -> None:
+        self._frames += 1
+        self._sum += usec
+        self._histogram[int(usec)] += 1
+        self._least, self._most = min(self._least, usec), max(self._most, usec)
+        if self._before is not None:
+            self._jitter += (abs(usec - self._before) - self._jitter) / _SMOOTHING
+        self._before = usec
+        began, present, before = self._window
+        if now - began > WINDOW:
+            began, present, before = now, 0.0, present if now - began < 2 * WINDOW else 0.0
+        self._window = began, max(present, usec), before
+
+    def counters(self) -> LatencyCounters:
+        """The counts up to now."""
+        return LatencyCounters(
+            average=self._sum / self._frames if self._frames else 0.0,
+            jitter=self._jitter,
+            total_min=self._least if self._frames else 0.0,
+            total_max=self._most,
+            last_max=max(self._window[1:]),
+            histogram=dict(sorted(self._histogram.items())),
+            lost=self._lost,
+            out_of_order=self._late,
+            duplicates=self._repeated,
+        )
+
+
+READ_IN_PASSING = 4000
+"""The most latency frames that are read at once between requests: some 40 ms of work."""
+READ_ALL = 100_000
+"""More than can be waiting to be read."""
+MOST_LATENCY_PPS = 20_000.0
+"""Latency frames/s of all ports together that a busy machine is sure to read in time."""
+LOSSES_LOGGED = 60.0
+"""Seconds between two looks for frames that found no room to wait."""
+STARTS = 255
+
+_ROOM = 32 << 20
+"""Bytes of frames that may wait to be read: some tens of thousands of short ones."""
+_ACCEPTS = (
+    (0x80, 0, 0, 0),  # length
+    (0x14, 0, 0, LATENCY_HEADER.size),  # less that of the header
+    (0x07, 0, 0, 0),  # is where
+    (0x48, 0, 0, 0),  # the two bytes
+    (0x15, 0, 1, MAGIC),  # are the magic:
+    (0x06, 0, 0, 0x40000),  # take it whole,
+    (0x06, 0, 0, 0),  # else nothing
+)
+_UDP, _TCP = 17, 6
+
+log = logging.getLogger("lineproof.server")
+
+
+@dataclass(slots=True)
+class _Group:
+    number: int
+    port: int
+    """The port that sends it."""
+    before: tuple[int, int]
+    """Frames and bytes that were sent with this number before."""
+    tracker: LatencyTracker = field(default_factory=LatencyTracker)
+    received: dict[int, list[int]] = field(default_factory=dict)
+
+
+class FlowGroups:
+    """The groups of all *ports*: {index: (namespace, interface)}. *probes*: those that a port sent."""
+
+    def __init__(self, ports: Mapping[int, tuple[str | None, str]], probes: Mapping[int, SentProbes]) -> None:
+        self._ports, self._probes = ports, probes
+        self._last_delay = dict.fromkeys(ports, 0)
+        """The last known send delay of each port, ns."""
+        self._groups: dict[int, _Group] = {}
+        self._receivers: dict[int, Receiver] = {}
+        self._last: dict[int, SenderLoad] = {}
+        """The latency streams that each port sends."""
+        self._starts = 0
+        self._looked = time.monotonic()
+
+    def prepare(
+        self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool
+    ) -> dict[int, tuple[SenderLoad, SenderLoad]]:
+        """The loads of the plain and the latency senders of each port; receivers are ready on return.
+
+        *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
+        """
+        self._check(traffic, idle)
+        is_timed = any(stream.is_latency for streams in traffic.values() for stream in streams)
+        self.collect()
+        if is_timed:
+            self._begin()
+        elif idle:
+            # no receivers without groups: they would only cost time
+            self.close()
+        found = {port: self._loads(port, streams) for port, streams in traffic.items()}
+        for port, (_, timed) in found.items():
+            self._last[port] = timed
+            self._expect(timed)
+        return found
+
+    def change(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad | None]:
+        """Do as :meth:`prepare` for a port that sends; None for latency streams that stay as they are."""
+        self._check({port: streams}, idle=False)
+        plain, timed = self._loads(port, streams)
+        last = self._last.get(port, SenderLoad())
+        if replace(timed, start=last.start) == last:
+            return plain, None
+        self.collect()
+        self._begin()
+        timed = self._last[port] = replace(timed, start=self._starts)
+        self._expect(timed)
+        return plain, timed
+
+    def _begin(self) -> None:
+        self._starts = self._starts % STARTS + 1
+        for port, place in self._ports.items():
+            if port not in self._receivers:
+                self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
+
+    def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
+        rows = [stream for streams in traffic.values() for stream in streams if stream.is_latency]
+        if not idle:
+            rows += [stream for port, load in self._last.items() if port not in traffic for stream in load.streams]
+        if (pps := sum(stream.pps for stream in rows)) > MOST_LATENCY_PPS:
+            raise TestbedError(
+                f"latency streams ask for {pps:.0f} frames/s together; expected {MOST_LATENCY_PPS:.0f} at most, each of"
+                " which is stamped and read by itself, and a stream without latency for the rest"
+            )
+
+    def _expect(self, timed: SenderLoad) -> None:
+        for group in self._groups.values():
+            if group.number in timed.groups:
+                group.tracker.begin(timed.start)
+
+    def _loads(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad]:
+        timed = tuple(stream for stream in streams if stream.is_latency)
+        plain = tuple(stream for stream in streams if not stream.is_latency)
+        groups = tuple(self._group(port, stream, stream.group.number).number for stream in timed if stream.group)
+        return SenderLoad(plain), SenderLoad(timed, groups, self._starts if timed else 0)
+
+    def _group(self, port: int, stream: StreamTraffic, name: int) -> _Group:
+        """Return the group *name* of a latency stream of *port*; a new one if there is none yet."""
+        if (room := _payload_room(stream.frame)) < LATENCY_HEADER.size:
+            raise TestbedError(
+                f"latency stream {stream.stream_id} has room for {room} bytes behind its headers; expected an IP packet"
+                f" without padding and {LATENCY_HEADER.size} bytes or more, which hold its number and time"
+            )
+        if name not in self._groups:
+            used = {row.number for row in self._groups.values()}
+            number = next((number for number in range(LATENCY_GROUPS) if number not in used), None)
+            if number is None:
+                raise TestbedError(f"there are more than {LATENCY_GROUPS} packet groups of latency streams")
+            self._groups[name] = _Group(number, port, self._probes[port].counted(number))
+        group = self._groups[name]
+        if group.port != port:
+            raise TestbedError(
+                f"latency stream {stream.stream_id} has a packet group that port {group.port} sends already;"
+                " expected a group of its own"
+            )
+        return group
+
+    def collect(self, limit: int = READ_IN_PASSING) -> None:
+        """Read the latency frames received so far. To be called often while latency streams are sent."""
+        groups = {group.number: group for group in self._groups.values()}
+        for port, receiver in self._receivers.items():
+            for data, arrived in receiver.read(limit):
+                _, start, number, sequence, sent = LATENCY_HEADER.unpack_from(data, len(data) - LATENCY_HEADER.size)
+                if (group := groups.get(number)) is None:
+                    continue
+                row = group.received.setdefault(port, [0, 0])
+                row[0] += 1
+                row[1] += len(data) + FCS
+                delay = self._probes[group.port].delay(number, start, sequence)
+                if delay is None:
+                    delay = self._last_delay[group.port]
+                self._last_delay[group.port] = delay
+                group.tracker.add(start, sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
+        now = time.monotonic()
+        if now - self._looked > LOSSES_LOGGED:
+            self._looked = now
+            self._log_losses()
+
+    def _log_losses(self) -> None:
+        for port, receiver in self._receivers.items():
+            if dropped := receiver.new()[1]:
+                words = "%d latency frames of port %d came faster than they could be read and appear as lost"
+                log.warning(words, dropped, port)
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Frames and bytes of *group* up to this moment."""
+        self.collect(READ_ALL)
+        if (found := self._groups.get(group)) is None:
+            return FlowCounters()
+        frames, octets = self._probes[found.port].counted(found.number)
+        sent = {found.port: (frames - found.before[0], octets - found.before[1])}
+        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in found.received.items()})
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latency of *group* up to this moment."""
+        self.collect(READ_ALL)
+        found = self._groups.get(group)
+        return found.tracker.counters() if found else LatencyCounters()
+
+    def forget(self, group: int) -> None:
+        """Set the counts of *group* to zero. Its frames on the way are counted nowhere."""
+        self.collect(READ_ALL)
+        self._groups.pop(group, None)
+
+    def close(self) -> None:
+        """Stop receiving; counts stay."""
+        self._log_losses()
+        for receiver in self._receivers.values():
+            receiver.close()
+        self._receivers.clear()
+
+
+def _payload_room(frame: bytes) -> int:
+    """Bytes behind the IP header, and the UDP or TCP header if there is one; 0 without one, and with padding."""
+    header = ip_header(frame)
+    if header is None or header.packet_end(frame) < len(frame):
+        return 0
+    protocol, begin = header.payload(frame)
+    return len(frame) - begin - {_UDP: 8, _TCP: 20}.get(protocol, 0)

@@ -1,13 +1,25 @@
-"""Between the backend and its sending processes: what they send, and a status in shared memory.
+"""The sending processes as the backend sees them: what they send, and a status in shared memory.
 
-Latency frames end in a header as long as TRex's, by which they are known again.
+They are started and ended together, and commanded one by one. Latency frames end in a header as long as TRex's, by
+which they are known again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import mmap
+import os
+import signal
 import struct
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Pipe
+from typing import IO, Any
+
+from lineproof.errors import TestbedError
+from lineproof.system import children
 
 from ..backend import StreamTraffic
 
@@ -73,3 +85,151 @@ class SenderLoad:
     streams: tuple[StreamTraffic, ...] = ()
     groups: tuple[int, ...] = ()
     start: int = 0
+
+
+ANSWER_LIMIT = 5.0
+"""Seconds that a process may take to answer."""
+
+
+class SenderProcess:
+    """One sending process of port *port*: its pipe, and its status in shared memory. *timed*: for latency streams."""
+
+    def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
+        self.log: IO[bytes] | None = None
+        """The output of the sending processes of its group; an error quotes the end."""
+        self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
+        self._pipe, self._far_pipe = Pipe()
+        self._far_status = os.memfd_create("lineproof-sender")
+        os.ftruncate(self._far_status, STATUS_BYTES)
+        self._status = mmap.mmap(self._far_status, STATUS_BYTES)
+        self.probes = SentProbes(self._status)
+        """The latency frames of its port."""
+        self._alive = True
+        self.number = 0
+        """Number of the trial begun last; :attr:`status` has the one that ended last."""
+
+    @property
+    def far(self) -> dict[str, int]:
+        """The descriptors that the process inherits."""
+        return {"pipe": self._far_pipe.fileno(), "status": self._far_status}
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """Return what the process gets as its specification."""
+        return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **self.far}
+
+    def started(self) -> None:
+        """The process has its descriptors: close them here, so that its death ends the pipe."""
+        self._far_pipe.close()
+        os.close(self._far_status)
+
+    def send(self, order: Mapping[str, Any]) -> None:
+        """Send one command; :meth:`answer` must follow."""
+        try:
+            self._pipe.send(order)
+        except OSError as error:
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
+
+    def answer(self, limit: float = ANSWER_LIMIT) -> None:
+        """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
+        if not self._pipe.poll(limit):
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
+        try:
+            error = self._pipe.recv()
+        except (EOFError, OSError):
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}") from None
+        if error:
+            raise TestbedError(error)
+
+    def _last_output(self) -> str:
+        if self.log is None:
+            return ""
+        text = os.pread(self.log.fileno(), 1 << 16, max(0, os.fstat(self.log.fileno()).st_size - (1 << 16)))
+        lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+        return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
+
+    @property
+    def status(self) -> tuple[int, float]:
+        """Number of the last trial that ended, CPU seconds."""
+        ended, seconds = STATUS.unpack_from(self._status, 0)
+        return ended, seconds
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a trial was begun that has not ended; False as well when the process has died."""
+        if not self._alive or self.status[0] >= self.number:
+            return False
+        try:
+            # no answer is due: there is the end of the pipe, or one that a failed start left
+            if self._pipe.poll():
+                self._pipe.recv()
+        except (EOFError, OSError):
+            self._alive = False
+        return self._alive
+
+    def close(self) -> None:
+        """Close the pipe, which ends the process."""
+        self._pipe.close()
+
+
+class SenderProcesses:
+    """All sending processes: one for each (port, namespace, interface, whether of latency streams) of *places*.
+
+    Raises TestbedError when one cannot begin.
+    """
+
+    def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
+        self._all = tuple(SenderProcess(*place) for place in places)
+        self._ports = tuple(place[0] for place in places)
+        members = [process.specification for process in self._all]
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        for process in self._all:
+            process.log = self._log
+        self._process = children.start(
+            children.python("lineproof_bench.wire.sender"),
+            stdin=children.PIPE,
+            stdout=children.DEVNULL,
+            stderr=self._log,
+            pass_fds=[handle for process in self._all for handle in process.far.values()],
+            # no linear algebra is done there: idle threads of that library would only take CPU time
+            env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
+            start_new_session=True,
+        )
+        for process in self._all:
+            process.started()
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.write(json.dumps({"members": members}).encode() + b"\n")
+                self._process.stdin.close()
+            for process in self._all:
+                process.answer()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def parent(self) -> int:
+        """Process id of the one that they descend from."""
+        return self._process.pid
+
+    def of(self, port: int) -> tuple[SenderProcess, ...]:
+        """The processes of one port."""
+        return tuple(process for process, owner in zip(self._all, self._ports, strict=True) if owner == port)
+
+    def __iter__(self) -> Iterator[SenderProcess]:
+        return iter(self._all)
+
+    def close(self) -> None:
+        """End them all; by force after 1.5 s."""
+        for process in self._all:
+            process.close()
+        try:
+            self._process.wait(1.5)
+        except children.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(1.5)
+        self._log.close()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
-from lineproof_bench.model.flows import flow_of, forwarded_frame
 from lineproof_bench.model.forwarding import (
     StreamLoad,
     StreamPart,
@@ -20,7 +19,7 @@ from lineproof_bench.model.forwarding import (
     forward,
     parts_of,
 )
-from lineproof_bench.model.routing import RouterFeature
+from lineproof_bench.model.routing import RouterFeature, flow_of, forwarded_frame
 from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
 from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
 

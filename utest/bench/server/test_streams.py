@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lineproof.units import l1_bits, l2_bits
 from lineproof_bench.backend import FieldVariable, PortDescription
-from lineproof_bench.model.flows import frame_of
+from lineproof_bench.model.routing import frame_of
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.streams import ServerStream, factor_of, load_of, parse_stream
 from lineproof_bench.wire.frames import WireStream

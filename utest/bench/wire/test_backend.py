@@ -1,16 +1,20 @@
-"""Real frames between network namespaces: needs root."""
+"""Real frames between network namespaces, and packet groups counted exactly, with latency: needs root."""
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psutil
 import pytest
 
 from lineproof.errors import TestbedError
+from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import MTU, Topology
-from lineproof_bench.backend import CapturedFrame
+from lineproof_bench.backend import CapturedFrame, StreamGroup, StreamTraffic
 from lineproof_bench.wire.backend import WireBackend, WirePort
 from support.patience import wait_until
 from support.wire_rig import finish, stream
@@ -98,3 +102,117 @@ def test_a_sender_that_was_killed_is_noticed(
     wait_until(lambda: not made.sending(0), "a dead sender counts as sending")
     with pytest.raises(TestbedError, match="has died"):
         made.start({0: (stream(topology.cables[0], 1000.0),)}, 0.1)
+
+
+def back(backend: WireBackend, *groups: int) -> None:
+    """Wait until every frame of *groups* came back."""
+
+    def counts() -> list[tuple[int, int]]:
+        found = [backend.flow_counters(group) for group in groups]
+        return [(sum(n for n, _ in one.sent.values()), sum(n for n, _ in one.received.values())) for one in found]
+
+    wait_until(lambda: all(sent == received for sent, received in counts()), lambda: f"(sent, back) is {counts()}")
+
+
+def test_latency_of_every_frame_in_both_directions_repeatedly(topology: Topology, backend: WireBackend) -> None:
+    first, second = topology.cables
+    rows = {
+        0: (stream(first, 20_000, count=10_000), stream(first, 1000, 7, count=500)),
+        1: (stream(second, 1000, 8, size=300, count=500),),
+    }
+    for again in (1, 2):
+        backend.start(rows, None)
+        finish(backend)
+        back(backend, 7, 8)
+        frames = 500 * again
+        assert backend.flow_counters(7).sent == {0: (frames, 64 * frames)}
+        assert backend.flow_counters(7).received == {1: (frames, 64 * frames)}
+        assert backend.flow_counters(8).received == {0: (frames, 304 * frames)}
+        for group in (7, 8):
+            found = backend.latency_counters(group)
+            assert sum(found.histogram.values()) == frames
+            assert 0 <= found.total_min <= found.average <= found.total_max
+            assert found.last_max <= found.total_max
+            assert found.jitter > 0
+            assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+    backend.forget(7)
+    assert backend.flow_counters(7).sent == {}
+    backend.start(rows, None)
+    finish(backend)
+    back(backend, 7, 8)
+    assert backend.flow_counters(7).sent == {0: (500, 32_000)}
+    assert backend.flow_counters(8).sent == {1: (1500, 1500 * 304)}
+
+
+def test_counts_are_exact_after_new_rates(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    rows = (stream(cable, 3000), stream(cable, 1000, 9))
+    backend.start({0: rows}, None)
+    wait_until(lambda: backend.counters(0).opackets > 300)
+    backend.update(0, (replace(rows[0], pps=30_000), rows[1]))
+    wait_until(lambda: backend.counters(0).opackets > 3000)
+    backend.update(0, (rows[0], replace(rows[1], pps=2000)))
+    wait_until(lambda: backend.counters(0).opackets > 5000)
+    backend.stop(0)
+    assert not backend.sending(0)
+    back(backend, 9)
+    found = backend.latency_counters(9)
+    assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+
+
+def test_a_start_without_groups_removes_the_receivers(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+
+    def listening() -> int:
+        found = subprocess.run(
+            (*inside(topology.generator), "cat", "/proc/net/packet"), capture_output=True, timeout=10
+        )
+        rows = [line.split() for line in found.stdout.splitlines()[1:]]
+        return sum(row[3] == b"0003" for row in rows)
+
+    backend.start({0: (stream(cable, 1000, 2, count=100),)}, None)
+    assert listening() > 0
+    finish(backend)
+    back(backend, 2)
+    backend.start({0: (stream(cable, 1000, count=100),)}, None)
+    finish(backend)
+    wait_until(lambda: listening() == 0)
+    assert backend.flow_counters(2).received[1] == (100, 6400)
+
+
+IPV6 = bytes.fromhex("600000000060113f") + bytes(32) + bytes.fromhex("0401000900600000") + bytes(88)
+
+
+@pytest.mark.parametrize("head", ["86dd", "88a8000681000005 86dd", "8100000588470006404000065040 00064140"])
+def test_behind_tags_and_labels(topology: Topology, head: str) -> None:
+    """Over one cable without a router, which might not know all of them."""
+    cable = topology.cables[0]
+    ends = [
+        WirePort(0, cable.port_mac, cable.router_mac, interface=cable.port, netns=topology.generator),
+        WirePort(1, cable.router_mac, cable.port_mac, interface=cable.router_interface, netns=topology.router),
+    ]
+    frame = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + head) + IPV6
+    timed = StreamTraffic(2, frame, 1000, count=100, group=StreamGroup(2, "latency"))
+    with contextlib.closing(WireBackend(ends)) as backend:
+        backend.start({0: (timed,)}, None)
+        finish(backend)
+        back(backend, 2)
+        found = backend.flow_counters(2)
+        assert found.sent[0] == found.received[1] == (100, 100 * (len(frame) + 4))
+        assert sum(backend.latency_counters(2).histogram.values()) == 100
+
+
+def test_groups_that_cannot_be_counted_kept_apart_or_up_with_are_refused(
+    topology: Topology, backend: WireBackend
+) -> None:
+    first, second = topology.cables
+    arp = replace(stream(first, 1000, 4), frame=b"\xff" * 12 + b"\x08\x06" + bytes(46))
+    for traffic, words in (
+        ({0: (stream(first, 12e3, 1),), 1: (stream(second, 1e4, 2),)}, "ask for 22000 frames/s together; expected 20"),
+        ({cable.index: (stream(cable, 1000, 3),) for cable in topology.cables}, "port 0 sends already"),
+        ({0: (stream(first, 1000), arp)}, "room for 0 bytes"),
+        ({0: (stream(first, 1000), stream(first, 1000, 2, size=54))}, "room for 12 bytes"),
+    ):
+        with pytest.raises(TestbedError, match=words):
+            backend.start(traffic, 0.1)
+        assert not backend.sending(0)
