@@ -12,8 +12,8 @@ import paramiko
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.known_hosts import HostKeyCheck, read_known_hosts
 from lineproof.system.login import Login, Secrets
+from lineproof.system.ssh_keys import HostKeyCheck, read_known_hosts
 from lineproof_bench.shells.ssh_library import asyncssh
 
 KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))

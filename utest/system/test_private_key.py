@@ -12,7 +12,7 @@ import paramiko
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.private_key import load_key, parse_key
+from lineproof.system.ssh_keys import load_key, parse_key
 from lineproof_bench.shells.ssh_library import asyncssh
 
 # keys of the tests have few rounds, for speed

@@ -10,9 +10,8 @@ import time
 
 from ..errors import TestbedError
 from ..system.login import Login
-from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection
+from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection, NotInTime, run_in_worker_thread
 from ..system.ssh_terminal import Dialogue, SshTerminal
-from ..system.worker_thread import NotInTime, run_in_worker_thread
 from ..visible import shortened, visible
 from .base import Result, RouterUnreachable
 from .shell_output import plain_text

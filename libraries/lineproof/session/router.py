@@ -25,8 +25,8 @@ from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occa
 from ..routers.none import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
-from ..system.known_hosts import known_fingerprints
 from ..system.ssh import Connection
+from ..system.ssh_keys import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si

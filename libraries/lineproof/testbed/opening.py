@@ -26,8 +26,7 @@ from ..routers.linux.machine import read_host
 from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault
-from ..system.file_lock import lock_within
-from ..system.folders import ELSEWHERE, runtime_folder
+from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..units import duration_text
 from ..visible import shortened, visible

@@ -16,10 +16,9 @@ from pathlib import Path
 from ..files import write_whole
 from ..system import children
 from ..system.folders import ELSEWHERE
-from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
 from ..system.network_namespace import inside, kept_within, program
-from ..system.private_key import make_key
+from ..system.ssh_keys import make_key, write_known_hosts
 from .process import Belongings, TestbedProcess
 
 HOST = "127.0.0.1"

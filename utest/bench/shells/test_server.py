@@ -15,8 +15,8 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.login import Login
-from lineproof.system.private_key import make_key
 from lineproof.system.ssh import Connection
+from lineproof.system.ssh_keys import make_key
 from support.paths import LIBRARIES
 from support.simulated_session import started
 

@@ -19,8 +19,7 @@ from ...config import Config, MacAddress
 from ...core.traffic.profiles import PAIRS
 from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
 from ...errors import TestbedError
-from ...system.local_command import Command, run_here
-from ...system.login import HostSettings, Secrets, Variable
+from ...system.login import Command, HostSettings, Secrets, Variable, run_here
 from ...visible import shortened
 from ..base import Generator
 from ..site import GeneratorSettings, Place, Site
