@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import stat
+import time
 from pathlib import Path
+
 from ..errors import TestbedError
 from ..files import not_written
-import fcntl
-import time
-
 
 ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
 """The other way out where :func:`runtime_folder` cannot be written."""

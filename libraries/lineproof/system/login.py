@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
+
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
 from ..config import Config, FilePath, matching
 from ..errors import TestbedError
-from . import children
-from collections.abc import Sequence
-from typing import Annotated
-from pydantic import Field
 from ..visible import shortened
-
+from . import children
 
 SHORTEST_MASKED = 4
 """Characters of a secret that is masked; a shorter one, or one of digits, would be found in too much else."""

@@ -12,21 +12,19 @@ import logging
 import os
 import select
 import socket
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self
+from queue import Empty, SimpleQueue
+from typing import Any, Self, TypeVar
+
 import paramiko
 from SSHLibrary.pythonclient import PythonSSHClient
-from ..errors import TestbedError
-from .ssh_keys import HostKeyCheck
-from .login import Login
-from .ssh_keys import load_key, parse_key
-import threading
-from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import TypeVar
 
+from ..errors import TestbedError
+from .login import Login
+from .ssh_keys import HostKeyCheck, load_key, parse_key
 
 CONNECT_LIMIT = 10.0
 """Seconds for each step of a login: the connection, the greeting and key exchange, the authentication."""

@@ -9,24 +9,31 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat, load_pem_private_key, load_ssh_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+)
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import PublicBlob
+
 from ..errors import TestbedError
 from ..files import write_whole
 from .folders import ELSEWHERE
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from .login import Login
-
 
 _KINDS = (
     (Ed25519PrivateKey, paramiko.Ed25519Key),
