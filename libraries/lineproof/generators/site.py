@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
 from .trex.client.service import NextHop
-from .trex.clients import fetcher
+from .trex.clients import fetch_client
 from .trex.driver import TrexGenerator, TrexSettings
 
 
@@ -109,4 +110,6 @@ def connect_trex(site: Site) -> Generator:
         hops[port] = NextHop(side.peer, named or side.address.partition("/")[0], explicit=named is not None)
     if at.trex is None:
         raise ValueError("the generator's endpoint has no settings of a TRex server")
-    return TrexGenerator(replace(at.trex, next_hops=hops), fetcher(at.login, at.home) if at.login else None)
+    return TrexGenerator(
+        replace(at.trex, next_hops=hops), partial(fetch_client, at.login, at.home) if at.login else None
+    )
