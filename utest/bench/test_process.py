@@ -21,8 +21,8 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system.installed import bench_command
 from lineproof.system.login import Login
-from lineproof.system.private_key import make_key
 from lineproof.system.ssh import Connection
+from lineproof.system.ssh_keys import make_key
 from lineproof.testbed.process import TestbedProcess
 from lineproof_bench.server.loop import PortTaken, TrexServer
 from support.embedded_server import bench_process

@@ -153,8 +153,3 @@ def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> N
     found = read_testbed(lab(tmp_path, keys), "lab")
     assert isinstance(found, HardwareSettings)
     assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
-
-
-def test_iperf3s_ports_may_be_in_two_namespaces(tmp_path: Path) -> None:
-    apart = ports("iperf3", "interface: e0, namespace: a", "interface: e1, namespace: b")
-    assert read_testbed(lab(tmp_path, apart), "lab").pair_count == 1

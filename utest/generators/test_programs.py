@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -32,7 +32,7 @@ from lineproof.generators.programs.description import STOPPED, Description, Ran,
 from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
 from lineproof.generators.programs.kind import SwitchSettings, checked_by_switch, read_switch
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
-from lineproof.generators.site import Place, SiteSide
+from lineproof.generators.site import GeneratorEndpoint, Place, SiteSide
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
 from lineproof.units import FCS
@@ -137,10 +137,11 @@ def generator(
     monkeypatch.setattr(driver, "DRAIN", 0.0)
     monkeypatch.setattr(driver, "OPENING", 0.0)
     ports: Any = [StandIn(index, OUTPUTS[name]) for index in (0, 1)]
-    side = SiteSide("198.18.0.1/24", "198.18.0.2", "16.0.0.0/8")
-    site: Any = SimpleNamespace(endpoint=SimpleNamespace(ports=(0, 1), places=()), sides=(side, side))
+    endpoint, side = GeneratorEndpoint((0, 1), Mock()), SiteSide("198.18.0.1/24", "198.18.0.2")
     monkeypatch.setattr(driver, "Port", lambda index, place: ports[index])
-    made = ProgramGenerator(PROGRAMS[name], site, tuple(port.place for port in ports), PROGRAMS[name].program)
+    made = ProgramGenerator(
+        PROGRAMS[name], endpoint, [side] * 2, tuple(port.place for port in ports), PROGRAMS[name].program
+    )
     made.prepare(CATALOGUE.profile(words.split()), (OUT,))
     return made, ports[0]
 

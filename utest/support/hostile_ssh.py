@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.routers.base import SshShell
-from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.login import Login
-from lineproof.system.private_key import make_key
+from lineproof.system.ssh_keys import make_key, write_known_hosts
 from lineproof_bench.shells.server import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"

@@ -23,7 +23,7 @@ from lineproof.system.cpu_clock import (
     steal_text,
     with_children,
 )
-from lineproof.system.worker_thread import run_in_worker_thread
+from lineproof.system.ssh import run_in_worker_thread
 
 
 @pytest.fixture

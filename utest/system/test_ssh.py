@@ -19,13 +19,12 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.routers.base import SshShell
-from lineproof.system import local_command, ssh
+from lineproof.system import login as logins
+from lineproof.system import ssh
 from lineproof.system.children import find_program
-from lineproof.system.known_hosts import write_known_hosts
-from lineproof.system.local_command import run_here
-from lineproof.system.login import Login, Secrets
-from lineproof.system.private_key import make_key
+from lineproof.system.login import Login, Secrets, run_here
 from lineproof.system.ssh import Connection
+from lineproof.system.ssh_keys import make_key, write_known_hosts
 from lineproof.testbed import sshd
 from lineproof_bench.shells.server import asyncssh
 from support import hostile_ssh
@@ -378,7 +377,7 @@ def test_a_secret_that_a_command_prints_is_masked() -> None:
 def test_a_command_without_an_end_is_ended_with_all_that_it_started(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(local_command, "LIMIT", 0.3)
+    monkeypatch.setattr(logins, "COMMAND_LIMIT", 0.3)
     began = time.monotonic()
     with pytest.raises(TestbedError, match=r"its command did not end within 0\.3 s"):
         run_here(f"(sleep 2; touch {tmp_path}/late) >/dev/null 2>&1 & {command}", (), SECRETS, "the meter")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from ..config import Config
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
 from .trex.client.service import NextHop
-from .trex.clients import fetcher
+from .trex.clients import fetch_client
 from .trex.driver import TrexGenerator, TrexSettings
 
 
@@ -44,7 +45,7 @@ class GeneratorEndpoint:
     """
 
     ports: tuple[int, ...]
-    connect: Callable[[Site], Generator]
+    connect: Callable[[GeneratorEndpoint, Sequence[SiteSide]], Generator]
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
     trex: TrexSettings | None = None
@@ -56,19 +57,10 @@ class GeneratorEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class SiteSide:
-    """The router's end of a port's cable: its address, the port's own address, and the network behind the port."""
+    """The router's end of a port's cable: its address with prefix length, and the port's own address."""
 
     address: str
     peer: str
-    network: str
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """All that a generator is connected with. ``sides``: one for each port, in their order."""
-
-    endpoint: GeneratorEndpoint
-    sides: tuple[SiteSide, ...]
 
 
 class GeneratorSettings(Config):
@@ -86,8 +78,11 @@ class GeneratorSettings(Config):
     type: str = "trex"
     card: str | None = None
 
-    def connect(self, site: Site) -> Generator:
-        """Return the generator at *site*, with its ports claimed. Raises TestbedError, with nothing left."""
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+        """Return the generator at *endpoint*, with its ports claimed. Raises TestbedError, with nothing left.
+
+        *sides*: one for each port, in their order.
+        """
         raise NotImplementedError
 
     @property
@@ -101,12 +96,14 @@ class GeneratorSettings(Config):
         return ()
 
 
-def connect_trex(site: Site) -> Generator:
-    """Return the TRex server of *site*, with its ports claimed. Raises TestbedError, with nothing left."""
-    at, hops = site.endpoint, dict[int, NextHop]()
-    for port, side in zip(at.ports, site.sides, strict=False):
+def connect_trex(at: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+    """Return the TRex server at an endpoint, with its ports claimed. Raises TestbedError, with nothing left."""
+    hops = dict[int, NextHop]()
+    for port, side in zip(at.ports, sides, strict=False):
         named = at.next_hops.get(port)
         hops[port] = NextHop(side.peer, named or side.address.partition("/")[0], explicit=named is not None)
     if at.trex is None:
         raise ValueError("the generator's endpoint has no settings of a TRex server")
-    return TrexGenerator(replace(at.trex, next_hops=hops), fetcher(at.login, at.home) if at.login else None)
+    return TrexGenerator(
+        replace(at.trex, next_hops=hops), partial(fetch_client, at.login, at.home) if at.login else None
+    )

@@ -15,8 +15,7 @@ from pydantic import Field, model_validator
 from ..command_values import GroupPattern, JsonPath, json_value, pattern_value
 from ..config import Config, FilePath
 from ..errors import TestbedError
-from ..system.local_command import Command, run_here
-from ..system.login import ENVIRONMENT, Secrets, Variable
+from ..system.login import ENVIRONMENT, Command, Secrets, Variable, run_here
 from ..visible import shortened
 
 MOST_WATTS = 1e6

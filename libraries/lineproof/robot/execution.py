@@ -18,7 +18,7 @@ from ..evidence.report import write_report
 from ..evidence.run import new_run_id
 from ..evidence.summary import RunSummary, execution_summary, summary
 from ..files import write_whole
-from ..system.file_lock import lock_within
+from ..system.folders import lock_within
 
 
 def output_folder() -> Path:

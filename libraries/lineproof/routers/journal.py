@@ -22,8 +22,7 @@ from pydantic import Field, TypeAdapter
 from ..command_values import compiled, value_at
 from ..errors import TestbedError
 from ..files import not_written, sync_folder, write_whole
-from ..system.file_lock import is_locked, lock_within
-from ..system.folders import STATE_ELSEWHERE, state_folder
+from ..system.folders import STATE_ELSEWHERE, is_locked, lock_within, state_folder
 from ..visible import shortened
 from .base import check_length, json_in, plain_mac
 

@@ -12,7 +12,7 @@ from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
-from ..generators.site import Site, SiteSide
+from ..generators.site import SiteSide
 from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -30,8 +30,7 @@ AFTER_OTHERS = 5.0
 def connect_generator(testbed: OpenTestbed) -> Generator:
     """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
-    sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
-    return facts.generator.connect(Site(facts.generator, sides))
+    return facts.generator.connect(facts.generator, [SiteSide(side.address, side.peer) for side in facts.sides])
 
 
 def measured_limits(

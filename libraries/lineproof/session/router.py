@@ -23,8 +23,8 @@ from ..routers.described import Router
 from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation.faults import InjectedFault, parse_fault
-from ..system.known_hosts import known_fingerprints
 from ..system.ssh import Connection
+from ..system.ssh_keys import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si

@@ -1,11 +1,13 @@
-"""The private folders of this user on this machine."""
+"""The private folders of this user on this machine, and locks on files: of one process, freed however that ends."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import stat
+import time
 from pathlib import Path
 
 from ..errors import TestbedError
@@ -90,3 +92,25 @@ def _private_folder(folder: Path, elsewhere: str) -> Path:
     except OSError as error:
         raise not_written(folder, error, elsewhere) from error
     return folder
+
+
+def lock_within(descriptor: int, limit: float = 0.0) -> bool:
+    """Lock the open file; False if another process has had it for *limit* s."""
+    until = time.monotonic() + limit
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+
+
+def is_locked(descriptor: int) -> bool:
+    """Return whether another process has the open file locked. Those who ask are not in each other's way."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

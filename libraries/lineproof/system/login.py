@@ -1,13 +1,14 @@
 """Who logs in where, and with what: one key or one password, known by name or path, never by its text.
 
-Logins as testbed files have them, and as the connections of :mod:`.ssh` take them.
+Logins as testbed files have them, and as the connections of :mod:`.ssh` take them; commands of a testbed's file that
+run on this machine, with the secrets that they name.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -16,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from ..config import Config, FilePath, matching
 from ..errors import TestbedError
+from ..visible import shortened
 from . import children
 
 SHORTEST_MASKED = 4
@@ -218,3 +220,32 @@ class HostSettings(Config):
         if (self.address is None) != (self.ssh is None):
             raise ValueError("'address' and 'ssh' belong together; without both it is this machine")
         return self
+
+
+# -- commands that run here, with the secrets that they name
+
+
+COMMAND_LIMIT = 30.0
+"""Seconds for a command."""
+
+Command = Annotated[str, Field(min_length=1, max_length=2000)]
+"""A line for ``/bin/sh``."""
+
+
+def run_here(command: str, names: Sequence[str], secrets: Secrets, who: str) -> str:
+    """Return what *command* prints, run by /bin/sh with the secrets *names* in its environment alone.
+
+    The secrets are masked in what it prints. *who*: the device, for messages. Raises TestbedError if the command fails
+    or takes longer than COMMAND_LIMIT s.
+    """
+    more = {name: secrets.read(name, "secret", who) for name in names}
+    try:
+        ran = children.run(("/bin/sh", "-c", command), COMMAND_LIMIT, env=children.environment(more))
+    except OSError as error:
+        raise TestbedError(f"{who}: no command runs on this machine: {error.strerror}") from None
+    except children.TimeoutExpired:
+        raise TestbedError(f"{who}: its command did not end within {COMMAND_LIMIT:g} s") from None
+    if ran.returncode:
+        reason = shortened(secrets.masked(ran.stderr, names).strip()) or "no reason"
+        raise TestbedError(f"{who}: its command failed with status {ran.returncode}: {reason}")
+    return secrets.masked(ran.stdout, names)

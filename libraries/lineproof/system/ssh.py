@@ -1,4 +1,9 @@
-"""SSHLibrary's connections, logged in with one key or one password to machines with a known host key, and no other."""
+"""SSHLibrary's connections, logged in with one key or one password to machines with a known host key, and no other.
+
+Calls that may hang are made in a worker thread, where a signal cannot interrupt them: Robot stops a run by an exception
+from its signal handler in the main thread, between any two instructions. Inside paramiko that leaves a lock held, and
+closing the connection never returns.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,19 @@ import logging
 import os
 import select
 import socket
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self
+from queue import Empty, SimpleQueue
+from typing import Any, Self, TypeVar
 
 import paramiko
 from SSHLibrary.pythonclient import PythonSSHClient
 
 from ..errors import TestbedError
-from .known_hosts import HostKeyCheck
 from .login import Login
-from .private_key import load_key, parse_key
-from .worker_thread import NotInTime, run_in_worker_thread
+from .ssh_keys import HostKeyCheck, load_key, parse_key
 
 CONNECT_LIMIT = 10.0
 """Seconds for each step of a login: the connection, the greeting and key exchange, the authentication."""
@@ -337,3 +342,37 @@ def _reason(error: Exception) -> str:
 
 def _words(methods: Sequence[str]) -> str:
     return (", ".join(methods) or "nothing")[:LONGEST_REASON]
+
+
+T = TypeVar("T")
+
+
+class NotInTime(TestbedError):
+    """The wait took too long."""
+
+
+def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> T:
+    """The result of *function*, called in a worker thread, within *limit* s.
+
+    Raises what *function* raised, or NotInTime where *what* took too long; the thread then goes on by itself.
+    """
+    # SimpleQueue is written in C: an exception between two Python instructions cannot leave it locked
+    answers: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put((function(),))
+        except BaseException as error:
+            answers.put(error)
+
+    try:
+        threading.Thread(target=work, daemon=True, name=f"worker: {what}").start()
+    except RuntimeError as error:  # from Python 3.12 on, while the interpreter ends
+        raise TestbedError(f"{what} cannot begin: {error}") from None
+    try:
+        answer = answers.get(timeout=limit)
+    except Empty:
+        raise NotInTime(f"{what} did not end within {limit:g} s") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer[0]

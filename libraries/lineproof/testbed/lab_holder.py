@@ -51,10 +51,12 @@ class _Holder:
         """Acquire a place and watch it. Returns once somebody has taken it away."""
         await self._connect()
         await self._acquire()
-        while self._session.stopping.is_set() or self._owner(self._place) == self._user:
+        while self._owner(self._place) == self._user and not self._session.stopping.is_set():
             await asyncio.sleep(POLL)
-            if self._session.stopping.is_set():
-                await self._return_to_coordinator()
+        if self._session.stopping.is_set():
+            lost = f"the labgrid coordinator at {self._address} no longer answers"
+            report(event=f"{lost}; the run goes on with the place '{self._place}'")
+            await asyncio.Event().wait()  # until the run ends
         known, who = self._place in self._session.places, self._owner(self._place)
         state = f"is had by {who}" if who else "was released" if known else "is deleted"
         report(problem=f"labgrid's place '{self._place}' was taken from this run: it {state} now")
@@ -143,19 +145,6 @@ class _Holder:
             raise LookupError(f"the labgrid coordinator at {self._address} has no place with {wanted}; known: {known}")
         users = [f"{one.name} is {f'had by {one.acquired}' if one.acquired else 'reserved'}" for one in suiting[:8]]
         return f"labgrid's place with {wanted} ({'; '.join(users)})"
-
-    async def _return_to_coordinator(self) -> None:
-        """Reach a coordinator again that was lost, and acquire the place of one that has forgotten who had what."""
-        began, name = time.monotonic(), f"the labgrid coordinator at {self._address}"
-        report(event=f"{name} no longer answers; the run goes on with the place '{self._place}'")
-        while self._session.stopping.is_set():
-            await asyncio.sleep(POLL)
-            with contextlib.suppress(*_FAILURES):
-                await self._connect()
-                if not self._owner(self._place):
-                    await self._call("AcquirePlace", placename=self._place)
-                    await self._session.sync_with_coordinator()
-        report(event=f"{name} answers again after {time.monotonic() - began:.0f} s")
 
 
 def _words(error: BaseException) -> str:

@@ -25,8 +25,7 @@ from ..platforms import Platform, RouterSetup
 from ..routers.base import SshShell, plain_text
 from ..routers.linux import read_host
 from ..simulation.faults import InjectedFault
-from ..system.file_lock import lock_within
-from ..system.folders import ELSEWHERE, runtime_folder
+from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..units import duration_text
 from ..visible import shortened, visible
@@ -136,7 +135,9 @@ def open_testbed(
             belongings = Belongings()
             failing.callback(belongings.close)
             if isinstance(testbed, HardwareSettings):
-                start_hardware(testbed, facts, belongings)
+                at, server = facts.generator, testbed.trex
+                if at.login and server and server.start:
+                    start_over_ssh(belongings, at.login, at.home, server.start, server.address, server.sync_port)
             elif isinstance(testbed, SimulatedSettings):
                 box = platform, software, platform_file
                 facts = start_simulated(testbed, *box, belongings, ports, bypass=bypass, setups=setups)
@@ -176,22 +177,20 @@ def hardware_facts(
     testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
 ) -> TestbedFacts:
     """The facts in the testbed's file."""
-    router = testbed.router
-    login = NO_ROUTER
+    router, login = testbed.router, NO_ROUTER
     if router is not None:
         login = replace(router.login(router.address, secrets), sudo=router.sudo)
     interfaces = platform.software[software].interfaces
     sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(
-        generator=generator_endpoint(testbed, secrets),
+        generator=_endpoint(testbed, secrets),
         router=login,
         sides=sides,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
 
 
-def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
-    """How the generator is reached, of whatever kind it is."""
+def _endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
     generator, other = testbed.trex, testbed.generator
     ports = tuple(range(other.port_count)) if generator is None else generator.ports
     hops = next_hops(ports, testbed.cabled_sides)
@@ -205,13 +204,6 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
     )
     login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
     return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
-
-
-def start_hardware(testbed: HardwareSettings, facts: TestbedFacts, belongings: Belongings) -> None:
-    """Start the TRex server that *testbed* has ``start`` for. Raises TestbedError."""
-    generator, server = facts.generator, testbed.trex
-    if generator.login and server and server.start:
-        start_over_ssh(belongings, generator.login, generator.home, server.start, server.address, server.sync_port)
 
 
 IN_USE = ".in-use"
@@ -240,9 +232,21 @@ class HeldTestbed:
         if lab is None and testbed.lab is not None:
             lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
         held = cls(lab)
+        if not isinstance(testbed, HardwareSettings):
+            return held
+        limit = testbed.wait_for_testbed
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
         try:
-            if isinstance(testbed, HardwareSettings):
-                held._await_locks(testbed, say)
+            while user := held._lock_all(testbed.generator.claimed):
+                if progress.is_over:
+                    if not limit:
+                        break  # it goes on beside another run, whose ports the generator then refuses
+                    raise TestbedError(
+                        f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
+                        " 'wait_for_testbed' in its file more time"
+                    )
+                progress.note(user)
+                time.sleep(POLL)
         except BaseException:
             held.close()
             raise
@@ -258,24 +262,6 @@ class HeldTestbed:
         self._unlock()
         if self.lab:
             self.lab.close()
-
-    def _await_locks(self, testbed: HardwareSettings, say: Say) -> None:
-        """Lock the ports of *testbed*; first wait for other runs as long as it allows. Raises TestbedError.
-
-        A testbed that waits for nobody goes on beside another run, whose ports the generator then refuses.
-        """
-        limit = testbed.wait_for_testbed
-        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
-        while user := self._lock_all(testbed.generator.claimed):
-            if progress.is_over:
-                if not limit:
-                    return
-                raise TestbedError(
-                    f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
-                    " 'wait_for_testbed' in its file more time"
-                )
-            progress.note(user)
-            time.sleep(POLL)
 
     def _lock_all(self, names: Sequence[str]) -> str:
         """Lock all or nothing; returns who has one of them, "" if nobody."""

@@ -43,6 +43,32 @@ LOG_LENGTH = 1 << 20
 P = TypeVar("P", bound="Program")
 
 
+NO_ROUTER = Login("", 0, "", None, Path())
+"""In place of the router's login while it is bypassed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedFacts:
+    """An open testbed.
+
+    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is filled in from the
+    generator's port once that is known.
+    ``clock_speed``: seconds of the testbed's clock per second of real time.
+    ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
+    """
+
+    generator: GeneratorEndpoint
+    router: Login
+    sides: tuple[Side, ...]
+    label: str
+    clock_speed: float = 1.0
+    simulated: bool = False
+    namespaces: tuple[str, ...] = ()
+    """Network namespaces of this machine, as paths below /proc: the generator's first, the router's last."""
+    sender: int | None = None
+    """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""
+
+
 class Program(ABC):
     """A program of the testbed, here or on another machine. ``name``: for messages."""
 
@@ -270,29 +296,3 @@ def log_end(log: str) -> str:
     shown = [words for line in terminal_text(log).splitlines() if _HAS_WORD.search(words := " ".join(line.split()))]
     quoted = "; ".join(shown[-LOG_LINES:])
     return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
-
-
-NO_ROUTER = Login("", 0, "", None, Path())
-"""In place of the router's login while it is bypassed."""
-
-
-@dataclass(frozen=True, slots=True)
-class TestbedFacts:
-    """An open testbed.
-
-    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is filled in from the
-    generator's port once that is known.
-    ``clock_speed``: seconds of the testbed's clock per second of real time.
-    ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
-    """
-
-    generator: GeneratorEndpoint
-    router: Login
-    sides: tuple[Side, ...]
-    label: str
-    clock_speed: float = 1.0
-    simulated: bool = False
-    namespaces: tuple[str, ...] = ()
-    """Network namespaces of this machine, as paths below /proc: the generator's first, the router's last."""
-    sender: int | None = None
-    """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""

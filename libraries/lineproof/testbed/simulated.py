@@ -8,9 +8,8 @@ from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..system.installed import bench_command
-from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
-from ..system.private_key import make_key
+from ..system.ssh_keys import make_key, write_known_hosts
 from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import SimulatedSettings, next_hops
 

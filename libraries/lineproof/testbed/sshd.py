@@ -16,10 +16,9 @@ from pathlib import Path
 from ..files import write_whole
 from ..system import children
 from ..system.folders import ELSEWHERE
-from ..system.known_hosts import write_known_hosts
 from ..system.login import Login
 from ..system.network_namespace import inside, kept_within, program
-from ..system.private_key import make_key
+from ..system.ssh_keys import make_key, write_known_hosts
 from .process import Belongings, TestbedProcess
 
 HOST = "127.0.0.1"
@@ -55,20 +54,18 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     key, known_hosts = folder / "client_ed25519", folder / "known_hosts"
     _write(folder / "authorized_keys", make_key(key) + "\n", 0o600)
     write_known_hosts(known_hosts, HOST, port, make_key(folder / "host_ed25519"))
-    _write(folder / "session", session_script(inside(namespace)), 0o700)
+    # every session runs the client's command, given to a shell in the namespace as one argument
+    enter = f"exec {shlex.join(inside(namespace))} /bin/sh"
+    session = f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
+    _write(folder / "session", session, 0o700)
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
     # what waits for the server connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
-    if _knows_penalties(server, config):
+    knows_penalties = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
+    if children.run(knows_penalties, SSHD_LIMIT).returncode == 0:
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return (server, "-D", "-e", "-f", str(config)), Login(HOST, port, user, key, known_hosts)
-
-
-def session_script(place: tuple[str, ...]) -> str:
-    """The program of every session: the client's command, given to a shell at *place* as one argument."""
-    enter = f"exec {shlex.join(place)} /bin/sh"
-    return f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
 
 
 def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
@@ -117,8 +114,3 @@ def _is_locked(user: str) -> bool:
     except OSError:
         return False
     return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
-
-
-def _knows_penalties(server: str, config: Path) -> bool:
-    command = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
-    return children.run(command, SSHD_LIMIT).returncode == 0

@@ -19,8 +19,7 @@ from ..errors import TestbedError
 from ..generators.trex.clients import ask_server
 from ..system.login import Login
 from ..system.network_namespace import inside, kept_within, run_in_namespace
-from ..system.ssh import CONNECT_LIMIT, Connection
-from ..system.worker_thread import run_in_worker_thread
+from ..system.ssh import CONNECT_LIMIT, Connection, run_in_worker_thread
 from .process import LOG_LENGTH, Belongings, Program, TestbedProcess
 
 NAME = "trex"

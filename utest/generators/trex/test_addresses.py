@@ -187,17 +187,6 @@ def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: 
             assert_nothing_is_left(observer)
 
 
-def test_a_silent_ipv6_next_hop_is_named(client: str) -> None:
-    with served() as (server, observer):
-        hops = {0: NextHop(OWN[0], "2001:db8:1::99", explicit=True)}
-        with (
-            TrexGenerator(settings(server, client, next_hops=hops)) as generator,
-            pytest.raises(TestbedError, match=r"nobody answers for 2001:db8:1::99 .*; 'next_hop' of the testbed file"),
-        ):
-            generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
-        assert_nothing_is_left(observer)
-
-
 def test_a_server_without_any_destination_asks_what_the_testbed_file_names(client: str) -> None:
     with served() as (server, observer):
         configured(observer, "set_l2", dst_mac="00:00:00:00:00:00")

@@ -109,17 +109,6 @@ def test_the_destination_state_of_a_port_is_read(ether: str, ipv4: str, found: s
     assert answers.destination_state({"attr": {}}) == "known"
 
 
-def test_counters_are_flat_with_the_port_in_their_name() -> None:
-    whole = recorded("get_global_stats")[-1]["result"]
-    ports = {port: recorded("get_port_stats")[-2 + port]["result"] for port in (0, 1)}
-    found = answers.flat_counters(whole, ports, {"ts": 1.5}, {"ts": 1.75})
-    assert (found["earliest"], found["latest"]) == (1.5, 1.75)
-    assert found["m_total_queue_full"] == whole["m_total_queue_full"]
-    for port, counts in ports.items():
-        for name in ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors"):
-            assert found[f"{name}-{port}"] == counts[name]
-
-
 def test_core_loads_are_read_per_second() -> None:
     (*_, core), (*_, later) = (item["result"]["cpu"] for item in recorded("get_utilization"))
     cores = [{**each, "history": each["history"][:6]} for each in (core, later)]  # the recording has no more

@@ -148,25 +148,6 @@ def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
     assert len(found.samples) >= 8
 
 
-def test_running_traffic_can_be_sampled(testbed: Testbed) -> None:
-    with testbed.user("alice") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        live = generator.live()
-        with pytest.raises(TestbedError, match="no traffic is running"):
-            live.sample()
-        began = live.start(Load(10_000))
-        live.wait(0.2)
-        first = live.sample()
-        live.wait(0.2)
-        last = live.sample()
-        live.stop()
-        live.stop()
-        assert began.offered == 0 and first.offered >= 2000 and last.time - began.time >= 0.4
-        assert (last.offered - first.offered) / (last.time - first.time) == pytest.approx(10_000, rel=0.2)
-        # afterwards a trial works
-        assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
-
-
 def test_something_is_done_while_every_port_sends(testbed: Testbed) -> None:
     done: list[float] = []
 
@@ -275,11 +256,6 @@ def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(client: str) -> N
     assert all(trial.is_clean and trial.seconds.low <= 0.5 <= trial.seconds.high for trial in trials)
     # others may have the processor meanwhile, in most of them
     assert min(trial.seconds.high for trial in trials) < 0.51
-
-
-def test_an_unknown_port_is_named(testbed: Testbed) -> None:
-    with pytest.raises(TestbedError, match="no port 7"):
-        TrexGenerator(testbed.settings(ports=(0, 7)))
 
 
 SENDER = """

@@ -4,13 +4,14 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex import clients as copies
-from lineproof.generators.trex.clients import ServerFacts, client_api, fetcher
+from lineproof.generators.trex.clients import ServerFacts, client_api, fetch_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.system.login import Login
 from lineproof_bench.shells.server import asyncssh
@@ -79,10 +80,10 @@ def names(folder: Path) -> set[str]:
 
 
 def test_the_client_is_copied_once_without_unneeded_files(host: Host) -> None:
-    found = fetcher(host.login(), "/opt/trex/v3.08")(SERVER)
+    found = fetch_client(host.login(), "/opt/trex/v3.08", SERVER)
     assert names(found) == {"trex/__init__.py", "trex/stl/trex_stl_client.py", "trex/stl/api.py", "trex_stl_lib/api.py"}
     assert client_api(found) == (5, 1) and found.name == "trex-v3.08"
-    assert fetcher(host.login(), "/opt/trex/v3.08")(SERVER) == found and host.logins == 1
+    assert fetch_client(host.login(), "/opt/trex/v3.08", SERVER) == found and host.logins == 1
     assert [path.name for path in copies.copies_folder().iterdir()] == [found.name]
 
 
@@ -90,21 +91,21 @@ def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> No
     (root / "srv").mkdir()
     (root / "opt/trex/v3.08").rename(root / "srv/a trex")
     with pytest.raises(TestbedError, match=r"no TRex installation in '/opt/trex/v3\.08', '/opt/trex' at .*'trex_home'"):
-        fetcher(host.login())(SERVER)
+        fetch_client(host.login(), "", SERVER)
     (root / "proc/77").mkdir(parents=True)
     (root / "proc/77/comm").write_text("_t-rex-64-o\n")
     (root / "proc/77/cwd").symlink_to(root / "srv/a trex")
-    assert client_api(fetcher(host.login())(SERVER)) == (5, 1)
+    assert client_api(fetch_client(host.login(), "", SERVER)) == (5, 1)
     with pytest.raises(TestbedError, match=r"no TRex installation in '/elsewhere' at .* that 'admin' may read"):
-        fetcher(host.login(), "/elsewhere")(ServerFacts("x", False, None, "v3.09"))
+        fetch_client(host.login(), "/elsewhere", ServerFacts("x", False, None, "v3.09"))
 
 
 def test_nothing_is_copied_without_a_host_and_its_key(host: Host) -> None:
     with pytest.raises(TestbedError, match=r"TRex server's host at 127\.0\.0\.1:1: Connection refused; check"):
-        fetcher(Login("127.0.0.1", 1, "admin", host.key, host.known))(SERVER)
+        fetch_client(Login("127.0.0.1", 1, "admin", host.key, host.known), "", SERVER)
     host.known.write_text("")
     with pytest.raises(TestbedError, match=r"is not in '.*known_hosts'"):
-        fetcher(host.login())(SERVER)
+        fetch_client(host.login(), "", SERVER)
     assert host.logins == 0 and not copies.copies_folder().exists()
 
 
@@ -113,7 +114,9 @@ def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
     with contextlib.closing(Host(tmp_path, tmp_path)) as host, serving(FakeBackend()) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client="from server")
         for _ in range(2):
-            with TrexGenerator(settings, fetch=fetcher(host.login(), os.environ["TREX_HOME"])) as generator:
+            with TrexGenerator(
+                settings, fetch=partial(fetch_client, host.login(), os.environ["TREX_HOME"])
+            ) as generator:
                 assert str(copies.copies_folder()) in generator.versions["client"]
                 assert [port.index for port in generator.ports] == [0, 1]
         assert host.logins == 1

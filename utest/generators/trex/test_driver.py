@@ -80,13 +80,6 @@ def test_a_barrier_of_another_client_does_not_crash_the_library(server: HostileS
         TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
 
 
-@pytest.mark.slow
-def test_a_closed_port_for_events_is_named(server: HostileServer) -> None:
-    port = free_port()
-    with pytest.raises(TestbedError, match=f"at port {port}; fix 'async_port'"):
-        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, port))
-
-
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 

@@ -16,8 +16,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Load, read_trial
 from lineproof.errors import ConfigError, SentenceError, TestbedError
-from lineproof.generators.base import Direction, Probe
-from lineproof.generators.streams import profile_streams
+from lineproof.generators.base import Direction
 from lineproof.generators.trex import clients as copies
 from lineproof.generators.trex import profile_loader
 from lineproof.generators.trex.driver import TrexGenerator
@@ -208,11 +207,6 @@ def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerat
     assert found.program is not None and found.program.to_json()["mac_dst"] == "port"
 
 
-def test_latency_of_a_files_streams_is_refused(own: Own) -> None:
-    with pytest.raises(ValueError, match="latency is not measured with the streams of a file"):
-        profile_streams(own.profile(ours("return stream(64, direction)")), AHEAD, Probe(100.0))
-
-
 # -- wrong profiles, and data files: each is refused in one sentence, within limits of its own
 
 
@@ -278,13 +272,6 @@ import threading
 threading.Thread(target=time.sleep, args=(60,)).start()
 return stream(64, direction)"""
     assert own.profile(ours(body)).mean_size == 64
-
-
-def test_a_missing_file_is_named(own: Own) -> None:
-    catalogue = own.read("")
-    (own.traffic / "mine.py").unlink()
-    with pytest.raises(ConfigError, match=r"mine\.py: cannot be read: No such file"):
-        catalogue.profile(["mine"])
 
 
 ONE_WAY: list[tuple[str, str]] = [

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
-from lineproof.generators.trex.client.service import NextHop, search_limit
+from lineproof.generators.trex.client.service import NextHop
 from lineproof.generators.trex.clients import call_server
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
@@ -98,11 +97,6 @@ def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> No
     assert Fault.CPU_BOUND not in {problem.fault for problem in modest.problems}
 
 
-def test_a_second_client_cannot_take_the_ports(session: Session) -> None:
-    with pytest.raises(TestbedError, match="is taken"):
-        generator(session.testbed)
-
-
 def test_a_suite_runs_on_a_real_server(tmp_path: Path) -> None:
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
     tests = ("-t", "Small Frames*", "-t", "Internet Mix*", "-t", "A Rate Beyond*")
@@ -166,25 +160,6 @@ def asked(session: Session, method: str, **parameters: Any) -> Any:
         return call_server(*where, method, {**handle, **parameters})
 
     return run_in_namespace(access.namespace, ask)
-
-
-def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Path) -> None:
-    hops = {port: NextHop(OWN[port], NOBODY[port], explicit=True) for port in (0, 1)}
-    with started(tmp_path, WORDS, bypass=True) as session:
-        with generator(session.testbed, next_hops=hops) as found:
-            began = time.monotonic()
-            with pytest.raises(TestbedError) as caught:
-                found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
-            assert time.monotonic() - began < search_limit(2) + 5
-            assert all(
-                f"{NOBODY[port]} (asked by {OWN[port]} on port {port}; 'next_hop' of the testbed file)"
-                in str(caught.value)
-                for port in (0, 1)
-            )
-            for port in (0, 1):
-                assert not asked(session, "get_port_status", port_id=port)["service"]
-            assert asked(session, "capture", command="status") == []
-        assert [asked(session, "get_port_status", port_id=port)["owner"] for port in (0, 1)] == ["", ""]
 
 
 @pytest.mark.parametrize("kind", ["ARP", "neighbour discovery"])

@@ -23,7 +23,7 @@ from ...core.trial import DURING_READING, HOST_COUNTS, DirectionCount, During, F
 from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe, listing
-from ..site import Place, Site
+from ..site import GeneratorEndpoint, Place, SiteSide
 from ..streams import Stream, profile_streams
 from .description import Description, PortChange, filled
 from .port import COMMAND_LIMIT, COUNTERS, Port, Span
@@ -74,18 +74,19 @@ class ProgramGenerator(Generator):
     def __init__(
         self,
         description: Description,
-        site: Site,
+        endpoint: GeneratorEndpoint,
+        sides: Sequence[SiteSide],
         places: tuple[Place, ...],
         path: str,
         link_wait: int = 0,
         checked: Callable[[Callable[[], Outcome]], Outcome] | None = None,
     ) -> None:
-        self._description, self._site, self._places = description, site, places
+        self._description, self._numbers, self._sides, self._places = description, endpoint.ports, sides, places
         self._checked = checked or (lambda measure: measure())
         self._settings: dict[str, str | int] = {"program": path, "link_wait": link_wait}
         self._opening = link_wait + OPENING if description.received else 0.0
         # frames that control the program go past the router
-        self._passes_by = bool(site.endpoint.places)
+        self._passes_by = bool(endpoint.places)
         self._streams: Mapping[str, object] = {}
         self._ports: dict[int, Port] = {}
         self.reconnect()
@@ -94,7 +95,7 @@ class ProgramGenerator(Generator):
         """See :meth:`..base.Generator.reconnect`. Raises TestbedError."""
         self.close()
         try:
-            for index, place in zip(self._site.endpoint.ports, self._places, strict=True):
+            for index, place in zip(self._numbers, self._places, strict=True):
                 self._ports[index] = Port(index, place)
                 self._check_host(self._ports[index])
             version = self._ports[index].ask(filled(self._description.version, self._settings))
@@ -104,7 +105,7 @@ class ProgramGenerator(Generator):
         self._version = version.strip() or "?"
         self._values = {
             port.index: self._values_of(port, side.address, side.peer)
-            for port, side in zip(self._ports.values(), self._site.sides, strict=False)
+            for port, side in zip(self._ports.values(), self._sides, strict=False)
         }
         self._changed: dict[tuple[int, str], str] = {}
         # of programs that count themselves

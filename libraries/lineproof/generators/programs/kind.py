@@ -19,11 +19,10 @@ from ...config import Config, MacAddress
 from ...core.traffic.profiles import PAIRS
 from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
 from ...errors import TestbedError
-from ...system.local_command import Command, run_here
-from ...system.login import HostSettings, Secrets, Variable
+from ...system.login import Command, HostSettings, Secrets, Variable, run_here
 from ...visible import shortened
 from ..base import Generator
-from ..site import GeneratorSettings, Place, Site
+from ..site import GeneratorEndpoint, GeneratorSettings, Place, SiteSide
 from .description import Description
 from .driver import ProgramGenerator
 
@@ -46,9 +45,9 @@ class ProgramSettings(GeneratorSettings):
 
     description: ClassVar[Description]
 
-    def connect(self, site: Site) -> Generator:
-        """Claim the ports of *site*. Raises TestbedError, with nothing left."""
-        return ProgramGenerator(self.description, site, site.endpoint.places, self.description.program)
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+        """Claim the ports that the testbed has made. Raises TestbedError, with nothing left."""
+        return ProgramGenerator(self.description, endpoint, sides, endpoint.places, self.description.program)
 
 
 class HostProgramSettings(ProgramSettings, HostSettings):
@@ -111,20 +110,20 @@ class HostProgramSettings(ProgramSettings, HostSettings):
         """The number of ``ports``."""
         return len(self.ports)
 
-    def connect(self, site: Site) -> Generator:
-        """Claim the ports of *site*; a switch checks their counts if there is one. Raises TestbedError."""
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+        """Claim the ports of the file; a switch checks their counts if there is one. Raises TestbedError."""
         places = []
         for port in self.ports:
             at = port if port.address is not None else self
-            login = at.ssh.login(at.address, site.endpoint.secrets) if at.ssh and at.address else None
+            login = at.ssh.login(at.address, endpoint.secrets) if at.ssh and at.address else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
         checked, path = None, self.program or self.description.program
         if self.switch is not None:
-            read = partial(read_switch, self.switch, site.endpoint.ports, site.endpoint.secrets)
+            read = partial(read_switch, self.switch, endpoint.ports, endpoint.secrets)
             read()  # a switch that does not answer is found before any traffic
             checked = partial(checked_by_switch, read=read, tolerance=self.switch.tolerance, settle=self.switch.settle)
-        return ProgramGenerator(self.description, site, tuple(places), path, self.link_wait, checked)
+        return ProgramGenerator(self.description, endpoint, sides, tuple(places), path, self.link_wait, checked)
 
 
 def described(description: Description) -> type[GeneratorSettings]:

@@ -76,7 +76,14 @@ class ServerFacts:
 def ask_server(server: str, sync_port: int) -> ServerFacts:
     """The facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
     where = f"{server}:{sync_port}"
-    _connect(server, sync_port)
+    try:
+        socket.create_connection((server, sync_port), CONNECT_LIMIT).close()
+    except OSError as error:
+        why = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        reason = f", its port for requests ({why}); start it there (t-rex-64 -i), or"
+        if isinstance(error, socket.gaierror):
+            reason = f": the name '{server}' is not known ({error.strerror});"
+        raise TestbedError(f"no TRex server answers at {where}{reason} fix 'address' in the testbed file") from error
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
     text = ""
     try:
@@ -96,22 +103,6 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
         )
     wanted = re.search(r"server: '(\d{1,4})\.(\d{1,4})'", text)
     return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
-
-
-def _connect(server: str, port: int) -> None:
-    try:
-        socket.create_connection((server, port), CONNECT_LIMIT).close()
-    except socket.gaierror as error:
-        raise TestbedError(
-            f"no TRex server answers at {server}:{port}: the name '{server}' is not known ({error.strerror}); fix"
-            " 'address' in the testbed file"
-        ) from error
-    except OSError as error:
-        reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
-        raise TestbedError(
-            f"no TRex server answers at {server}:{port}, its port for requests ({reason}); start it there"
-            " (t-rex-64 -i), or fix 'address' in the testbed file"
-        ) from error
 
 
 def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
@@ -250,18 +241,14 @@ _PRINT_CLIENT = (
 """Prints a tar file of the client of the installation ``$h``, if there is one, and ends."""
 
 
-def fetcher(login: Login, home: str = "") -> FetchClient:
-    """A function that gets a server's client from the cache or through *login*.
+def fetch_client(login: Login, home: str, server: ServerFacts) -> Path:
+    """Return the client of *server* from the cache, or copied through *login*. Raises TestbedError.
 
     *home*: the folder of the installation; "": of the running server, else /opt/trex/<version>, /opt/trex.
     """
-
-    def fetch(server: ServerFacts) -> Path:
-        version = re.sub(r"[^A-Za-z0-9._]", "_", server.version)[:40] or "unknown"
-        copy = copies_folder() / f"trex-{version}"
-        return copy if copy.is_dir() else _copy(login, home, version)
-
-    return fetch
+    version = re.sub(r"[^A-Za-z0-9._]", "_", server.version)[:40] or "unknown"
+    copy = copies_folder() / f"trex-{version}"
+    return copy if copy.is_dir() else _copy(login, home, version)
 
 
 def copies_folder() -> Path:

@@ -38,9 +38,6 @@ MISCOUNTED_PROBES = (
     " 1222); take other firmware, or TRex with --software"
 )
 
-_MOMENTS = {"before": "before", "ended": "at_end", "after": "after"}
-"""Moments of an outcome's raw counters -> their keys in the client's answer."""
-
 
 def make_outcome(
     answer: Mapping[str, Any],
@@ -75,7 +72,12 @@ def make_outcome(
     elapsed = duration if least <= duration <= most else (least + most) / 2
     problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
     times = [float(answer["first"]), *(time for item in snapshots for time in (item.earliest, item.latest)), ended]
-    problems += _clock_problems(times, *answer["clocks"])
+    if any(earlier > later for earlier, later in pairwise(times)):
+        problems.append(Problem(Fault.CLOCK, "the server's went back"))
+    server, slowest, fastest = answer["clocks"]
+    if not slowest * (1 - CLOCK_DRIFT) <= server <= fastest * (1 + CLOCK_DRIFT):
+        words = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
+        problems.append(Problem(Fault.CLOCK, words))
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
     for number, up in answer["links"].items():
         if not up:
@@ -181,14 +183,11 @@ def make_outcome(
             if value is not None
         },
         latency=latency,
-        counters={moment: _raw_counters(answer[key]) for moment, key in _MOMENTS.items()},
+        counters={
+            moment: {f"{port}.{name}": count for port in sorted(held) for name, count in counters[port].items()}
+            for moment, counters in (("before", before), ("ended", answer["at_end"]), ("after", after))
+        },
     )
-
-
-def _raw_counters(counters: Mapping[Any, Any]) -> dict[str, int]:
-    """Totals of all ports with flat keys, as ``0.opackets``."""
-    ports = (port for port in counters if port != "global")
-    return {f"{port}.{name}": count for port in ports for name, count in counters[port].items()}
 
 
 def _full_queues(counters: Mapping[str, Any]) -> float | None:
@@ -227,15 +226,6 @@ def _pauses(
             if speed := speeds.get(port):
                 frames = math.ceil(pause_seconds(max(found.values()), speed) * load.pps)
             yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
-
-
-def _clock_problems(times: Sequence[float], server: float, least: float, most: float) -> Iterator[Problem]:
-    """Yield that the server's clock went back, or on by *server* s where this machine's did by *least* to *most* s."""
-    if any(before > after for before, after in pairwise(times)):
-        yield Problem(Fault.CLOCK, "the server's went back")
-    if not least * (1 - CLOCK_DRIFT) <= server <= most * (1 + CLOCK_DRIFT):
-        words = f"the server's went on by {server:.3f} s, this machine's by {least:.3f} to {most:.3f} s"
-        yield Problem(Fault.CLOCK, words)
 
 
 def make_port(facts: Mapping[str, Any]) -> GeneratorPort:

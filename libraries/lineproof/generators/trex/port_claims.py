@@ -19,8 +19,7 @@ from pathlib import Path
 
 from ...errors import TestbedError
 from ...json_text import parse_json
-from ...system.file_lock import is_locked, lock_within
-from ...system.folders import runtime_folder
+from ...system.folders import is_locked, lock_within, runtime_folder
 
 _SUFFIX = ".held"
 

@@ -244,18 +244,15 @@ class ClientService:
             except Exception as error:  # every request gets an answer
                 text = f"{command}: {type(error).__name__}: {error}"
                 answer = {"id": number, "error": {"kind": "internal", "message": text}}
-            self._answer(answer)
-
-    def _answer(self, answer: dict[str, Any]) -> None:
-        # if the driver is gone, the end of standard input follows
-        try:
-            line = json.dumps(answer, allow_nan=False)
-        except ValueError:
-            text = "one of its readings is no number (NaN or infinite)"
-            line = json.dumps({"id": answer["id"], "error": {"kind": "refused", "message": text}})
-        with contextlib.suppress(BrokenPipeError):
-            self._answers.write(line + "\n")
-            self._answers.flush()
+            try:
+                line = json.dumps(answer, allow_nan=False)
+            except ValueError:
+                text = "one of its readings is no number (NaN or infinite)"
+                line = json.dumps({"id": number, "error": {"kind": "refused", "message": text}})
+            # if the driver is gone, the end of standard input follows
+            with contextlib.suppress(BrokenPipeError):
+                self._answers.write(line + "\n")
+                self._answers.flush()
 
 
 def _library() -> ClientLibrary:

@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 CUT_SPEEDS = (100_000, 200_000)
@@ -33,10 +33,12 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     attributes, pci = status["attr"], str(static.get("pci_addr", ""))
     ether = (attributes.get("layer_cfg") or {}).get("ether") or {}
     known = ether.get("state", "configured") == "configured"
-    cores = static.get("cores")
+    cores, mbps = static.get("cores"), round(1e3 * float(attributes["speed"]))
+    # a driver that does not know its speed (virtio): TRex then reports its highest, which is not among the card's own
+    cut = mbps in CUT_SPEEDS or mbps > max(CUT_SPEEDS)
     return {
         "mac": ether.get("src") or static.get("hw_mac", ""),
-        "speed_bps": 1e6 * known_speed(1e3 * float(attributes["speed"]), static.get("supp_speeds") or ()),
+        "speed_bps": 1e6 * mbps if not cut or mbps in (static.get("supp_speeds") or ()) else 0.0,
         "link_up": bool(attributes["link"]["up"]),
         "driver": str(static.get("driver", "")),
         "owner": str(status.get("owner") or ""),
@@ -51,15 +53,6 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "promiscuous": (attributes.get("promiscuous") or {}).get("enabled"),
         "is_virtual": static.get("is_virtual") is True,
     }
-
-
-def known_speed(mbps: float, supported: Collection[int]) -> float:
-    """The speed that a port reports, Mbit/s; 0 where its driver does not know it (virtio).
-
-    Then TRex reports its highest, which is not among those that it says the card has.
-    """
-    cut = round(mbps) in CUT_SPEEDS or mbps > max(CUT_SPEEDS)
-    return 0.0 if cut and round(mbps) not in supported else mbps
 
 
 def destination_state(status: Mapping[str, Any]) -> str:
@@ -206,7 +199,8 @@ class ServerEvents:
             self._complain(f"port {port} reports an error")
         elif kind == ATTRIBUTES and port is not None:
             # some attribute has changed; the event has the link's current state
-            if _link_up(data) is False:
+            link = data["attr"].get("link") if isinstance(data.get("attr"), dict) else None
+            if isinstance(link, dict) and link.get("up") is False:
                 self.links_down.add(port)
             self.links_in_doubt = True
         elif kind == SERVER_STOPPED:
@@ -215,9 +209,3 @@ class ServerEvents:
     def _complain(self, text: str) -> None:
         if len(self.complaints) < MOST_COMPLAINTS:
             self.complaints.append(plain_message(text))
-
-
-def _link_up(data: Mapping[str, Any]) -> object:
-    """The link in the data of an ATTRIBUTES event: True, False, or None if unknown."""
-    link = data["attr"].get("link") if isinstance(data.get("attr"), dict) else None
-    return link.get("up") if isinstance(link, dict) else None

@@ -36,12 +36,6 @@ def pps_multiplier(rate: float) -> dict[str, Any]:
     return {"type": "pps", "value": rate, "op": "abs"}
 
 
-def start_parameters(rate: float, duration: float, at_own_rates: bool, core_mask: int = ALL_CORES) -> dict[str, Any]:
-    """Parameters of ``start_traffic``, without the port's."""
-    multiplier = OWN_RATES if at_own_rates else pps_multiplier(rate)
-    return {"mul": multiplier, "duration": duration, "force": True, "core_mask": core_mask, "start_at_ts": 0}
-
-
 Call = tuple[str, dict[str, Any]]
 """A method of the server and its parameters."""
 
@@ -215,16 +209,11 @@ class ClientLibrary(ABC):
         *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
         streams have these rates already. All of it is one message.
         """
-        calls = [
-            (
-                "start_traffic",
-                {
-                    **self._about(port),
-                    **start_parameters(rate, duration, port in at_own_rates, self.core_mask(port, rates)),
-                },
-            )
-            for port, rate in rates.items()
-        ]
+        always, calls = {"duration": duration, "force": True, "start_at_ts": 0}, list[Call]()
+        for port, rate in rates.items():
+            multiplier = OWN_RATES if port in at_own_rates else pps_multiplier(rate)
+            own = {"mul": multiplier, "core_mask": self.core_mask(port, rates)}
+            calls.append(("start_traffic", {**self._about(port), **own, **always}))
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:

@@ -57,7 +57,9 @@ class ProfileError(Exception):
 def main() -> NoReturn:
     """Answer the request in the arguments; end the process."""
     end_with_parent()
-    _limit_memory()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of profiles is not part of the answer
     try:
@@ -71,12 +73,6 @@ def main() -> NoReturn:
     sys.stderr.flush()
     os.kill(0, signal.SIGKILL)  # with threads and processes that the profile started
     sys.exit()
-
-
-def _limit_memory() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def run(request: Mapping[str, Any], folder: str) -> dict[str, Any]:

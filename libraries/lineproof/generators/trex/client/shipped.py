@@ -73,17 +73,6 @@ def load_library(folder: Path) -> SimpleNamespace:
     return SimpleNamespace(scapy=scapy, zmq=zmq, builder=builder, STLClient=STLClient, RC_OK=RC_OK)
 
 
-def _idle_subscriber(library: SimpleNamespace) -> SimpleNamespace:
-    """Return what replaces the library's subscriber: it does nothing, always with success."""
-
-    def succeed(*_: Any, **__: Any) -> Any:
-        return library.RC_OK()
-
-    return SimpleNamespace(
-        last_data_recv_ts=None, connect=succeed, barrier=succeed, disconnect=succeed, set_as_zombie=succeed
-    )
-
-
 class ShippedLibrary(ClientLibrary):
     """:class:`.library.ClientLibrary` through the client that TRex ships."""
 
@@ -109,7 +98,9 @@ class ShippedLibrary(ClientLibrary):
         )
         self._client, self.events = client, ServerEvents(client.ctx.session_id)
         self._handle_event = self.events.wrap_event_handler(lambda kind, data: None)
-        client.conn.async_ = _idle_subscriber(library)
+        # in place of the library's subscriber: it does nothing, always with success
+        idle = dict.fromkeys(("connect", "barrier", "disconnect", "set_as_zombie"), lambda *_, **__: library.RC_OK())
+        client.conn.async_ = SimpleNamespace(last_data_recv_ts=None, **idle)
         self._link = rpc = client.conn.rpc
         rpc.set_retry_base = lambda enable: None  # otherwise it waits four times as long for an answer
         rpc.handle_async_transmit = self._final_answer
