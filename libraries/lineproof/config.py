@@ -394,7 +394,9 @@ def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
         fields = inner.model_fields
         first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
         message = f"expected keys below it, as '{first}: value'; known here: {', '.join(fields)}"
-    return f"'{key}': {message}{'' if hidden else f' (got {shortened(repr(value))})'}" if key else message
+    # the repr of a text would double the backslashes of an expression
+    shown = f"'{shortened(value)}'" if isinstance(value, str) else shortened(repr(value))
+    return f"'{key}': {message}{'' if hidden else f' (got {shown})'}" if key else message
 
 
 def value_problem(error: Any, hidden: bool = False) -> str:

@@ -190,6 +190,7 @@ def test_a_value_that_is_written_in_another_way_is_ours(ours: str, shown: str, o
 V4, V6 = "16.0.0.0/8 via 100.65.1.2 dev eth1", "2001:2::/104 via 2001:2::2 dev eth1 metric 1024"
 PEER = SIDES[0].peer_mac
 ARP = f"? (100.65.1.2) at {PEER} on ix0"
+LABEL = "100:eos/21 fib:0\n  100.65.1.2 eth1\n   Extensions:\n    path:30  labels:[[100 pipe ttl:0 exp:0]]"
 ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
 
 
@@ -207,7 +208,10 @@ ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
             f"? (100.65.1.2) at {PEER} on ix0 permanent",
             f"? (100.65.1.2) at {PEER} on ix0 permanent published",
         ),
+        ("freebsd", f"2001:2::2 {PEER} ix0 permanent R", f"2001:2::2 {PEER} ix0 permanent R Rp"),
         ("vpp", f"2.5  100.65.1.2  S  {PEER} eth1", f"2.5  100.65.1.2  S  {PEER} eth1 odd"),
+        ("vpp", LABEL, f"{LABEL} [200 pipe ttl:0 exp:0]"),
+        ("vpp", LABEL, LABEL.replace("eth1", "eth1 odd")),
         ("routeros", f"{ROS} gateway-status=x reachable distance=1", f"{ROS} gateway-status=x reachable distance=2"),
         ("routeros", f"{ROS} immediate-gw=x scope=30", f"{ROS} immediate-gw=x check-gateway=ping scope=30"),
     ],
@@ -216,11 +220,11 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
     name: str, own: str, theirs: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = described(name) if name in BUILT_IN else shipped(name)
-    entries = file.ipv6.changes if own.startswith(V6) and file.ipv6 else file.changes
-    word = "{peer_mac}" if PEER in own else "{network"
-    (query,) = (entry.look for entry in entries if entry.look and word in entry.do[0])
+    group = file.mpls if own == LABEL else file.ipv6 if own.startswith("2001:") else None
+    word = "{peer_mac}" if PEER in own else "{label}" if own == LABEL else "{network"
+    query = next(entry.look for entry in (group or file).changes if entry.look and word in entry.do[0])
     words = {**side_words(SIDES[0]), "within": "", "route": "16.0.0.0/8", "peer6": "2001:2::2"}
-    look = query.look({**words, "network6": "2001:2::/104"}, file.is_posix)
+    look = query.look({**words, "network6": "2001:2::/104", "label": "100"}, file.is_posix)
     # what others add before the first look is seen where the router shows only what it was given
     for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, own.startswith((V4, V6)))):
         shell = Showing(look.command, first)
@@ -345,7 +349,7 @@ OURS |= {"example": "1.2.3.4 02", "expected": {"peer": "1.2.3.4", "peer_mac": "0
     [
         ({}, [], ""),
         ({"without": "1.2.3.4 05"}, [], ""),
-        ({"expected": OURS["expected"] | {"value": "2"}}, [()], "gives value 02; expected 2"),
+        ({"expected": OURS["expected"] | {"value": "2"}}, [("expected", "value")], "gives 02, not 2"),
         ({"expected": OURS["expected"] | {"peer_mac": "03"}}, [("example",)], "'03'"),
         ({"expected": {"peer": "1.2.3.4", "value": "02"}}, [("expected",)], "'peer_mac'"),
         ({"example": ""}, [("example",)], "(?P<value>"),

@@ -1,18 +1,30 @@
-"""A router's facts: parsers on real outputs, a simulated router, this machine's kernel; nothing is ever guessed."""
+"""A router's facts, counters and load: by real outputs and simulated routers, by odd or cut answers nothing made up."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import random
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
-from lineproof.platforms import RouterKind
-from lineproof.routers import fact_reading, freebsd, linux, make_router
-from lineproof.routers.base import Result
-from support.fake_router import first_output
+from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
+from lineproof.errors import TestbedError
+from lineproof.routers import BUILT_IN, RouterKind, described, fact_reading, freebsd, linux, make_router, vpp
+from lineproof.routers.base import Result, Shell, plain_text
+from lineproof.routers.described import Router
+from support.described_router import with_examples
+from support.fake_router import KINDS, SIDES, first_output, sample, shell_of, simulated
+from support.fuzz import TIMES
 from support.scripted_shells import answering, this_machine
 
 READERS = re.compile(
@@ -134,7 +146,7 @@ def test_a_card_without_ethtool_has_the_address_of_its_device() -> None:
 # -- all ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_facts_are_read_by_commands_that_change_nothing(kind: RouterKind) -> None:
     commands: list[str] = []
 
@@ -208,3 +220,250 @@ def test_a_machine_that_shows_nothing_says_so() -> None:
 def test_this_machine_is_read() -> None:
     facts = linux.read_host(this_machine)
     assert facts.cpu and facts.other["kernel command line"]
+
+
+# -- VPP ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_went_back_gives_no_seconds_and_no_rates() -> None:
+    machine = simulated("vpp")[0]
+    times = iter(("9000.0", "1.0"))
+
+    def started_again(command: str, limit: float) -> Result:
+        found = shell_of(machine)(command, limit)
+        if "show clock" not in command:
+            return found
+        return replace(found, stdout=re.sub(r"Time now [0-9.]+", f"Time now {next(times)}", found.stdout))
+
+    found = make_router("vpp", started_again, ("eth1",)).under_load(lambda: None)
+    assert next(times, None) is None and found.seconds is None and found.counters == {}
+
+
+def test_without_a_clock_no_share_is_known() -> None:
+    found = vpp.worker_load(vpp.parse_runtime(plain_text(sample("vpp/w1_polling_max/show_runtime.txt")))[1], 0.0)
+    assert found is not None and found.busy is None and found.nodes[0].share is None
+
+
+# -- FreeBSD -----------------------------------------------------------------------------------------------------------
+
+
+def test_variables_of_a_card_are_those_of_its_own_port() -> None:
+    text = "dev.mlxen.1.a: 1\nhw.mlxen0.a: 2\nhw.mlxen1.a: 3\ndev.ix.10.a: 4\ndev.ix.1.a: 5\n"
+    assert [freebsd.sysctl_values(text, name) for name in ("mlxen1", "ix1", "ix")] == [{"a": "3"}, {"a": "5"}, {}]
+
+
+def test_of_two_displays_the_last_counts() -> None:
+    text = sample("freebsd/top-CHIPS.cxgbe.txt")
+    both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
+    assert freebsd.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd.parse_top(both)
+    assert len(freebsd.parse_top(both)) == len(freebsd.parse_top(text))
+
+
+def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
+    # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
+    def cpus(interface: str, device: Mapping[str, str], kind: str) -> dict[int, int]:
+        threads = freebsd.parse_top(sample(f"freebsd/top-{kind}.txt"))
+        names = freebsd.interrupts(sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.txt"))
+        return freebsd.queue_cpus(interface, device, threads, names)
+
+    assert cpus("ix", {}, "CHSI.ix") == {}
+    # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
+    port = {"%parent": "t5nex0", "%location": "port=0"}
+    assert cpus("cxl0", port, "CHIPS.cxgbe") == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
+    assert cpus("cxl0", {**port, "%parent": "t5nex1"}, "CHIPS.cxgbe") == cpus("cxl0", {}, "CHIPS.cxgbe") == {}
+
+
+def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
+    old = freebsd.processor_ticks({freebsd.TIMES: "0 0 10 100 1000 5 0 0 0 2000"})
+    new = freebsd.processor_ticks({freebsd.TIMES: "0 0 10 220 1007 5 0 0 0 2127"})
+    seconds = [freebsd.seconds_between(*readings) for readings in ((old, new, 127), (new, old, 127), (old, new, 0))]
+    assert seconds == [1.0, None, None]
+    assert freebsd.processor_ticks({freebsd.TIMES: "0 0 10 100"}) == []
+
+
+# -- all: processors and queues
+
+
+def test_ticks_that_count_back_are_no_load() -> None:
+    before = dict.fromkeys(("user", "nice", "softirq", "idle"), 10)
+    assert cpu_load(3, before, {**before, "idle": 1}, 5.0) == CpuLoad(3, packets_per_s=5.0)
+    # by a tick or two the kernel may count back idle time (proc(5))
+    assert cpu_load(3, before, {**before, "idle": 8, "user": 20}).busy == 1.0
+    assert cpu_load(3, {}, before) == CpuLoad(3)
+
+
+QUEUES = {
+    "linux": (
+        *("rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt"),
+        "[4]: rx_ucast_packets",
+    ),
+    "freebsd": (
+        *("queue4.rx_packets", "queue_rx_4.rx_packets", "pf.rxq04.packets", "pf.que4.rx_packets", "rxq.4.rxcsum"),
+        *("rxstat4.packets", "queue.4.rx_ucast_packets", "stat.rx_ring4.packets", "stats.rx.queue4.rx_pkts"),
+    ),
+    "vpp": ("rx_q4_packets", "rx_q4packets", "rx q4packets"),
+}
+OTHERS = (
+    *("rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy", "rx_ucast_packets"),
+    *("queue.4.tx_ucast_packets", "stat.tx_ring4.packets", "stats.tx.queue4.tx_pkts", "stats.rx.queue4.rx_bytes"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_driver_has_names_of_its_own_for_queues(kind: RouterKind) -> None:
+    # those of the drivers' sources; the counts are made up
+    table = next(table for table in described(kind).commands.tables.values() if table.queues)
+    for name in QUEUES[kind]:
+        assert table.queue_loads("a", {name: 10}, {name: 30}, 2.0, {}) == [QueueLoad("a", 4, "", 10.0)]
+        # it was reset meanwhile
+        assert table.queue_loads("a", {name: 30}, {name: 10}, 2.0, {}) == [QueueLoad("a", 4)]
+    assert table.queue_loads("a", dict.fromkeys(OTHERS, 1), dict.fromkeys(OTHERS, 2), 2.0, {4: "CPU 1"}) == [
+        QueueLoad("a", 4, "CPU 1")
+    ]
+
+
+@pytest.mark.slow
+def test_this_kernel_is_read_twice() -> None:
+    def spin() -> None:
+        subprocess.run(["timeout", "0.3", "sh", "-c", "while :; do :; done"], check=False)
+
+    found = make_router("linux", this_machine, ("lo",)).under_load(spin)
+    assert found.seconds is not None and 0.25 < found.seconds < 10
+    online = Path("/proc/stat").read_text().count("\ncpu")
+    assert len(found.cpus) == online
+    assert max(cpu.busy or 0 for cpu in found.cpus) > 0.05
+    assert all(cpu.packets_per_s is not None for cpu in found.cpus)
+    assert found.queues == ()
+
+
+WHERE = "192.0.2.1:22"
+RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
+
+Change = Callable[[str, random.Random], str]
+
+
+def cut(text: str, chance: random.Random) -> str:
+    return text[: chance.randrange(len(text))] if text else text
+
+
+def garbled(text: str, chance: random.Random) -> str:
+    found = list(text)
+    for _ in range(chance.randint(1, 8)):
+        if found:
+            at = chance.randrange(len(found))
+            found[at : at + chance.choice((1, 1, 5))] = chance.choice(
+                ("\0", "²", "٣", "\x1b[1m", "9" * 5000, "-", "", "\n", "é", "NaN", "1e999", "\udc80", " ", ":")
+            )
+    return "".join(found)
+
+
+def without_a_line(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    if lines:
+        del lines[chance.randrange(len(lines))]
+    return "".join(lines)
+
+
+def repeated(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(lines * 2) if lines else "\n" * 1000
+
+
+def odd(shell: Shell, change: Change, chance: random.Random) -> Shell:
+    """*shell* with each eighth output changed."""
+    changed = chance.randrange(8)
+    asked = itertools.count()
+
+    def answer(command: str, limit: float) -> Result:
+        found = shell(command, limit)
+        return replace(found, stdout=change(found.stdout, chance)) if next(asked) % 8 == changed else found
+
+    return answer
+
+
+def sentence(work: Callable[[], object]) -> None:
+    """*work* succeeds, or raises one sentence."""
+    try:
+        work()
+    except TestbedError as error:
+        assert not RAW.search(str(error)), str(error)
+        assert WHERE in str(error)
+        assert len(str(error)) < 4500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("change", [cut, garbled, without_a_line, repeated])
+def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, change: Change) -> None:
+    for seed in range(25 * TIMES):
+        chance = random.Random(seed)
+        shell = odd(shell_of(simulated(kind)[0]), change, chance)
+        router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        configure, under_load = partial(router.configure, SIDES), partial(router.under_load, lambda: None)
+        reading = (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore)
+        for work in (*reading, router.link_states):
+            sentence(work)
+
+
+@given(st.text(max_size=200), st.sampled_from(sorted(BUILT_IN)))
+def test_unrelated_text_has_no_counters(text: str, kind: RouterKind) -> None:
+    router = make_router(kind, lambda command, limit: Result(text, "", 0, 0.0), ("eth1",))
+    for key in router.description.commands.tables:
+        with contextlib.suppress(TestbedError):
+            assert not any(count for own in router.counts(key, {}, "eth1").values() for count in own.values())
+
+
+@pytest.mark.parametrize("kind", ["vpp", "freebsd"])
+def test_below_the_titles_of_a_table_there_are_only_rows(kind: RouterKind) -> None:
+    table = with_examples(kind).commands.tables["links"]
+    assert table.counts(table.example)
+    for text in (f"{table.example}odd row\n", table.example.partition("\n")[2]):
+        with pytest.raises(TestbedError, match="no row of it is"):
+            table.counts(text)
+
+
+def leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
+    """Each value that is known, with its place; of the entries of a list that is the list's."""
+    if is_dataclass(value):
+        value = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "unread"}
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from leaves(part, f"{at}.{key}")
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part, at)
+    elif value not in (None, ""):
+        yield at, value
+
+
+def _within_a_line(text: str, chance: random.Random) -> str:
+    found = cut(text, chance)
+    return text if found.endswith("\n") or not found else found
+
+
+def cut_answers(kind: RouterKind, times: int) -> Iterator[Router]:
+    """Routers of whose answers some are cut at any place within a line."""
+    whole = shell_of(simulated(kind)[0])
+    for seed in range(times * TIMES):
+        shell = odd(whole, _within_a_line, random.Random(seed))
+        yield make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_facts_of_an_answer_that_is_cut_are_right_or_missing(kind: RouterKind) -> None:
+    """But for its name and version, which are also from files that may lack a last line's end."""
+    right = set(leaves(make_router(kind, shell_of(simulated(kind)[0]), ("eth1", "eth2")).facts()))
+    for router in cut_answers(kind, 60):
+        assert set(leaves(replace(router.facts(), os=None, version=None))) <= right
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_is_cut_gives_no_wrong_figure(kind: RouterKind) -> None:
+    right = make_router(kind, shell_of(simulated(kind)[0]), ("eth1", "eth2")).read()
+    for router in cut_answers(kind, 120):
+        try:
+            shown = router.read()
+        except TestbedError as error:
+            assert WHERE in str(error)
+            assert "'" in str(error) or "/proc/" in str(error), str(error)
+        else:
+            assert replace(shown, raw=right.raw) == right

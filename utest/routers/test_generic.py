@@ -17,7 +17,8 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.document import as_text
 from lineproof.evidence.forms import under_load_document
 from lineproof.project import Layers, packaged_variables
-from lineproof.routers import make_router
+from lineproof.routers import BUILT_IN, make_router
+from lineproof.routers import described as built_in
 from lineproof.routers.base import Result, count, number
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
@@ -339,11 +340,11 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("system.up[0]", "system.down"), "'commands.uptime': in its example: 'system.down' is not found"),
-        (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
-        (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
-        (("milliseconds: ", "jiffies: "), "json_paths': names 'jiffies'; expected of years, weeks"),
-        (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
+        (("system.up[0]", "system.down"), "'commands.uptime.example': 'system.down' is not found"),
+        (("90.5", "90"), "'commands.uptime.expected.uptime': the example gives 90.5, not 90"),
+        (("uptime: 90", "celsius: 90"), "'commands.uptime.expected.celsius': is no value"),
+        (("milliseconds: ", "jiffies: "), "json_paths.jiffies': names 'jiffies'; expected of years, weeks"),
+        (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up\\d'\n"), "position 0 (got '(up\\d')"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
         (
             ("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: 'x (?P<days>.)(a|aa)+$'\n    oops: 1\n"),
@@ -370,7 +371,12 @@ def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[
 def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspelt_word_with_the_right_one(
     tmp_path: Path,
 ) -> None:
-    wrong = (("{peer_mac_dotted} arpa", "{peer_mac_doted} arpa"), ("rx_packets>", "arrivin_crc>"), ("'^Address'", "x"))
+    wrong = (
+        ("{peer_mac_dotted} arpa", "{peer_mac_doted} arpa"),
+        ("rx_packets>", "arrivin_crc>"),
+        ("value: 100", "value: 99"),
+        ("'^Address'", "x"),
+    )
     text = AT_A_TERMINAL
     for right, misspelt in wrong:
         text = text.replace(right, misspelt, 1)
@@ -379,9 +385,9 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     told = [caught.value, *caught.value.others]
     lines = text.splitlines()
     assert [lines[problem.line - 1].strip().partition(":")[0] for problem in told if problem.line] == [
-        *("- do", "pattern", "without"),
+        *("- do", "pattern", "expected", "without"),
     ]
-    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not understood"), strict=True):
+    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not 99.65.1.1", "not understood"), strict=True):
         assert word in str(problem)
 
 
@@ -405,7 +411,7 @@ def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
 
 def test_a_version_that_yaml_takes_for_a_number_is_to_be_quoted(tmp_path: Path) -> None:
     text = "shell: mybox\ncommands:\n  version: {run: v, pattern: '(?P<version>.+)', example: '8.180', expected: %s}\n"
-    with pytest.raises(ConfigError, match=r"gives version 8\.180; expected 8\.18 \(a text: write it in quotes\)"):
+    with pytest.raises(ConfigError, match=r"gives 8\.180, not 8\.18 \(a text: write it in quotes\)"):
         read(tmp_path, text % "{version: 8.180}")
     read(tmp_path, text % "{version: '8.180'}")
 
@@ -417,6 +423,14 @@ def test_the_example_of_the_page_is_right_and_its_message_the_real_one(tmp_path:
         read(tmp_path, EXAMPLE.replace("273900", "273901"), "exampleos")
     (shown,) = re.findall(r"^variables/shells/exampleos\.yaml:.*", PAGE, re.MULTILINE)
     assert str(caught.value) == f"{tmp_path}/{shown}"
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "junos", "routeros"])
+def test_what_no_change_of_a_description_sets_is_named(name: str) -> None:
+    file = built_in(name) if name in BUILT_IN else shipped(name)
+    assert file.unset == () == described().unset
+    lines = [re.sub(r"\S*\{(?:network|peer_mac)\w*\}", "", line) for change in file.changes for line in change.do]
+    assert described(changes=[{"do": lines, "undo": "x"}]).unset == ("neighbour entry", "route")
 
 
 @pytest.mark.parametrize("word", [*SIDE_WORDS, *COUNTERS, *UPTIME_UNITS])

@@ -95,10 +95,10 @@ def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind
     machine.run(WORSE[kind].format("02:00:00:00:00:99"))
     assert "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:01:02" in first().problem
     machine.run(WORSE[kind].format("02:00:00:00:01:02"))
-    assert not first().problem and "was learned, not set" in first().ages
+    assert not first().problem and "was learned, not set" in first().warning
     assert first().remedy == f"'{FIX[kind]}' on the router sets it"
     machine.run(first().fix)
-    assert not first().problem and not first().ages
+    assert not first().problem and not first().warning
     # the MAC address of a port is not known before the generator is connected
     unknown = tuple(replace(side, peer_mac="") for side in SIDES)
     assert not router.neighbours(unknown)[0].problem
@@ -112,6 +112,13 @@ def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
     router = make_router("linux", answering({"ip neigh show": (rows.replace("lr0.100", "br0"), 0)}))
     found = router.neighbours(SIDES[:1])[0]
     assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
+
+
+@pytest.mark.parametrize(("other", "warned"), [("02:00:00:00:01:02", False), ("02:00:00:00:00:99", True)])
+def test_a_second_entry_of_a_neighbour_that_differs_is_a_warning(other: str, warned: bool) -> None:
+    rows = f"100.65.1.2 dev eth9 lladdr {other} STALE \n100.65.1.2 dev eth1 lladdr 02:00:00:00:01:02 PERMANENT \n"
+    (found,) = make_router("linux", answering({"ip neigh show": (rows, 0)})).neighbours(SIDES[:1])
+    assert not found.problem and (f"another one has {other} on eth9" in found.warning) is warned
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:

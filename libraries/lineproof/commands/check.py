@@ -156,6 +156,12 @@ def _warnings(project: Project) -> list[str]:
     found: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
+    for path in _own(project, "shells"):
+        with contextlib.suppress(LineproofError):
+            found += [
+                f"{path}: no change sets a side's {what}; with 'prepare: configure' the router must have it already"
+                for what in read_description(project.shells, path.stem).unset
+            ]
     return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 

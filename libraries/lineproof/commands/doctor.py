@@ -509,8 +509,8 @@ def _neighbours(session: Session) -> Iterator[Check]:
             yield ok(known + (", set for good" if lasts else "; set for a run ('prepare: configure')"), name=name)
         elif found.problem:
             yield wrong(f"{found.problem}; {found.remedy or 'set it for good'}{WRONG_PEER}", name=name)
-        elif found.ages:
-            yield warning(f"{found.ages}; {found.remedy} for good", name=name)
+        elif found.warning:
+            yield warning(found.warning, name=name)
         else:
             yield ok(f"{known}, set for good" if found.permanent else known, name=name)
 

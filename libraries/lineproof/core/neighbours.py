@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .json_types import NotKept
+
 
 @dataclass(frozen=True, slots=True)
 class NeighbourEntry:
@@ -21,6 +23,8 @@ class NeighbourEntry:
     permanent: bool | None = None
     found_at: str = ""
     fix: str = ""
+    others: NotKept[str | None] = None
+    """Other MAC addresses in entries of ``address``, as ``02:00:00:00:00:99 on eth2``."""
 
     @property
     def problem(self) -> str:
@@ -40,12 +44,16 @@ class NeighbourEntry:
         return f"'{self.fix}' on the router sets it" if self.fix else ""
 
     @property
-    def ages(self) -> str:
-        """Why the entry will not last, in words; "" if it does, or is not there."""
-        if self.problem or self.permanent is not False:
+    def warning(self) -> str:
+        """Return why an entry that is right may not stay in use, and what to do; "" where nothing shows that."""
+        entry = f"the router's neighbour entry for {self.address} on {self.found_at or self.interface}"
+        if self.problem:
+            return ""
+        if self.others:
+            return f"{entry} has {self.mac}, and another one has {self.others}; remove the wrong one"
+        if self.permanent is not False:
             return ""
         return (
-            f"the router's neighbour entry for {self.address} on {self.found_at or self.interface} was learned, not"
-            " set: it goes when it ages, because TRex answers ARP in service mode only, and frames are lost from then"
-            " on"
+            f"{entry} was learned, not set: it goes when it ages, because TRex answers ARP in service mode only, and"
+            f" frames are lost from then on; {self.remedy} for good"
         )

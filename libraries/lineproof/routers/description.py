@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -216,6 +217,13 @@ class RouterDescription(Config):
         if self.look is not None:
             yield ("look",), self.look
 
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """What frames need on each side and no change sets, so that the router must have it; none without changes."""
+        lines = "".join(line for change in self.changes for line in change.do)
+        needed = {"address": "{(ip|address)}", "neighbour entry": r"{peer_mac\w*}", "route": r"{network\w*}"}
+        return tuple(what for what, word in needed.items() if lines and not re.search(word, lines))
+
     def problems(self) -> Iterator[Problem]:
         """Yield all that is wrong with it, each with its place; examples are tried.
 
@@ -251,25 +259,25 @@ class RouterDescription(Config):
         expected = dict(query.expected)
         interface = str(expected.pop("interface", "")) if isinstance(query, InterfaceQuery) else ""
         if refusal := self.refusal_in(query.example):
-            yield (), f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
+            yield ("example",), f"is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
         if self.terminal is not None:
             prompt = compiled(self.terminal.prompt)
             for line in query.example.splitlines():
                 if prompt.fullmatch(line.rstrip()):
-                    yield (), f"the line '{shortened(line)}' of its example is taken for a prompt"
+                    yield ("example",), f"its line '{shortened(line)}' is taken for a prompt"
         try:
             found = query.results(query.example, interface)
         except TestbedError as error:
-            yield (), f"in its example: {error}"
+            yield ("example",), f"{error}"
             return
         for key, value in expected.items():
             if key not in found:
                 shown = ", ".join(f"{name} {_word(own)}" for name, own in found.items())
-                yield (), f"'expected' names '{shortened(key)}'; its example gives {shown}"
+                yield ("expected", key), f"is no value of the example, which gives {shown}"
             elif not _equal(found[key], value):
                 text = isinstance(found[key], str) and not isinstance(value, str)
                 quotes = " (a text: write it in quotes)" if text else ""
-                yield (), f"its example gives {key} {_word(found[key])}; expected {shortened(value)}{quotes}"
+                yield ("expected", key), f"the example gives {_word(found[key])}, not {shortened(value)}{quotes}"
 
 
 def _equal(found: str | float, expected: str | float) -> bool:

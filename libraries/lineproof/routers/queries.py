@@ -133,9 +133,11 @@ class Query(Config):
             yield (), "expected one of 'pattern' and 'json_paths'"
             return
         key = "pattern" if self.pattern else "json_paths"
-        strange = [name for name in sorted(self.named) if not any(_is_named(name, known) for known in self.groups)]
+        places = {name: (key, str(at)) for at, text in enumerate(self.pattern) for name in compiled(text).groupindex}
+        places |= {name: (key, name) for name in self.json_paths}
+        strange = [name for name in sorted(places) if not any(_is_named(name, known) for known in self.groups)]
         for name in strange:
-            yield (key,), f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
+            yield places[name], f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
         # one that is needed may be misspelt
         for name in () if strange else self.needed:
             if name not in self.named:

@@ -248,7 +248,7 @@ class RouterConnection:
         if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
             hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
             raise TestbedError("; ".join(bad) + hint)
-        self.warnings = tuple(f"{each.ages}; {each.remedy} for good" for each in found if each.ages)
+        self.warnings = tuple(each.warning for each in found if each.warning)
 
     def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
         """Return what :meth:`configure` does on the router, to be called later; the generator is asked now.
