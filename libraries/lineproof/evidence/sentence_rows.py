@@ -19,7 +19,7 @@ from ..core.registry import is_installed
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..stats import Interval, interval
-from ..units import range_text
+from ..units import counted, range_text
 from .document import Cell, Column, Table, verdict_cell
 from .records import MarginRecord, RequirementRecord
 from .run import RecordedRun
@@ -113,7 +113,7 @@ class SentenceRow:
                 return f"≥ {low}, no upper end"
             return f"between {range_text(low, demanded.text(self.ends.high, math.ceil), 'and')}"
         if endless:
-            return f"beyond any limit in {endless} of {len(self.sample)} trials"
+            return f"beyond any limit in {counted(endless, 'trial')}"
         if self.is_carried and self.sample:
             return f"≥ {demanded.text()}"
         if self.measured is None:
@@ -170,11 +170,11 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
     for record in run.requirements:
         trials = tuple(record.known_of(one.trial) for one in run.trials_by_number.get(record.number, ()))
         judged = [trial for trial in trials if trial.number]
-        counted = [trial for trial in judged if not trial.is_set_aside]
-        figures = (measured(record.promise, trial) for trial in counted)
+        known = [trial for trial in judged if not trial.is_set_aside]
+        figures = (measured(record.promise, trial) for trial in known)
         sample = tuple(figure for figure in figures if figure is not None)
-        lost = loss_ratio(counted, record.requirement.in_total) if counted else None
-        aside = len(judged) - len(counted)
+        lost = loss_ratio(known, record.requirement.in_total) if known else None
+        aside = len(judged) - len(known)
         made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), trials))
     return tuple(made)
 
