@@ -18,10 +18,10 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.report import report, write_report
 from lineproof.evidence.run import RunFolder, read_run
-from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import (
     ExecutionSummary,
     RunSummary,
+    SentenceRow,
     execution_summary,
     next_command,
     side_by_side,

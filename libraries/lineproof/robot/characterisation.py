@@ -25,9 +25,9 @@ from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import ConfigError, Inconclusive, TestbedError, in_words
 from ..evidence import allure
+from ..evidence.chart import svg_image
 from ..evidence.document import Document, Note, Section, Table, as_text
 from ..evidence.records import CharacterisationRecord
-from ..evidence.svg import svg_image
 from ..methods import rfc2544
 from ..methods.deviations import Deviation
 from ..methods.margin import margin_of_forwarding

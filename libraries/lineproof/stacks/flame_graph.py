@@ -7,9 +7,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR
+from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR, SvgPicture, fitted
 from ..evidence.document import SIMULATED
-from ..evidence.svg import SvgPicture, fitted
 from ..units import counted, si
 
 WIDTH, MARGIN, ROW = 1200.0, 10.0, 18.0

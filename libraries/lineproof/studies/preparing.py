@@ -15,7 +15,7 @@ from ..config import read_yaml
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
-from ..evidence.environment import code_identity, host_facts
+from ..evidence.recorder import code_identity, host_facts
 from ..evidence.resume import fingerprints
 from ..methods.budget import Budget
 from ..platforms import RouterSetup, named_file, read_platform

@@ -17,12 +17,10 @@ from typing import Any
 
 from ..core.router_facts import RouterSetUp
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
-from ..evidence.baselines import find_one_run
-from ..evidence.environment import environment_record
-from ..evidence.recorder import Recorder
+from ..evidence.recorder import Recorder, environment_record
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences
-from ..evidence.run import RecordedRun, new_run_id, read_run
+from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
