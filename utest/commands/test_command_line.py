@@ -125,11 +125,11 @@ def shell(folder: Path, script: str) -> tuple[int, str]:
     ("script", "status", "says"),
     [
         (f"env -u HOME -u USER -u LOGNAME XDG_RUNTIME_DIR=/none TMPDIR=/none {CALL} check", 0, "0 problems"),
-        (f"LC_ALL=C PYTHONUTF8=0 PYTHONIOENCODING=ascii {CALL} compare none ≥", 2, "is no run"),
+        (f"LC_ALL=C PYTHONUTF8=0 PYTHONIOENCODING=ascii {CALL} gate ≥", 2, "is no run"),
         (f"ulimit -n 8; {CALL} doctor simulated --platform netgate6100", 1, "Too many open files; raise the limit"),
         (f"ulimit -f 0; {CALL} init mybox 2>&1 | cat", 0, "raise the limit of a file's size ('ulimit -f')"),
-        (f"mkfifo run; {CALL} rejudge run", 2, "run: is no folder"),
-        (f"mkdir run; mkfifo run/trials.jsonl; {CALL} compare run run", 2, "run/trials.jsonl: is no regular file"),
+        (f"mkfifo run; {CALL} rejudge run", 2, "'run' is no run"),
+        (f"mkdir run; mkfifo run/trials.jsonl; {CALL} gate run", 2, "run/trials.jsonl: is no regular file"),
     ],
 )
 def test_a_command_in_an_odd_environment(script: str, status: int, says: str, tmp_path: Path) -> None:

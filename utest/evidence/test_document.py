@@ -43,8 +43,7 @@ from lineproof.evidence.document import (
 )
 from lineproof.evidence.report import WORKERS, report, sentence_document
 from lineproof.evidence.run import RecordedRun
-from lineproof.evidence.sentence_rows import SentenceRow
-from lineproof.evidence.summary import ExecutionSummary, RunSummary
+from lineproof.evidence.summary import ExecutionSummary, RunSummary, SentenceRow
 from lineproof.visible import one_line, visible
 from support.evidence_builders import ENVIRONMENT, SENTENCE, Elements, requirement_record, trial_record
 

@@ -15,10 +15,9 @@ import pytest
 from lineproof import __version__
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.chain import breaks, first_link, sealed
 from lineproof.evidence.integrity import Integrity, check_integrity
 from lineproof.evidence.run import RunFolder, read_run
-from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, sum_of_records, sums_of
+from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, breaks, first_link, sealed, sum_of_records, sums_of
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign, verify
 from support.evidence_builders import RUN, change_records, requirement_record, rows, write_rows, written
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run

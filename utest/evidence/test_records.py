@@ -19,9 +19,8 @@ from lineproof.core.frame_sizes import size_problem
 from lineproof.core.goal import Goal
 from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
 from lineproof.core.trial import DirectionCount
-from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.records import Digest, Id, Record, RequirementRecord, TrialRecord
-from lineproof.evidence.run_files import KINDS
+from lineproof.evidence.run_files import KINDS, first_link, sealed
 from support.evidence_builders import requirement_record, trial_record
 
 LINK = first_link("20261121T040000Z-abc123")

@@ -16,9 +16,8 @@ from lineproof.core.goal import read_goal
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import Telemetry
 from lineproof.errors import ConfigError, SentenceError
-from lineproof.evidence.environment import code_identity
 from lineproof.evidence.inputs import REMOVED, read_kept_plan, without_secrets
-from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.recorder import Recorder, code_identity
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord, ReadingRecord
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla, rejudge
 from lineproof.evidence.run import RunFolder, read_run

@@ -18,10 +18,10 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.report import report, write_report
 from lineproof.evidence.run import RunFolder, read_run
-from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import (
     ExecutionSummary,
     RunSummary,
+    SentenceRow,
     execution_summary,
     next_command,
     side_by_side,
@@ -137,7 +137,7 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
     assert (near.carries, near.margin_text) == ("5.0001 to 5.001 Mpps", "+0.002 % to +0.003 %")
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
-    assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 of 2 trials", "–")
+    assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 trial", "–")
 
 
 def test_of_what_was_not_decided_both_ends_are_shown_if_they_are_known() -> None:

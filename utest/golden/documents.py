@@ -83,12 +83,10 @@ def _of_suites() -> Iterator[tuple[str, str]]:
     for form in ("csv", "markdown"):
         yield f"summary-{form}.txt", _printed("summary", mixed, "--format", form)
     yield "summary-html.txt", _plain(_printed("summary", mixed, "--format", "html"))
-    yield "compare.txt", _printed("compare", mixed, worse)
-    yield "compare-markdown.txt", _printed("compare", mixed, worse, "--markdown")
-    yield "compare-none.txt", _printed("compare", passed, worse)
     yield "gate-passed.txt", _printed("gate", passed)
     yield "gate-mixed.txt", _printed("gate", mixed)
     junit = scratch() / "junit.xml"
+    yield "gate-other.txt", _printed("gate", worse, "--baseline", passed)
     yield "gate-worse.txt", _printed("gate", worse, "--baseline", mixed, "--junit", junit)
     yield "gate-junit.txt", junit.read_text(encoding="utf-8")
     yield "gate-markdown.txt", _printed("gate", worse, "--baseline", mixed, "--markdown")
@@ -111,7 +109,7 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     for number, (name, mean) in enumerate((("before", 1.0), ("after", 0.95))):
         sentences = [made_runs.Sentence(words, _figures(words, mean, number)) for words in made_runs.EACH_KIND]
         made_runs.made_run(made, name, *sentences)
-    yield "compare-made.txt", _printed("compare", made / "before", made / "after")
+    yield "gate-made.txt", _printed("gate", made / "after", "--baseline", made / "before")
     runs = made_runs.two_releases(scratch() / "releases")
     _printed("history", "import", *runs, "--store", store)
     yield "history-made.txt", _printed("history", "trend", "--store", store)

@@ -101,4 +101,4 @@ def test_one_file_of_another_distribution_adds_a_quantity(tmp_path: Path) -> Non
     assert any("duplicates" in path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.svg"))
     assert SENTENCE in run_program(*PROGRAM, "summary", str(folder))
     assert "same" in run_program(*PROGRAM, "rejudge", str(folder))
-    assert run_program(*PROGRAM, "compare", str(folder), str(folder))
+    assert run_program(*PROGRAM, "gate", str(folder))

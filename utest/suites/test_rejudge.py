@@ -118,7 +118,11 @@ def test_damaged_records_are_a_sentence_and_never_better(
         path = chance.choice(sorted(whole))
         content = damaged(whole[path], chance)
         path.write_bytes(content)
-        for words in (("rejudge", copy), ("compare", run, copy), ("compare", copy, run, "--json")):
+        for words in (
+            ("rejudge", copy),
+            ("gate", copy, "--baseline", run),
+            ("gate", run, "--baseline", copy, "--json"),
+        ):
             try:
                 status = main(list(map(str, words)))
             except LineproofError as error:
@@ -126,7 +130,7 @@ def test_damaged_records_are_a_sentence_and_never_better(
                 assert path.name in text or copy.name in text, (seed, text)
             else:
                 text = capsys.readouterr().out
-                unseen = words[0] == "compare" or path.name == "manifest.json" or content == whole[path]
+                unseen = words[0] == "gate" or path.name == "manifest.json" or content == whole[path]
                 assert status == 1 or unseen, (seed, path)
             assert not RAW.search(text), (seed, text)
         try:

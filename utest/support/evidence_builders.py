@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
-from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.records import (
     EnvironmentRecord,
     Manifest,
@@ -23,7 +22,7 @@ from lineproof.evidence.records import (
     TrialRecord,
 )
 from lineproof.evidence.run import RunFolder, single_line
-from lineproof.evidence.run_files import ENVIRONMENT_FILE, MANIFEST_FILE, sums_of
+from lineproof.evidence.run_files import ENVIRONMENT_FILE, MANIFEST_FILE, first_link, sealed, sums_of
 from lineproof.session.bench import Reading
 from support import made_testbeds
 from support.catalogue import CATALOGUE

@@ -1,4 +1,4 @@
-"""Arguments that several commands have, those of a comparison too, and what a shell completes."""
+"""Arguments that several commands have, and what a shell completes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import LineproofError
-from ..evidence.compared_runs import ALLOWED
 from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
 from ..project import Project
 from ..visible import shortened
@@ -25,6 +24,19 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse._ActionsContainer) -> None:
     """``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+RUN = "a run: its folder, a folder of results (its newest execution), the beginning of its id, or a tag"
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """``RUN``: one run, by any of its names."""
+    parser.add_argument("run_name", metavar="RUN", help=RUN)
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """``RUN …``: runs, each by any of its names."""
+    parser.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
 
 
 def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
@@ -73,19 +85,6 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="print Markdown instead of text, for a merge request")
     add_json(forms)
-
-
-def add_rule(parser: argparse.ArgumentParser) -> None:
-    """``--allow`` and ``--confidence``: when something is proven worse."""
-    words = f"by how much something may be worse, in per cent of the earlier run ({100 * ALLOWED:g})"
-    parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=words)
-    words = "of all sentences together, between 0 and 1 (0.95)"
-    parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=words)
-
-
-def percent(text: str) -> float:
-    """Return the ratio that *text* in per cent is."""
-    return number(0.1, 99.9)(text.removesuffix("%")) / 100
 
 
 def number(low: float, high: float) -> Callable[[str], float]:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import LineproofError
-from ..evidence.baselines import check_tag, find_runs, tag_runs
-from ..evidence.compared_runs import ComparisonRule, RunComparison
-from ..evidence.gate import Answer, answer_of, gate, gate_document, junit
-from ..evidence.run import read_run
+from ..evidence.gate import ALLOWED, Answer, ComparisonRule, RunComparison, answer_of, gate, gate_document, junit
+from ..evidence.run import check_tag, find_runs, read_run, tag_runs
 from ..files import write_whole
-from .arguments import add_forms, add_rule, print_document
+from .arguments import add_forms, add_runs, number, print_document
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
@@ -23,10 +21,12 @@ STATUS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = f"May this go out? {STATUS}"
-    run = "folder of a run, a folder of results (its newest execution), the beginning of a run id, or a tag"
-    parser.add_argument("runs", metavar="RUN", nargs="+", help=run)
+    add_runs(parser)
     parser.add_argument("--baseline", metavar="RUN", action="append", default=[], help="the same, of what was good")
-    add_rule(parser)
+    words = f"by how much something may be worse, in per cent of the baseline ({100 * ALLOWED:g})"
+    parser.add_argument("--allow", type=_percent, default=ALLOWED, metavar="PERCENT", help=words)
+    words = "of all sentences together, between 0 and 1 (0.95)"
+    parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=words)
     parser.add_argument("--tag", metavar="NAME", help="where the exit status is 0: give RUN this name, as a baseline")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit XML as well")
     add_forms(parser)
@@ -54,8 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:
-    folders = [path for name in arguments.runs for path in find_runs(name)]
+    folders = [path for name in arguments.run_names for path in find_runs(name)]
     baseline = [path for name in arguments.baseline for path in find_runs(name, folders[0].resolve().parent)]
     rule = ComparisonRule(arguments.confidence, arguments.allow)
     runs, before = ([read_run(path) for path in paths] for paths in (folders, baseline))
     return gate(runs, before, rule), folders
+
+
+def _percent(text: str) -> float:
+    """Return the ratio that *text* in per cent is."""
+    return number(0.1, 99.9)(text.removesuffix("%")) / 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ..errors import ConfigError
 from ..project import Project
@@ -26,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     adding = actions.add_parser("import", help="add runs; those that the store has already change nothing")
-    words = "folder of a run, or a folder with runs in it, as results"
-    adding.add_argument("paths", metavar="RUN", type=Path, nargs="+", help=words)
+    words = "runs: a folder with any number of them below it, as results, the beginning of an id, or a tag"
+    adding.add_argument("run_names", metavar="RUN", nargs="+", help=words)
     adding.add_argument("--replace", action="store_true", help="take a closed run that differs from the stored one")
     asking = actions.add_parser("trend", help="each sentence over the newest runs or releases; changes of its level")
     for name in ONLY:
@@ -61,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from ..evidence.history.importing import find_runs, import_run
+    from ..evidence.history.importing import import_run, runs_named
     from ..evidence.history.store import HistoryStore, store_url
 
-    paths = list(dict.fromkeys(run for path in arguments.paths for run in find_runs(path)))
+    paths = list(dict.fromkeys(run for name in arguments.run_names for run in runs_named(name)))
     store = HistoryStore(store_url(arguments.store, Project.find().results), create=True)
     results = [import_run(store, path, arguments.replace) for path in paths]
     lines = []

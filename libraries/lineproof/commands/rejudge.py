@@ -28,7 +28,7 @@ from ..evidence.document import (
     Table,
     verdict_cell,
 )
-from ..evidence.environment import code_identity
+from ..evidence.recorder import code_identity
 from ..evidence.records import code_text
 from ..evidence.rejudge import (
     SAME,
@@ -38,9 +38,10 @@ from ..evidence.rejudge import (
     judge_another_sla,
     rejudge,
 )
+from ..evidence.run import find_one_run
 from ..project import Project
 from ..units import counted
-from .arguments import add_json, add_variables, print_document
+from .arguments import add_json, add_run, add_variables, print_document
 from .check import dry_run, failed, require_suites
 
 LISTENER = "lineproof.robot.sentences.SentenceListing"
@@ -99,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " sentence comes to another verdict. With --suite or --goal: judge another SLA by the run's trials; exit status"
         " 1 unless every sentence is a PASS. A folder that was altered is refused (exit status 2)."
     )
-    parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of the run: results/<run id>")
+    add_run(parser)
     parser.add_argument(
         "--suite", type=Path, help="judge the sentences of this suite (a file or a folder) by the run's trials"
     )
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _another_sla(arguments)
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
-    judged = rejudge(arguments.run_folder)
+    judged = rejudge(find_one_run(arguments.run_name))
     print_document(rejudged(judged, code_identity()), arguments)
     return int(bool(judged.changed) or judged.same < len(judged.sentences))
 
@@ -150,8 +151,8 @@ def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) 
 def _another_sla(arguments: argparse.Namespace) -> int:
     asked = None if arguments.suite is None else sentences_of(arguments.suite, arguments.variable)
     goal = None if arguments.goal is None else _goal(arguments.goal, arguments.project)
-    recorded, found = judge_another_sla(arguments.run_folder, asked, goal)
-    print_document(another_sla(arguments.run_folder, recorded.simulated, found), arguments)
+    recorded, found = judge_another_sla(find_one_run(arguments.run_name), asked, goal)
+    print_document(another_sla(recorded.path, recorded.simulated, found), arguments)
     return int(any(item.ruling is not Ruling.PASS for item in found) or not found)
 
 

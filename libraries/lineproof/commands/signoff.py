@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..evidence.run import find_one_run
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
 from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result
 from ..evidence.signoff.sheet import Sheet, make_sheet
 from ..evidence.signoff.signature import public_key, secret_key, sign
 from ..files import check_writable, read_file, write_whole
+from .arguments import add_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " what was measured, waivers, sums, place for signatures; with --key an electronic signature too, in minisign's"
         " format. Refuses what is altered, unfinished or not of hardware, a weak goal, INCONCLUSIVE without a waiver."
     )
-    parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of a run: results/<run id>")
+    add_run(parser)
     parser.add_argument("--about", metavar="FILE", type=Path, help="YAML: parties, nameplate, cables, waivers")
     parser.add_argument("--key", metavar="FILE", type=Path, help="minisign's secret key: sign manifest.json with it")
     parser.add_argument(
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the sheet, and the signature; returns 0. Raises ConfigError for what cannot be signed off, TestbedError."""
-    folder: Path = arguments.run_folder
+    folder = find_one_run(arguments.run_name)
     output: Path = arguments.output or folder
     if arguments.draft and arguments.key is not None:
         raise ConfigError("a draft is never signed; leave out --key or --draft")

@@ -12,6 +12,7 @@ from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, a
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of
 from ..units import counted
+from .arguments import add_run
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
 
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
     report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
     report.set_defaults(act=_report)
-    report.add_argument("run_name", metavar="RUN", help="folder or id of a study's run")
+    add_run(report)
     report.add_argument(
         "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
     )
@@ -100,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from ..evidence.baselines import find_one_run
+    from ..evidence.run import find_one_run
     from ..studies.results import read_results
 
     return _show(read_results(find_one_run(arguments.run_name, Project.find().results)), arguments.format)

@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from ..evidence.baselines import find_runs
 from ..evidence.document import as_csv, as_markdown, as_text
 from ..evidence.report import report, write_report
-from ..evidence.run import read_run
+from ..evidence.run import find_runs, read_run
 from ..evidence.run_files import PAGE
 from ..evidence.summary import ExecutionSummary, page_name, summary, summary_of
+from .arguments import add_runs
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
     "text": lambda found: as_text(summary(found)),
@@ -28,12 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
         f" folder then gets its {PAGE}, if it lacks it."
     )
-    parser.add_argument(
-        "run_names",
-        metavar="RUN",
-        nargs="+",
-        help="folder of a run: results/<run id>; folder of results: all runs of its newest execution; a tag or an id",
-    )
+    add_runs(parser)
     parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
 from ..evidence.integrity import Integrity
+from ..evidence.run import find_runs
 from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..visible import one_line
-from .arguments import add_json, print_document
+from .arguments import add_json, add_runs, print_document
 
 
 def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " altered, added or removed since; and its signature with a public key. A run that was never closed is checked"
         " as far as it went. Exit status 1 if anything was altered, or if the key did not sign it."
     )
-    parser.add_argument("run_folders", metavar="RUN", type=Path, nargs="+", help="folder of a run: results/<run id>")
+    add_runs(parser)
     parser.add_argument(
         "--public-key", metavar="KEY", help="minisign's public key, or its file: that manifest.json must be signed with"
     )
@@ -66,12 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
     key = None if arguments.public_key is None else read_public_key(arguments.public_key)
-    if arguments.signature is not None and len(arguments.run_folders) > 1:
-        raise ConfigError("--signature is of one run; expected one RUN with it")
     found, refused = [], []
-    for folder in arguments.run_folders:
+    for name in arguments.run_names:
         try:
-            found.append(verify(folder, key, arguments.signature))
+            folders = find_runs(name)
+            if arguments.signature is not None and len(arguments.run_names) * len(folders) > 1:
+                raise ConfigError("--signature is of one run; expected one RUN with it")
+            found += [verify(folder, key, arguments.signature) for folder in folders]
         except ConfigError as error:
             refused.append(str(error))
     if found:

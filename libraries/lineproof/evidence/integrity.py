@@ -15,7 +15,6 @@ from typing import Any
 from ..errors import ConfigError
 from ..files import read_file
 from ..json_text import parse_json
-from .chain import breaks
 from .records import Manifest
 from .run_files import (
     ALLURE,
@@ -24,6 +23,7 @@ from .run_files import (
     LINES,
     MANIFEST_FILE,
     RECORDS,
+    breaks,
     entries,
     sum_of_records,
 )

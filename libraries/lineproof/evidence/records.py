@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from ..core.bounds import UNKNOWN, Bounds
 from ..core.doubts import OwnPart
 from ..core.explanation import Why
 from ..core.goal import Goal
 from ..core.json_types import Count, Figure, NotNegative, Positive
 from ..core.ledger import Ledger
-from ..core.quantity import Promise, Requirement
+from ..core.quantity import Promise, Quantity, Reason, Requirement
+from ..core.registry import is_installed, quantities
 from ..core.router_facts import RouterFacts, RouterSetUp
+from ..core.rule import Ruling
+from ..core.sentence import parse
 from ..core.step_down import StepDown
+from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from ..core.trial import Load, Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
+from ..core.units import Unit
 from ..core.verdict import Try
 from ..errors import SentenceError
 from ..generators.base import GeneratorPort
@@ -34,13 +40,12 @@ from ..session.bench import Reading
 from ..units import apart
 from ..visible import shortened
 from .document import Note, Table
-from .recorded_sentence import recorded_requirement
 
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 _SEALS = re.compile(rb', "previous": "[0-9a-f]{64}", "sha256": "[0-9a-f]{64}"\}\s*\Z')
-"""The end of a line that is chained (:mod:`.chain`)."""
+"""The end of a line that is chained (:mod:`.run_files`)."""
 
 
 class Record:
@@ -70,7 +75,7 @@ class Record:
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema (draft 2020-12) of the record's line, with the links of its :mod:`.chain`."""
+        """Return the JSON Schema (draft 2020-12) of the record's line, with the links of its :mod:`.run_files`."""
         found = _adapter(cls).json_schema(mode="serialization")
         links = {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in ("previous", "sha256")}
         found["properties"] |= links
@@ -229,7 +234,7 @@ class EnvironmentRecord(RunRecord):
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
     ``packages``: Python distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine
     during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
-    None: the run did not finish. ``code``: which Lineproof it was (:func:`~.environment.code_identity`). ``ports``: the
+    None: the run did not finish. ``code``: which Lineproof it was (:func:`~.recorder.code_identity`). ``ports``: the
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
     generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
     ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
@@ -434,3 +439,67 @@ def code_text(code: Mapping[str, Any]) -> str:
     """Return which Lineproof *code* of an environment's record is, as ``0.1 (commit 0123456789ab with changes)``."""
     dirty = " with changes" if code.get("dirty") is True else ""
     return f"{code.get('version', 'unknown')} (commit {str(code.get('commit', 'unknown'))[:12]}{dirty})"
+
+
+# -- a recorded sentence, parsed again ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _SentProfile(Profile):
+    recorded_size: float = 64.0
+
+    @cached_property
+    def mean_size(self) -> float:
+        """The recorded mean size in bytes with FCS."""
+        return self.recorded_size
+
+
+@dataclass(frozen=True)
+class _SentTraffic:
+    """Knows the traffic that was sent, and takes each word for one of it that is no quantity's."""
+
+    sent: Profile
+
+    def spelled(self, word: str) -> str | None:
+        if word in self.words() or word.lower() not in {quantity.word for quantity in quantities().values()}:
+            return word
+        return None
+
+    def profile(self, words: list[str]) -> Profile:
+        return self.sent
+
+    def words(self) -> list[str]:
+        return self.sent.name.split()
+
+
+class _NotInstalled(Quantity):
+    """Stands for a quantity of another distribution: it knows no figure of its trials."""
+
+    word = ""
+    units = tuple(Unit)
+    doubts = ()
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        return tuple(UNKNOWN for _ in trials[0].outcome.directions)
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        return Reason(f"quantity '{self.name}' is not installed")
+
+
+@lru_cache(maxsize=1000)
+def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: float, cores: int) -> Requirement:
+    """Return *sentence*, parsed. Raises SentenceError.
+
+    *quantity*: its name. One that is not installed has no figures; *profile*, *mean_size*: of its traffic; *cores*: of
+    the router.
+    """
+    otherwise = None
+    if not is_installed(quantity):
+        at_least = "≥" in sentence or ">=" in sentence
+        otherwise = type("NotInstalled", (_NotInstalled,), {"name": quantity, "at_least": at_least})()
+    address = AddressRange("16.0.0.1", "16.0.0.1")
+    sent = _SentProfile(profile, (FrameClass(64),), Flows(address, address), recorded_size=mean_size)
+    requirement = parse(sentence, _SentTraffic(sent), otherwise)
+    if (name := requirement.quantity.name) != quantity:
+        raise SentenceError(f"'{sentence}' is of quantity '{name}'; its record says '{quantity}'")
+    return requirement.on_cores(cores)

@@ -22,15 +22,25 @@ from ..core.verdict import where_lost, widened_by
 from ..files import write_whole
 from ..units import counted, si
 from ..visible import one_line, shortened
+from .chart import SvgPicture, svg_image
 from .document import Document, Figure, Folded, Items, Note, Part, Section, Table, body, page
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
-from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
-from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
-from .svg import SvgPicture, svg_image
+from .summary import (
+    NOTHING,
+    ExecutionSummary,
+    RunSummary,
+    SentenceRow,
+    evidence,
+    figure_heading,
+    head,
+    last_section,
+    loss_ratio,
+    side_by_side,
+)
 
 WORKERS = "The router's workers in each trial"
 """Title of the picture of their work."""

@@ -17,10 +17,9 @@ from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..session.plan import Plan
-from .baselines import find_runs
 from .inputs import input_files
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .run import RecordedRun, read_run
+from .run import RecordedRun, find_runs, read_run
 from .run_files import ENVIRONMENT_FILE, sha256_of
 
 UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read afterwards")

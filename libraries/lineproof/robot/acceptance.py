@@ -21,16 +21,15 @@ from ..core.step_down import StepDown
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
+from ..evidence.chart import svg_image
 from ..evidence.document import as_html, as_page
-from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
-from ..evidence.recorder import Recorder
+from ..evidence.recorder import Recorder, environment_record
 from ..evidence.records import RequirementRecord, TrialRecord, unexpected
 from ..evidence.resume import EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
-from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Reading
 from ..session.judging import decided, judge

@@ -21,9 +21,9 @@ from ..core.trial import Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError, in_words
 from ..evidence import allure
+from ..evidence.chart import svg_image
 from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
-from ..evidence.svg import svg_image
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search import SEARCH
 from ..procedures.search.margin import margin, margin_of_forwarding

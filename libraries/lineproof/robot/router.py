@@ -18,9 +18,9 @@ from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
+from ..evidence.chart import svg_image
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document, under_load_document
-from ..evidence.svg import svg_image
 from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection
 from .shared import Component, show_document

@@ -20,18 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.core.deciding import Budget
+from lineproof.evidence.recorder import code_identity, host_facts
 
 from ..config import read_yaml
 from ..core.router_facts import RouterSetUp
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
-from ..evidence.baselines import find_one_run
-from ..evidence.environment import code_identity, environment_record, host_facts
-from ..evidence.recorder import Recorder
+from ..evidence.recorder import Recorder, environment_record
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
-from ..evidence.run import RecordedRun, new_run_id, read_run
+from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
 from ..platforms import RouterSetup, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE

@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import text
 
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.history.importing import Imported, find_runs, import_run
+from lineproof.evidence.history.importing import Imported, import_run, runs_named
 from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
 from support.made_runs import SENTENCE, few, write_run
 
@@ -169,11 +169,11 @@ def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path
     second = write_run(tmp_path / "results" / "nightly", 2, [5e6])
     (tmp_path / "results" / "link").symlink_to(first)
     (tmp_path / "results" / "empty").mkdir()
-    assert find_runs(tmp_path / "results") == sorted([first, second])
-    assert find_runs(first) == [first]
+    assert runs_named(str(tmp_path / "results")) == sorted([first, second])
+    assert runs_named(str(first)) == [first]
     for wrong in (tmp_path / "results" / "empty", tmp_path / "none"):
         with pytest.raises(ConfigError, match="expected"):
-            find_runs(wrong)
+            runs_named(str(wrong))
 
 
 # -- stores: a SQLite file, and a real PostgreSQL where Debian's package is installed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 from sqlalchemy import select
 
 from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
+from ...files import is_folder
 from ...stats import mean_interval
 from ...visible import visible
 from ..integrity import Integrity, check_integrity
-from ..run import RecordedRun, recorded_run
+from ..run import RecordedRun, find_runs, recorded_run
 from ..run_files import REQUIREMENTS
-from ..sentence_rows import SentenceRow, sentence_rows
+from ..summary import SentenceRow, sentence_rows
 from .store import HistoryStore, runs
 
 MEASURED, CAPACITY, AT_LEAST = "measured", "capacity", "at least"
@@ -35,8 +36,11 @@ class Imported:
     refused: str = ""
 
 
-def find_runs(path: Path) -> list[Path]:
-    """Return the folders of runs in *path*: itself, or those below it, in order. Raises ConfigError without one."""
+def runs_named(name: str) -> Sequence[Path]:
+    """Return the folders of runs that *name* is: itself, all below it, or as :func:`.find_runs`. Raises ConfigError."""
+    path = Path(name)
+    if not is_folder(path):
+        return find_runs(name)
     if folders := sorted(file.parent for file in path.rglob(REQUIREMENTS)):
         return folders
     raise ConfigError("holds no run; expected the folder of a run, as results/<run id>, or one with runs", path)

@@ -15,7 +15,7 @@ from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Load, Trial
 from ...core.units import RATE_UNITS, Unit
-from ...units import Rate
+from ...units import Rate, counted
 
 
 class Loss(Quantity):
@@ -58,7 +58,7 @@ class Loss(Quantity):
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
             words += f", {percent(most)} forgiven in all"
-            details.insert(0, f"{missed} of {len(trials)} trials lost frames")
+            details.insert(0, f"{counted(missed, 'trial')} lost frames")
         return Reason(words, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""One rule for compare and gate: when runs can be compared, and what is proven worse."""
+"""The rule of gate: when runs can be compared, and what is proven worse."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.evidence.compared_runs import ComparedSentence, ComparisonRule, Proven, compare_runs, compare_sentences
+from lineproof.evidence.gate import ComparedSentence, ComparisonRule, Proven, compare_runs, compare_sentences
 from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.run import RunFolder, read_run
-from lineproof.evidence.sentence_rows import SentenceRow, measured, sentence_rows
+from lineproof.evidence.summary import SentenceRow, measured, sentence_rows
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import ENVIRONMENT, RUN, promised, requirement_record, trial_record
 from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run
