@@ -95,7 +95,8 @@ class LatencyUnderLoad(Procedure):
         with run.series(known) as trials:
             for share in SHARES:
                 probes = min(PROBE_PPS, 0.1 * throughput.pps * (share or 1))
-                load = Load(share * throughput.pps or probes)
+                # TRex takes no load of nothing beside them
+                load = Load(share * throughput.pps or probes + 1)
                 run.put(known, warm_up=False, probe=Probe(probes))
                 trial = trials.run(
                     load, duration.total_seconds(), lambda trial: _is_timed(trial, trials.terms.conditions.resolution)
@@ -121,9 +122,11 @@ class LatencyUnderLoad(Procedure):
         ]
         how = (
             f"{result.ratio} of this run: {load_figure(result.throughput)} frames/s into each port; 0 %: probe frames"
-            " alone. Times are of the probe frames that came back, with what the generator itself takes."
+            " alone, with one other a second. Times are of the probe frames that came back, with what the generator"
+            " itself takes."
         )
-        return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how)]
+        doubts = dict.fromkeys(str(problem) for trial in result.trials for problem in trial.problems)
+        return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how), *map(Note, doubts)]
 
     def picture(self, run: ProcedureRun, result: LatencyAtLoads) -> str:
         """Return for each load and direction a range from the least to p99.9, marked at the median."""

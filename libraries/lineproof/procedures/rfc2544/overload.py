@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -473,21 +473,21 @@ def _reset(
     samples, lossy_until = list[Sample](), math.inf
     with run.series(traffic) as trials:
         check_deadline(trials.terms.deadline, 0.0, before)
-        live = run.session.traffic.live()
         try:
-            live.start(load)
-            live.wait(before)
-            samples.append(live.sample())
-            cause()
-            while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
-                live.wait(INTERVAL)
+            with ExitStack() as stack:
+                live = run.session.traffic.live()
+                stack.callback(live.stop)
+                live.start(load)
+                live.wait(before)
                 samples.append(live.sample())
-                if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
-                    lossy_until = samples[-1].time
+                cause()
+                while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
+                    live.wait(INTERVAL)
+                    samples.append(live.sample())
+                    if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
+                        lossy_until = samples[-1].time
         except BREAKDOWN_ERRORS as error:
             raise CharacterisationEnded(breakdown_text(error)) from error
-        finally:
-            live.stop()
     is_back = not trials.ended and samples[-1].time - lossy_until >= quiet
     lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
     by_loss, by_time = None, None
