@@ -35,7 +35,7 @@ from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.procedures.calibrate import find_ceiling
 from lineproof.procedures.search.margin import margin
-from lineproof.procedures.trials import CharacterisationTerms
+from lineproof.procedures.trials import TrialSeries
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux.losses import FILTER_DROPS
 from lineproof.routers.vpp.output import FAILED_ALLOCATIONS
@@ -427,7 +427,7 @@ def _others() -> Mapping[str, str]:
         return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
 
     def limits(router: Any) -> str:
-        return raised(lambda: find_ceiling(router, LINE, CharacterisationTerms()))
+        return raised(lambda: find_ceiling(TrialSeries(router), LINE))
 
     return {
         "bypass: nothing came": bypass((26, 1)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from ..evidence.document import Code, Document, Items, Note, Part, Section, as_t
 from ..files import check_writable
 from ..generators.base import Probe
 from ..procedures.calibrate import find_ceiling
-from ..procedures.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ..procedures.trials import CharacterisationEnded, TrialSeries, is_measured
 from ..project import Project
 from ..session.plan import Plan
 from ..session.seen_frames import BYPASS_REMEDY, check_router_bypassed
@@ -162,9 +161,9 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
     line = profile.line_rate_pps(session.plan.link_bps(pairs))
     if session.plan.warm_up:
         traffic.measure(Load(line), session.plan.warm_up)
-    terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
-    ceiling = find_ceiling(traffic.measure, line, terms, duration)
-    watched = _watch(session, USABLE_SHARE * ceiling.lossless, replace(terms, on_trial=lambda trial: None))
+    terms = traffic.measure, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed
+    ceiling = find_ceiling(TrialSeries(*terms, _print_trial), line, duration)
+    watched = _watch(session.plan.goal, USABLE_SHARE * ceiling.lossless, TrialSeries(*terms))
     load, latency = Load(LATENCY_LOAD_RATIO * ceiling.lossless), None
     try:
         traffic.put(sent, Probe(min(PROBE_PPS, load.pps / 10)))
@@ -193,9 +192,8 @@ def watch_trials(goal: Goal) -> int:
     return math.ceil(1 / goal.risk - 1e-9)
 
 
-def _watch(session: Session, pps: float, terms: CharacterisationTerms) -> Watch:
+def _watch(goal: Goal, pps: float, series: TrialSeries) -> Watch:
     """Watch how often the generator loses frames itself at *pps*, and how many in the worst trial."""
-    goal, series = session.plan.goal, TrialSeries(session.traffic.measure, terms)
     trials, seconds = watch_trials(goal), goal.final_trial_duration
     _print(f"watching it for {_watch_text(goal)} at {si(pps, 'pps')}")
     try:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...core.trial import Fault, Load, Measure, Trial
+from ...core.trial import Fault, Load, Trial
 from ...errors import TestbedError
 from ...units import si
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ..trials import CharacterisationEnded, TrialSeries, is_measured
 
 SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
 """Relative width of a search, and its most trials; the ceiling is what they showed."""
@@ -40,13 +40,13 @@ class Ceiling:
     trials: tuple[Trial, ...]
 
 
-def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, duration: float = 1.0) -> Ceiling:
-    """The ceilings of the generator that *measure* drives, on ports that carry *line* frames/s. Trials of *duration* s.
+def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Ceiling:
+    """The ceilings of the generator that *trials* drive, on ports that carry *line* frames/s; each of *duration* s.
 
     Raises TestbedError if the testbed spoils its trials or breaks down, and if not even LOWEST_SHARE is carried.
     """
     try:
-        return _ceiling(TrialSeries(measure, terms), line, duration)
+        return _ceiling(trials, line, duration)
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be calibrated: {error}") from error
 
@@ -69,7 +69,7 @@ def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
 
     def is_offered(trial: Trial) -> bool:
         # the clock's uncertainty is no ceiling; rounding may cost one frame
-        needed = (1 - trials.terms.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
+        needed = (1 - trials.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
         is_slow = any(problem.fault in TOO_SLOW for problem in trial.problems)
         return not is_slow and all(row.offered >= needed for row in trial.outcome.directions)
 
