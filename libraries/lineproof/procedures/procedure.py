@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from pydantic_core import to_jsonable_python
@@ -113,20 +113,20 @@ class ProcedureRun:
         own = session.own_part(traffic, 0.0, goal.final_trial_duration)
         own = own if own.lossy else TAKEN_AT_ITS_WORD
         of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
-
-        def keep(trial: Trial) -> None:
-            self.sent += trial.outcome.duration
-            self.on_trial(traffic, trial)
-
         return TrialSeries(
             measure or self.measure,
             session.tolerance,
             session.clock_speed,
-            on_trial=keep,
+            on_trial=partial(self.keep, traffic),
             deadline=self.deadline - self.sent,
             longest_trial=goal.longest_trial,
             conditions=Conditions(*of_trials),
         )
+
+    def keep(self, traffic: TrafficWords, trial: Trial) -> None:
+        """Count *trial* as traffic of the deadline, and pass it on."""
+        self.sent += trial.outcome.duration
+        self.on_trial(traffic, trial)
 
     def router_problem(self) -> str:
         """Return the router's restart or failed reading since the last one, in words; "": none."""

@@ -102,10 +102,8 @@ def search(
 
     Where the generator does not send the testbed's maximum, they end at what it sends. The run's goal gives trial
     duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of
-    the bounds. Raises ValueError for the same ratio twice.
+    the bounds.
     """
-    if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
-        raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
     # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 

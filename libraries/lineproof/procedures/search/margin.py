@@ -73,12 +73,12 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     trials: list[Trial] = []
 
     def within_deadline(load: Load, duration: float) -> Outcome:
-        check_deadline(deadline, _traffic(trials), duration)
+        check_deadline(deadline, run.sent, duration)
         return run.measure(load, duration)
 
     def on_trial(trial: Trial, standing: Standing) -> None:
         trials.append(replace(trial, number=len(trials) + 1))
-        run.on_trial(traffic, trials[-1])
+        run.keep(traffic, trials[-1])
         # those at this load are numbered from 1
         until_pass = _traffic(trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
         # the trials of one load may take three quarters of the deadline until they pass
