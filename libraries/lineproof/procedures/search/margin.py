@@ -21,9 +21,8 @@ from ...core.trial import Load, Outcome, Trial
 from ...core.verdict import Verdict
 from ...errors import BREAKDOWN_ERRORS
 from ...session.judging import promised
-from ..calibrate import TOO_SLOW
 from ..procedure import SENDABLE, ProcedureRun
-from ..trials import CharacterisationEnded, breakdown_text, check_deadline
+from ..trials import TOO_SLOW, CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
