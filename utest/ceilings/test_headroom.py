@@ -17,7 +17,7 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Outcome, Problem
 from lineproof.procedures.calibrate import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling
-from lineproof.procedures.trials import CharacterisationTerms
+from lineproof.procedures.trials import TrialSeries
 from support.ceilings import CATALOGUE, FAILING, GOAL, LINE, NOW, calibration, ceiling, measured_limits, promise, ruled
 from support.pure_router import PureRouter
 
@@ -30,7 +30,7 @@ SHARES = st.floats(0.002, 1.2).map(lambda share: share * LINE)
 @given(SHARES, SHARES, st.sampled_from([1, 2]))
 def test_both_ceilings_are_found_within_the_width(sends: float, receives: float, directions: int):
     loop = PureRouter(receives, ceiling=sends, directions=directions)
-    highest = find_ceiling(loop, LINE, CharacterisationTerms())
+    highest = find_ceiling(TrialSeries(loop), LINE)
     most = min(sends, LINE)
     # what the trials' tolerance lets pass counts as offered
     assert most * (1 - 2 * SEARCH_WIDTH) <= highest.offered <= min(LINE, most * (1 + SEARCH_WIDTH))
@@ -46,7 +46,7 @@ def test_one_trial_without_loss_is_not_enough():
             self.capacity = LINE if not self.asked else LINE / 2
             return super().__call__(load, duration)
 
-    assert find_ceiling(Lucky(), LINE, CharacterisationTerms()).lossless <= LINE / 2 + 1
+    assert find_ceiling(TrialSeries(Lucky()), LINE).lossless <= LINE / 2 + 1
 
 
 def test_frames_that_the_generator_missed_are_a_ceiling():
@@ -55,7 +55,7 @@ def test_frames_that_the_generator_missed_are_a_ceiling():
     def measure(load: Load, duration: float) -> Outcome:
         return replace(PureRouter(LINE / 2)(load, duration), problems=missed if load.pps > LINE / 2 else ())
 
-    lossless = find_ceiling(measure, LINE, CharacterisationTerms()).lossless
+    lossless = find_ceiling(TrialSeries(measure), LINE).lossless
     assert lossless == pytest.approx(LINE / 2, rel=2 * SEARCH_WIDTH)
 
 

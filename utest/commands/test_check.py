@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lineproof.ceilings.calibration import read_calibration
-from lineproof.commands import calibrate
 from lineproof.errors import TestbedError
+from lineproof.procedures import calibrate
 from lineproof.procedures.calibrate import Ceiling, find_ceiling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -143,7 +143,7 @@ def test_a_ceiling_that_is_not_found_leaves_the_others(tmp_path: Path, monkeypat
     plan = Plan.read(Project.find(ROOT), "netgate6100", None, "simulated", "quick", tmp_path)
     profiles = [plan.catalogue.profile([words]) for words in ("imix", "1514b")]
     with pytest.raises(TestbedError, match=r"1 of 2 ceilings .*: imix unidirectional: nothing is offered \(CPU steal"):
-        calibrate.calibrate(plan, profiles, [False], 1, 0.2, tmp_path)
+        calibrate.calibrate(plan, profiles, [False], 1, 0.2, tmp_path, print)
     known = read_calibration(tmp_path, "simulated", "netgate6100")
     assert known is not None and [item.traffic for item in known.ceilings] == ["1514b"]
 

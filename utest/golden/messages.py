@@ -10,9 +10,8 @@ from unittest import mock
 
 from golden import refused
 from golden.refused import indented, raised
-from golden.scripted import LINK_BPS, ScriptedBench, T
+from golden.scripted import ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
-from lineproof.core.deciding import TrialConditions
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
@@ -27,7 +26,6 @@ from lineproof.core.trial import (
     POWER,
     UNCERTAINTY,
     Fault,
-    Load,
     Problem,
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
@@ -36,8 +34,8 @@ from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.outcomes import probe_counts
 from lineproof.procedures.calibrate import find_ceiling
-from lineproof.procedures.search.margin import find_margin
-from lineproof.procedures.trials import CharacterisationTerms
+from lineproof.procedures.search.margin import margin
+from lineproof.procedures.trials import TrialSeries
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux import FILTER_DROPS
 from lineproof.routers.vpp import FAILED_ALLOCATIONS
@@ -49,7 +47,7 @@ from lineproof.units import duration_text
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, PureRouter
+from support.pure_router import EVERY_TRIAL, PureRouter, run_on
 from support.why_evidence import (
     FORWARDED,
     LOST,
@@ -422,19 +420,14 @@ def _others() -> Mapping[str, str]:
             known.note(CATALOGUE.profile(earlier.split()), directions)
         return known.likely_cause(CATALOGUE.profile(words.split()), directions)
 
-    def margin(router: PureRouter, **terms: Any) -> str:
-        goal = read_goal(VARIABLES / "goals", "quick")
-        requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
-
-        def promise(pps: float) -> Any:
-            return requirement.promise(goal, Load(pps), LINK_BPS, OwnPart(trials=1000))
-
-        deadline = terms.get("deadline", 60)
-        found = find_margin(promise, Load(5e6), Load(14e6), router, TrialConditions(), LINE, deadline)
+    def margin_of(router: PureRouter, deadline: float = 60) -> str:
+        goal, own = read_goal(VARIABLES / "goals", "quick"), OwnPart(trials=1000)
+        run = run_on(router, deadline, goal=goal, own=own, most=14e6 / LINE)
+        found = margin(run, parse("64b unidirectional ≥ 5 Mpps", CATALOGUE))
         return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
 
     def limits(router: Any) -> str:
-        return raised(lambda: find_ceiling(router, LINE, CharacterisationTerms()))
+        return raised(lambda: find_ceiling(TrialSeries(router), LINE))
 
     return {
         "bypass: nothing came": bypass((26, 1)),
@@ -445,11 +438,11 @@ def _others() -> Mapping[str, str]:
         },
         "cause: other networks": SeenFrames(["10.0.0.0/8"]).likely_cause(one, directions),
         "cause: 1518b after 64b": cause("1518b", "64b"),
-        "margin": margin(PureRouter(6e6)),
-        "margin of all": margin(PureRouter()),
-        "margin, deadline": margin(PureRouter(6e6), deadline=8),
-        "margin, spoilt": margin(PureRouter(6e6, spoils=EVERY_TRIAL)),
-        "margin, breakdown": margin(PureRouter(6e6, breaks=3)),
+        "margin": margin_of(PureRouter(6e6)),
+        "margin of all": margin_of(PureRouter()),
+        "margin, deadline": margin_of(PureRouter(6e6), deadline=8),
+        "margin, spoilt": margin_of(PureRouter(6e6, spoils=EVERY_TRIAL)),
+        "margin, breakdown": margin_of(PureRouter(6e6, breaks=3)),
         "ceiling: lossy": limits(PureRouter(capacity=1.0)),
         "ceiling: silent": limits(PureRouter(ceiling=1.0)),
         "ceiling: breakdown": limits(PureRouter(breaks=1)),

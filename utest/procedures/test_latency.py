@@ -25,7 +25,7 @@ def test_probes_are_sent_alone_and_at_a_tenth_half_and_nine_tenths(ratio):
     router = PureRouter()
     found, result = measured(router, ratio=ratio)
     lower = found[ratio].lower.pps
-    assert router.asked == [(1000, 10), *((pytest.approx(share * lower), 10) for share in (0.1, 0.5, 0.9))]
+    assert router.asked == [(1001, 10), *((pytest.approx(share * lower), 10) for share in (0.1, 0.5, 0.9))]
     assert [(point.share, point.direction) for point in result.points[:3]] == [
         (0, "0 → 1"),
         (0, "1 → 0"),

@@ -1,7 +1,6 @@
 """The margin of a sentence that has passed: its bounds enclose the capacity, and begin with the sentence itself."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
-from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem, Trial
@@ -24,7 +22,6 @@ from lineproof.procedures.search.margin import (
     NAMED_LOAD,
     OWN_LIMIT,
     Margin,
-    find_margin,
     margin,
     margin_of_forwarding,
 )
@@ -36,16 +33,15 @@ from support.pure_router import EVERY_TRIAL, LINE, PureRouter, run_on
 BUSY = Problem(Fault.CPU_BOUND, "98 % of a second")
 GOALS = VARIABLES / "goals"
 QUICK = read_goal(GOALS, "quick")
-SLA, HIGHEST, LINK = Load(5e6), Load(0.97 * LINE), 10e9
+SLA, HIGHEST = Load(5e6), Load(0.97 * LINE)
 
 
-def promise_at(goal: Goal, own: OwnPart = TAKEN_AT_ITS_WORD) -> Callable[[float], Promise]:
-    requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
-    return lambda pps: requirement.promise(goal, Load(pps), LINK, own)
+def of(model: Measure, sentence: str, goal: Goal = QUICK, seen: list[Trial] | None = None, **run: Any) -> Margin:
+    return margin(run_on(model, seen=seen, goal=goal, **{"own": TAKEN_AT_ITS_WORD, **run}), parse(sentence, CATALOGUE))
 
 
-def found(router: Measure, goal: Goal = QUICK, carried: Load = SLA, deadline: float = math.inf) -> Margin:
-    return find_margin(promise_at(goal), carried, HIGHEST, router, TrialConditions(), LINE, deadline)
+def found(model: Measure, goal: Goal = QUICK, deadline: float = math.inf, **run: Any) -> Margin:
+    return of(model, "64b unidirectional ≥ 5 Mpps", goal, deadline=deadline, most=0.97, **run)
 
 
 @settings(max_examples=30, deadline=None)
@@ -93,7 +89,7 @@ def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal
     terms, router = read_goal(GOALS, goal), PureRouter(1.02 * SLA.pps, buffer=255_000, counts_held=True)
     result = found(router, terms, deadline=60)
     assert result.low <= 1.0202 and result.high is not None
-    at = replace(promise_at(terms)(1.07 * SLA.pps), soak=0)
+    at = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE).promise(terms, Load(1.07 * SLA.pps), 10e9, TAKEN_AT_ITS_WORD)
     assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
 
 
@@ -123,8 +119,7 @@ def test_a_load_that_stays_open_is_left_for_lower_ones():
     def lossy(load: Load, duration: float) -> Outcome:
         return PureRouter(5.6e6, burst=EVERY_TRIAL if load.pps > 5.4e6 else frozenset())(load, duration)
 
-    promises = promise_at(read_goal(GOALS, "standard"), own=OwnPart())
-    result = find_margin(promises, SLA, HIGHEST, lossy, TrialConditions(), LINE, 60)
+    result = found(lossy, read_goal(GOALS, "standard"), 60, own=OwnPart())
     assert 1.07 <= result.low <= 1.08 and result.high is not None and "could prove neither" in result.reason
 
 
@@ -153,10 +148,6 @@ def test_forwarding_was_measured_by_the_verdict_itself(
 # -- on a session
 
 
-def of(router: PureRouter, sentence: str, seen: list[Trial] | None = None, **session: Any) -> Margin:
-    return margin(run_on(router, seen=seen, **session), parse(sentence, CATALOGUE))
-
-
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -167,7 +158,7 @@ def of(router: PureRouter, sentence: str, seen: list[Trial] | None = None, **ses
 )
 def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence: str):
     router, seen = PureRouter(), list[Trial]()
-    result = of(router, sentence, seen, warm_up=1.0, most=0.97)
+    result = of(router, sentence, seen=seen, warm_up=1.0, most=0.97)
     assert not result.reason and result.low == pytest.approx(1.08, abs=0.006)
     assert result.high is not None and result.low <= 1.08 + 1e-6 <= result.high
     assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))

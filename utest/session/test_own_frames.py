@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from lineproof.commands.calibrate import _check_bypassed
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.profiles import Traffic
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
+from lineproof.procedures.calibrate import _check_bypassed
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session

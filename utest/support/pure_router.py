@@ -27,7 +27,7 @@ class PureRouter:
     whether they are known to have waited: so short trials of a router with a deep queue lose nothing.
 
     ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that the testbed spoils;
-    ``breaks``: the number of the trial at which it breaks down; ``burst``: trials that lose a frame at any load.
+    ``breaks``: the number of the trial from which on it is broken; ``burst``: trials that lose a frame at any load.
     """
 
     capacity: float = 5e6
@@ -42,10 +42,7 @@ class PureRouter:
     asked: list[tuple[float, float]] = field(default_factory=list)
 
     def __call__(self, load: Load, duration: float) -> Outcome:
-        number = len(self.asked)
-        self.asked.append((load.pps, duration))
-        if number == self.breaks:
-            raise TestbedError("the generator went away")
+        number, problems = self._begin(load.pps, duration)
         counts = []
         for direction in range(self.directions):
             capacity = self.capacity * (self.weaker if direction else 1.0)
@@ -55,16 +52,23 @@ class PureRouter:
             held = min(offered - at_once, self.buffer)
             ends = (direction, 1 - direction, intended, offered, at_once + held - (number in self.burst))
             counts.append(DirectionCount(*ends, backlog=held if self.counts_held else None))
-        problems = (Problem(Fault.LINK_DOWN, "port 0"),) if number in self.spoils else ()
         return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
 
     def send_burst(self, frames: int) -> Outcome:
         """*frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
         seconds = frames / LINE
-        self.asked.append((LINE, seconds))
+        number, problems = self._begin(LINE, seconds)
         carried = min(frames, int(self.buffer / (1 - self.capacity / LINE))) if self.capacity < LINE else frames
-        count = DirectionCount(0, 1, frames, frames, carried - (len(self.asked) - 1 in self.burst))
-        return Outcome(Load(LINE), seconds, seconds, 1_795_000_000.0, (count,))
+        count = DirectionCount(0, 1, frames, frames, carried - (number in self.burst))
+        return Outcome(Load(LINE), seconds, seconds, 1_795_000_000.0, (count,), problems)
+
+    def _begin(self, pps: float, seconds: float) -> tuple[int, tuple[Problem, ...]]:
+        """Return the number of the trial, and its problems. Raises TestbedError once the testbed has broken down."""
+        number = len(self.asked)
+        self.asked.append((pps, seconds))
+        if self.breaks is not None and number >= self.breaks:
+            raise TestbedError("the generator went away")
+        return number, (Problem(Fault.LINK_DOWN, "port 0"),) if number in self.spoils else ()
 
 
 EVERY_TRIAL = frozenset(range(10_000))
@@ -110,7 +114,7 @@ class PureSession:
             measure=self._measure,
             burst=lambda frames, pps: self.model.send_burst(frames),
             step_down=self._step_down,
-            live=lambda: self.live,
+            live=lambda: self.live or self._step_down(),
         )
         self.router: Any = SimpleNamespace(
             watch=SimpleNamespace(read_again=self._read, read=lambda: None),

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from pydantic_core import to_jsonable_python
@@ -26,7 +26,7 @@ from ..evidence.document import Column, Note, Table
 from ..generators.base import Method, Probe
 from ..session.router_watch import RouterRestarted
 from ..session.session import Session
-from .trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, TrialSeries
+from .trials import TAKEN_AT_ITS_WORD, TrialSeries
 
 SENDABLE = 0.9
 """The share of what an overloaded generator sent that is asked of it next."""
@@ -113,20 +113,20 @@ class ProcedureRun:
         own = session.own_part(traffic, 0.0, goal.final_trial_duration)
         own = own if own.lossy else TAKEN_AT_ITS_WORD
         of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
-
-        def keep(trial: Trial) -> None:
-            self.sent += trial.outcome.duration
-            self.on_trial(traffic, trial)
-
-        terms = CharacterisationTerms(
+        return TrialSeries(
+            measure or self.measure,
             session.tolerance,
             session.clock_speed,
-            on_trial=keep,
+            on_trial=partial(self.keep, traffic),
             deadline=self.deadline - self.sent,
             longest_trial=goal.longest_trial,
             conditions=Conditions(*of_trials),
         )
-        return TrialSeries(measure or self.measure, terms)
+
+    def keep(self, traffic: TrafficWords, trial: Trial) -> None:
+        """Count *trial* as traffic of the deadline, and pass it on."""
+        self.sent += trial.outcome.duration
+        self.on_trial(traffic, trial)
 
     def router_problem(self) -> str:
         """Return the router's restart or failed reading since the last one, in words; "": none."""
@@ -184,14 +184,10 @@ def procedures() -> tuple[Procedure, ...]:
     return tuple(extensions(PROCEDURES, Procedure))
 
 
-def figure(value: float | None, form: str = ",.0f", factor: float = 1.0) -> str:
-    """Return *value* times *factor* as a cell."""
-    return NONE if value is None else f"{value * factor:{form}}"
-
-
-def load_figure(load: Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
-    """Return the frames/s of *load* times *factor* as a cell."""
-    return figure(None if load is None else load.pps, form, factor)
+def figure(value: float | Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
+    """Return *value*, or the frames/s of a load, times *factor* as a cell."""
+    number = value.pps if isinstance(value, Load) else value
+    return NONE if number is None else f"{number * factor:{form}}"
 
 
 def json_data(result: Any) -> Any:

@@ -24,28 +24,14 @@ MOST_REPEATS = 3
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
 
+TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
+"""Faults of a generator whose cores are too slow for the load."""
+
 UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
 
 
 class CharacterisationEnded(Exception):
     """Ends a characterisation with the result found so far. Its text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class CharacterisationTerms:
-    """The settings of every trial of a characterisation. ``on_trial`` is called after each trial, before the next.
-
-    ``deadline``: no trial starts that would end after so many seconds of traffic. ``longest_trial``: s to which a trial
-    grows whose clock or queues may hide a shortage. ``conditions``: what trials are held against, but for the load,
-    which is that of each trial within the ``tolerance``.
-    """
-
-    tolerance: Tolerance = field(default_factory=Tolerance)
-    clock_speed: float = 1.0
-    on_trial: Callable[[Trial], None] = lambda trial: None
-    deadline: float = math.inf
-    longest_trial: float = 10.0
-    conditions: Conditions = UNWATCHED
 
 
 def check_deadline(deadline: float, traffic: float, duration: float) -> None:
@@ -72,20 +58,6 @@ def loss_bounds(trial: Trial) -> Bounds:
 def is_decided(loss: Bounds, most: float) -> bool:
     """Return whether *loss* is certainly at most *most*, or certainly more."""
     return loss.high <= most or loss.low > most
-
-
-def shows_loss(trial: Trial, resolution: float) -> bool:
-    """Return whether the missing frames are those that the router lost, but for a share of *resolution* of the offered.
-
-    Frames that were not offered, or are still in queues, are not missing.
-    """
-    not_missing = Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED, Fault.QUEUES
-    problems = (problem for problem in trial.problems if problem.fault not in not_missing)
-    counted = replace(trial, problems=tuple(problems))
-    return trial.offered > 0 and all(
-        (counted.cost(row) if row.lost else 0.0) + counted.hidden(row) <= resolution * row.offered
-        for row in trial.outcome.directions
-    )
 
 
 def is_measured(trial: Trial) -> bool:
@@ -120,18 +92,27 @@ class ProcedureResult:
         return "; ".join(filter(None, (self._found, self.ended)))
 
 
+@dataclass
 class TrialSeries:
     """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s.
 
     A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
+    ``on_trial`` is called after each trial, before the next; ``deadline``: none starts that would end after so many s
+    of traffic. ``longest_trial``: s to which a trial grows whose clock or queues may hide a shortage. ``conditions``:
+    what trials are held against, but for the load, which is that of each trial within the ``tolerance``.
     """
 
-    def __init__(self, measure: Measure, terms: CharacterisationTerms) -> None:
-        self._measure, self.terms = measure, terms
-        self.done: list[Trial] = []
-        self.traffic = 0.0
-        self.ended = ""
-        self._least = 0.0
+    measure: Measure
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    clock_speed: float = 1.0
+    on_trial: Callable[[Trial], None] = lambda trial: None
+    deadline: float = math.inf
+    longest_trial: float = 10.0
+    conditions: Conditions = UNWATCHED
+    done: list[Trial] = field(default_factory=list, init=False)
+    traffic: float = field(default=0.0, init=False)
+    ended: str = field(default="", init=False)
+    _least: float = field(default=0.0, init=False)
 
     def __enter__(self) -> TrialSeries:
         return self
@@ -157,7 +138,7 @@ class TrialSeries:
 
         def attempt() -> Trial:
             seconds = max(duration, self._least)
-            trial = self._once(lambda: self._measure(load, seconds), seconds)
+            trial = self._once(lambda: self.measure(load, seconds), seconds)
             trial = self._kept(self._doubted(trial, load))
             if not decides(trial):
                 self._learn(trial)
@@ -176,10 +157,23 @@ class TrialSeries:
 
         def attempt() -> Trial:
             trial = self._once(measure_once, duration)
-            conditions = replace(self.terms.conditions, load_pps=trial.outcome.load.pps)
+            conditions = replace(self.conditions, load_pps=trial.outcome.load.pps)
             return self._kept(with_doubts(trial, conditions, doubts))
 
         return self._first(attempt, decides)
+
+    def shows_loss(self, trial: Trial) -> bool:
+        """Return whether the missing frames of *trial* are those that the router lost, but for the resolution.
+
+        Frames that were not offered, or are still in queues, are not missing.
+        """
+        not_missing = Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED, Fault.QUEUES
+        problems = (problem for problem in trial.problems if problem.fault not in not_missing)
+        counted = replace(trial, problems=tuple(problems))
+        return trial.offered > 0 and all(
+            (counted.cost(row) if row.lost else 0.0) + counted.hidden(row) <= self.conditions.resolution * row.offered
+            for row in trial.outcome.directions
+        )
 
     def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
         spoilt: list[Trial] = []
@@ -193,20 +187,20 @@ class TrialSeries:
     def _stays_open(self, trial: Trial) -> bool:
         """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
         queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
-        return queued and trial.outcome.duration >= self.terms.longest_trial
+        return queued and trial.outcome.duration >= self.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
         if not duration > 0:
             raise ValueError(f"trials take time: not {duration:g} s")
-        check_deadline(self.terms.deadline, self.traffic, duration)
+        check_deadline(self.deadline, self.traffic, duration)
         try:
             outcome = measure_once()
         except BREAKDOWN_ERRORS as error:
             raise CharacterisationEnded(breakdown_text(error)) from error
-        return read_trial(len(self.done) + 1, outcome, self.terms.tolerance, self.terms.clock_speed)
+        return read_trial(len(self.done) + 1, outcome, self.tolerance, self.clock_speed)
 
     def _doubted(self, trial: Trial, load: Load) -> Trial:
-        tolerance, conditions = self.terms.tolerance, replace(self.terms.conditions, load_pps=load.pps)
+        tolerance, conditions = self.tolerance, replace(self.conditions, load_pps=load.pps)
         trial = with_doubts(trial, conditions, (*OF_FRAMES, queues))
         trial = with_doubts(trial, replace(conditions, resolution=tolerance.under), (sent_less,))
         return with_doubts(trial, replace(conditions, load_pps=load.pps * (1 + tolerance.over)), (sent_more,))
@@ -214,22 +208,22 @@ class TrialSeries:
     def _kept(self, trial: Trial) -> Trial:
         self.done.append(trial)
         self.traffic += trial.outcome.duration
-        self.terms.on_trial(trial)
+        self.on_trial(trial)
         return trial
 
     def _learn(self, trial: Trial) -> None:
         """Make trials so long that neither clock nor queues can hide a shortage, where nothing else is wrong."""
         if any(problem.fault not in (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.QUEUES) for problem in trial.problems):
             return
-        terms, rows = self.terms, trial.outcome.directions
-        seconds = (trial.seconds.high - trial.seconds.low) / terms.tolerance.under
-        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / terms.conditions.resolution
+        rows = trial.outcome.directions
+        seconds = (trial.seconds.high - trial.seconds.low) / self.tolerance.under
+        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / self.conditions.resolution
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share)
         if seconds:
             # to a tenth of a second, which reads better
             longer = math.ceil(12.5 * seconds) / 10
-            self._least = max(self._least, min(terms.longest_trial, longer))
+            self._least = max(self._least, min(self.longest_trial, longer))
 
 
 def _spoilt_text(trials: Sequence[Trial]) -> str:

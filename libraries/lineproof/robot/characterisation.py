@@ -136,7 +136,7 @@ class CharacterisationWork:
         self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
         self.failed_meanwhile: list[ExecutionStatus] = []
         self._ran_meanwhile: list[Note] = []
-        self._begun, self._sent = 0, 0.0
+        self._begun, self._deadline = 0, deadline
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
         self._progress, self._link_bps = shared.progress, self.session.plan.link_bps(1)
@@ -210,18 +210,13 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        pps, lost = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}"
-        self._sent += trial.outcome.duration if trial.number else 0.0
-        self._progress.step(f"{self._left()}trial {trial.number}, {lost} at {si(pps, 'pps')}")
+        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}", ""
+        if math.isfinite(self._deadline):
+            seconds = max(0.0, self._deadline - self.run.sent) / self.session.clock_speed
+            left = f"at most {duration_text(seconds)} left, "
+        self._progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
         words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
         logger.info("; ".join([words, *map(str, trial.problems)]))
-
-    def _left(self) -> str:
-        """Return how long it takes at most, by its deadline; "": it has none."""
-        if math.isinf(self.run.deadline):
-            return ""
-        left = max(0.0, self.run.deadline - self._sent) / self.session.clock_speed
-        return f"at most {duration_text(left)} left, "
 
     def _call(self, name: str, *arguments: object) -> object:
         """Run a keyword of the suite. Raises TestbedError where it fails."""

@@ -28,7 +28,7 @@ from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
-from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
+from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
 from ..session.bench import EndedTrial, Reading
 from ..session.cpu_time import cpu_time
 from ..session.judging import judge
@@ -326,7 +326,6 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
     *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
     """
     plan, here = session.plan, session.plan.testbed.kind == "netns"
-    terms = CharacterisationTerms(plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
     seconds, link_bps = plan.goal.final_trial_duration, plan.link_bps(traffic.pairs)
     line = traffic.profile.line_rate_pps(link_bps)
     if plan.warm_up and not _sends_all(session):
@@ -342,7 +341,8 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
             spent = {STEAL: steal} if steal is not None else {}
         return outcome
 
-    series, best = TrialSeries(measure, terms), dict[str, float]()
+    series = TrialSeries(measure, plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
+    best = dict[str, float]()
     pps = min(FIRST_PPS, line) if _sends_all(session) else line
     while True:
         # what is not sent as asked is what is measured, not a spoilt trial

@@ -22,9 +22,9 @@ from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ...units import si
-from ..procedure import EACH, Procedure, ProcedureRun, load_figure
+from ..procedure import EACH, Procedure, ProcedureRun, figure
 from ..search import SearchResult
-from ..trials import ProcedureResult, shows_loss
+from ..trials import ProcedureResult
 
 SHARES = 0.0, 0.1, 0.5, 0.9
 """CSIT's loads (none, low, middle, high) as ratios of the PDR."""
@@ -95,10 +95,11 @@ class LatencyUnderLoad(Procedure):
         with run.series(known) as trials:
             for share in SHARES:
                 probes = min(PROBE_PPS, 0.1 * throughput.pps * (share or 1))
-                load = Load(share * throughput.pps or probes)
+                # TRex takes no load of nothing beside them
+                load = Load(share * throughput.pps or probes + 1)
                 run.put(known, warm_up=False, probe=Probe(probes))
                 trial = trials.run(
-                    load, duration.total_seconds(), lambda trial: _is_timed(trial, trials.terms.conditions.resolution)
+                    load, duration.total_seconds(), lambda trial: _is_timed(trial) and trials.shows_loss(trial)
                 )
                 points += _points(share, trial)
         return LatencyAtLoads(ratio, throughput, tuple(points), **trials.as_fields([FEWER_PROBES]))
@@ -108,7 +109,7 @@ class LatencyUnderLoad(Procedure):
         rows = [
             {
                 Column("load", f"% of {result.ratio}"): f"{100 * point.share:g}",
-                Column("load", EACH): load_figure(point.load),
+                Column("load", EACH): figure(point.load),
                 Column("direction", left=True): point.direction,
                 **{
                     Column(statistic.name, "µs"): between(figure)
@@ -120,10 +121,12 @@ class LatencyUnderLoad(Procedure):
             for point in result.points
         ]
         how = (
-            f"{result.ratio} of this run: {load_figure(result.throughput)} frames/s into each port; 0 %: probe frames"
-            " alone. Times are of the probe frames that came back, with what the generator itself takes."
+            f"{result.ratio} of this run: {figure(result.throughput)} frames/s into each port; 0 %: probe frames"
+            " alone, with one other a second. Times are of the probe frames that came back, with what the generator"
+            " itself takes."
         )
-        return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how)]
+        doubts = dict.fromkeys(str(problem) for trial in result.trials for problem in trial.problems)
+        return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how), *map(Note, doubts)]
 
     def picture(self, run: ProcedureRun, result: LatencyAtLoads) -> str:
         """Return for each load and direction a range from the least to p99.9, marked at the median."""
@@ -143,11 +146,11 @@ class LatencyUnderLoad(Procedure):
 LATENCY_UNDER_LOAD = LatencyUnderLoad()
 
 
-def _is_timed(trial: Trial, resolution: float) -> bool:
+def _is_timed(trial: Trial) -> bool:
     """Return whether *trial* shows the latency of each direction."""
     counts = trial.outcome.latency
     are_known = all(count.received >= 100 and count.unplaced >= 0 for count in counts)
-    return are_known and len(counts) == len(trial.outcome.directions) and shows_loss(trial, resolution)
+    return are_known and len(counts) == len(trial.outcome.directions)
 
 
 def _points(share: float, trial: Trial) -> Iterator[LatencyPoint]:

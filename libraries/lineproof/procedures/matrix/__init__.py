@@ -11,7 +11,7 @@ from ...core.phrases import percent
 from ...errors import ConfigError
 from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from ...evidence.document import Cell, Column, Note, Table
-from ..procedure import Procedure, ProcedureRun, load_figure
+from ..procedure import Procedure, ProcedureRun, figure
 from ..scaling import ScalingResult, scale
 from ..search import LOSS_RATIOS, CapacityBounds
 
@@ -88,11 +88,11 @@ def _cells(
         share = lower.pps / line_pps
         mark = "" if finished and bounds.upper else "≥ "
         figures = (
-            f"{mark}{load_figure(lower, '.4g', 1e-6)}{'' if finished else ' …'}",
+            f"{mark}{figure(lower, '.4g', 1e-6)}{'' if finished else ' …'}",
             f"{share * link_bps / 1e9:.4g}",
             f"{100 * share:.3g}",
         )
     elif bounds and finished:
-        figures = f"< {load_figure(bounds.upper, '.4g', 1e-6)}", "", ""
+        figures = f"< {figure(bounds.upper, '.4g', 1e-6)}", "", ""
     units = (Column(f"{name} {unit}") for unit in ("Mpps", "Gbit/s", "% line"))
     return {column: Cell(figure, "" if finished else "unsure") for column, figure in zip(units, figures, strict=True)}

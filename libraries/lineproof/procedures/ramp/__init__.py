@@ -16,13 +16,13 @@ from typing import Any
 
 from ...core.deviations import Deviation
 from ...core.phrases import percent
-from ...core.trial import DirectionCount, Load, Trial
+from ...core.trial import Load, Trial
 from ...evidence.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table
 from ...session.traffic import PROBE_PPS
 from ...units import si
-from ..procedure import EACH, Procedure, ProcedureRun, figure, load_figure
-from ..trials import ProcedureResult, shows_loss
+from ..procedure import EACH, Procedure, ProcedureRun, figure
+from ..trials import ProcedureResult
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
@@ -156,13 +156,9 @@ def _ramp_step(phase: RampPhase, trial: Trial) -> RampStep:
     offered = min(row.offered for row in rows) / seconds
     # what came out of a queue after the end of sending was not forwarded at that rate
     forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / seconds
-    missing = max(_missing(row) / max(1, row.offered) for row in rows)
+    # lost, or by how much queues grew
+    missing = max((row.lost + (row.backlog or 0)) / max(1, row.offered) for row in rows)
     return RampStep(phase, trial, offered, forwarded, trial.loss_ratio(in_total=False), missing > BEHIND)
-
-
-def _missing(row: DirectionCount) -> int:
-    """Return the frames that were lost, or by which queues grew."""
-    return row.lost + (row.backlog or 0)
 
 
 def _saturation_step(steps: list[RampStep]) -> RampStep | None:
@@ -207,7 +203,7 @@ class Ramp(Procedure):
         with run.series(known) as trials:
             for phase, load, seconds in plan.phases():
                 # a step where the generator sent less is kept
-                trial = trials.run(load, seconds, lambda trial: shows_loss(trial, trials.terms.conditions.resolution))
+                trial = trials.run(load, seconds, trials.shows_loss)
                 done.append(_ramp_step(phase, trial))
         short = [one.offered_pps for one in done if any(item.fault.generator_too_slow for item in one.trial.problems)]
         measured = [one for one in done if one.phase is not RampPhase.WARM_UP]
@@ -225,8 +221,8 @@ class Ramp(Procedure):
         steps = [
             {
                 Column("phase", left=True): step.phase.value,
-                Column("load", EACH): load_figure(step.load),
-                Column("load", "% of line"): load_figure(step.load, ".2f", 100 / result.plan.line_pps),
+                Column("load", EACH): figure(step.load),
+                Column("load", "% of line"): figure(step.load, ".2f", 100 / result.plan.line_pps),
                 Column("offered", "frames/s"): figure(step.offered_pps),
                 Column("forwarded", "frames/s"): figure(step.forwarded_pps),
                 Column("lost"): percent(step.loss_ratio),

@@ -26,8 +26,8 @@ from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ...units import counted, l1_bits, l2_bits, si
-from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, load_figure
-from ..trials import ProcedureResult, is_decided, loss_bounds, shows_loss
+from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure
+from ..trials import ProcedureResult, is_decided, loss_bounds
 
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
@@ -144,10 +144,10 @@ class ThroughputTest(Rfc2544Test):
         yield {
             SIZE: str(result.size),
             Column("theoretical", EACH): figure(result.line_pps),
-            Column("throughput", EACH): load_figure(result.throughput),
+            Column("throughput", EACH): figure(result.throughput),
             Column("throughput", "% of line"): figure(result.percent, ".2f"),
-            Column("throughput", "Gbit/s L1"): load_figure(result.throughput, ".4f", l1_bits(result.size) / 1e9),
-            Column("throughput", "Gbit/s L2"): load_figure(result.throughput, ".4f", l2_bits(result.size) / 1e9),
+            Column("throughput", "Gbit/s L1"): figure(result.throughput, ".4f", l1_bits(result.size) / 1e9),
+            Column("throughput", "Gbit/s L2"): figure(result.throughput, ".4f", l2_bits(result.size) / 1e9),
             Column("trials"): str(len(result.trials)),
             Column("each of", "s"): f"{result.duration:g}",
             Column("search", left=True): "unfinished" if result.ended else "done",
@@ -266,7 +266,7 @@ class LatencyTest(Rfc2544Test):
         for one in result.directions:
             yield {
                 SIZE: str(result.size),
-                Column("rate", EACH): load_figure(result.load),
+                Column("rate", EACH): figure(result.load),
                 Column("medium", left=True): NONE,
                 Column("direction", left=True): one.direction,
                 Column("latency", "µs, mean"): f"{one.mean:.2f}",
@@ -291,7 +291,7 @@ def _latency(
         counts = trial.outcome.latency
         known = [count for count in counts if count.received >= 100 and 0 <= count.mean < math.inf]
         is_whole = len(known) == len(trial.outcome.directions)
-        return is_whole and shows_loss(trial, trials.terms.conditions.resolution)
+        return is_whole and trials.shows_loss(trial)
 
     with run.series(traffic) as trials:
         while len(streams) < repeats:
@@ -381,7 +381,7 @@ class FrameLossTest(Rfc2544Test):
             for asked in (highest, *(share for share in below if share < highest - 1e-9)):
                 load = Load(line * asked / 100)
                 # a trial at less than the load asked for gives a point too, at the load offered
-                trial = trials.run(load, seconds, lambda trial: shows_loss(trial, trials.terms.conditions.resolution))
+                trial = trials.run(load, seconds, trials.shows_loss)
                 offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
                 points.append(LossPoint(asked, 100 * offered / line, trial.loss_ratio(in_total=False), trial))
                 if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):

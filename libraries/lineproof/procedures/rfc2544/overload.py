@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -34,7 +34,7 @@ from ...generators.base import Method
 from ...session.router_watch import RouterRestarted
 from ...session.session import Session
 from ...units import si
-from ..procedure import EACH, NONE, Cells, ProcedureRun, figure, load_figure
+from ..procedure import EACH, NONE, Cells, ProcedureRun, figure
 from ..trials import CharacterisationEnded, ProcedureResult, breakdown_text, check_deadline, is_decided, loss_bounds
 from . import SIZE, TRIAL_SECONDS, Rfc2544Test, ThroughputResult, at_throughputs, of_few_repetitions, of_short_trials
 
@@ -160,7 +160,7 @@ def _back_to_back(
 
     def decides(trial: Trial) -> bool:
         is_whole = all(row.offered >= row.intended for row in trial.outcome.directions)
-        is_fast = trial.seconds.low <= trial.outcome.duration * (1 + trials.terms.tolerance.under)
+        is_fast = trial.seconds.low <= trial.outcome.duration * (1 + trials.tolerance.under)
         return is_whole and is_fast and is_decided(loss_bounds(trial), 0.0)
 
     def passes(frames: int) -> bool:
@@ -256,8 +256,8 @@ class RecoveryTest(Rfc2544Test):
         """Yield the row of 26.5."""
         yield {
             SIZE: str(result.size),
-            Column("overload", EACH): load_figure(result.overload),
-            Column("reduced to", EACH): load_figure(result.reduced),
+            Column("overload", EACH): figure(result.overload),
+            Column("reduced to", EACH): figure(result.reduced),
             Column("recovery time", "mean"): str(result.mean or NONE),
             Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
             Column("looked at", "s"): f"{result.after:g}",
@@ -418,7 +418,7 @@ class ResetTest(Rfc2544Test):
         yield {
             Column("reset", left=True): result.kind,
             SIZE: str(result.size),
-            Column("load", EACH): load_figure(result.load),
+            Column("load", EACH): figure(result.load),
             Column("reset time by loss", "s"): figure(result.by_loss, ".4g"),
             Column("by time", "s"): figure(result.by_time, ".3g"),
             Column("frames lost"): f"{result.lost:,}",
@@ -472,22 +472,22 @@ def _reset(
     quiet, slack, before = 5.0, 0.001, 2.0
     samples, lossy_until = list[Sample](), math.inf
     with run.series(traffic) as trials:
-        check_deadline(trials.terms.deadline, 0.0, before)
-        live = run.session.traffic.live()
+        check_deadline(trials.deadline, 0.0, before)
         try:
-            live.start(load)
-            live.wait(before)
-            samples.append(live.sample())
-            cause()
-            while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
-                live.wait(INTERVAL)
+            with ExitStack() as stack:
+                live = run.session.traffic.live()
+                stack.callback(live.stop)
+                live.start(load)
+                live.wait(before)
                 samples.append(live.sample())
-                if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
-                    lossy_until = samples[-1].time
+                cause()
+                while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
+                    live.wait(INTERVAL)
+                    samples.append(live.sample())
+                    if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
+                        lossy_until = samples[-1].time
         except BREAKDOWN_ERRORS as error:
             raise CharacterisationEnded(breakdown_text(error)) from error
-        finally:
-            live.stop()
     is_back = not trials.ended and samples[-1].time - lossy_until >= quiet
     lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
     by_loss, by_time = None, None

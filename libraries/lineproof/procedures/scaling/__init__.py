@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ...core.bounds import Bounds
@@ -68,17 +68,15 @@ def scale(
         raise ConfigError(f"expected one value or more, each once, not {list(values)}")
     for value in values:
         run.traffic(words(value))  # before any frame is sent
-    run.searches, points = len(values), list[ScalingPoint]()
+    run.searches, whole, points = len(values), run.deadline, list[ScalingPoint]()
     for at, value in enumerate(values):
-        share = replace(run, deadline=(run.deadline - run.sent) / (len(values) - at))
+        run.deadline = run.sent + (whole - run.sent) / (len(values) - at)
         try:
             set_up(value)
-            result = search(share, words(value), LOSS_RATIOS, relative_width)
+            points.append(ScalingPoint(value, search(run, words(value), LOSS_RATIOS, relative_width)))
         except BREAKDOWN_ERRORS as error:
             points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
-        else:
-            points.append(ScalingPoint(value, result))
-        run.sent += share.sent
+    run.deadline = whole
     return ScalingResult(axis, tuple(points))
 
 

@@ -24,7 +24,7 @@ from ...core.trial import Load, Trial
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
 from ...units import l1_bits, line_rate_pps, si
-from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, load_figure, sendable
+from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, sendable
 from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
@@ -102,17 +102,28 @@ def search(
 
     Where the generator does not send the testbed's maximum, they end at what it sends. The run's goal gives trial
     duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of
-    the bounds. Raises ValueError for the same ratio twice.
+    the bounds.
     """
-    if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
-        raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
     # imported here because it takes half a second, which a suite without a search does not need
-    from MLRsearch import Config, GoalResult, MultipleLossRatioSearch
+    from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
     traffic, goal = run.traffic(words), run.session.plan.goal
     lowest = Load(run.session.plan.maximum_load(traffic).pps * LOWEST_LOAD_RATIO)
     highest = run.put(traffic, as_sent=True)
-    wanted = {name: _search_goal(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
+    wanted = {
+        name: SearchGoal(
+            loss_ratio=ratio,
+            exceed_ratio=goal.exceed_ratio,
+            relative_width=relative_width,
+            # the first trials narrow the search, the final ones decide
+            initial_trial_duration=min(1.0, goal.final_trial_duration),
+            final_trial_duration=goal.final_trial_duration,
+            duration_sum=goal.duration_sum,
+            # a router that does not carry even the lowest load is a result, not an error
+            fail_fast=False,
+        )
+        for name, ratio in loss_ratios.items()
+    }
     trials = run.series(traffic)
     while True:
         controller = MultipleLossRatioSearch(
@@ -148,22 +159,6 @@ def search(
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
     noted = trials.as_fields((LOSS_OF_OFFERED_FRAMES,))
     return SearchResult(tuple(bounds), goal, lowest, highest, relative_width, trials.traffic, **noted)
-
-
-def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
-    from MLRsearch import SearchGoal
-
-    return SearchGoal(
-        loss_ratio=loss_ratio,
-        exceed_ratio=goal.exceed_ratio,
-        relative_width=relative_width,
-        # the first trials narrow the search, the final ones decide
-        initial_trial_duration=min(1.0, goal.final_trial_duration),
-        final_trial_duration=goal.final_trial_duration,
-        duration_sum=goal.duration_sum,
-        # a router that does not carry even the lowest load is a result, not an error
-        fail_fast=False,
-    )
 
 
 def _is_found(lower: Load | None, upper: Load | None, lowest: Load, highest: Load, width: float) -> bool:
@@ -250,16 +245,16 @@ class Search(Procedure):
                 **bounds_cells(bounds),
                 Column("apart"): NONE if bounds.width is None else percent(bounds.width),
                 Column("conditional throughput", EACH): figure(bounds.throughput),
-                Column("lower bound", "% of line"): load_figure(bounds.lower, ".2f", 100 / line),
-                Column("lower bound", "Gbit/s L1"): load_figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
+                Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
+                Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
                 SEARCH_COLUMN: "done" if bounds.finished else "unfinished",
             }
             for bounds in result.bounds
         ]
         how = (
             f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
-            f" {result.traffic:g} s of traffic; between {load_figure(result.lowest)} and"
-            f" {load_figure(result.highest)} frames/s."
+            f" {result.traffic:g} s of traffic; between {figure(result.lowest)} and"
+            f" {figure(result.highest)} frames/s."
         )
         return [*map(Note, filter(None, [result.ended])), Table.of(bounds_of_ratios), Note(how)]
 
@@ -286,5 +281,5 @@ SEARCH = Search()
 
 def bounds_cells(bounds: CapacityBounds) -> Cells:
     """Return the cells of *bounds* in the columns BOUNDS."""
-    cells = bounds.name, percent(bounds.loss_ratio), load_figure(bounds.lower), load_figure(bounds.upper)
+    cells = bounds.name, percent(bounds.loss_ratio), figure(bounds.lower), figure(bounds.upper)
     return dict(zip(BOUNDS, cells, strict=True))

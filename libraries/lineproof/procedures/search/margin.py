@@ -8,7 +8,7 @@ offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +17,12 @@ from ...core.doubts import USABLE_SHARE
 from ...core.phrases import of_directions, percent
 from ...core.quantity import Promise, Requirement, TrafficWords
 from ...core.rule import Ruling
-from ...core.trial import Load, Measure, Outcome, Trial
+from ...core.trial import Load, Outcome, Trial
 from ...core.verdict import Verdict
 from ...errors import BREAKDOWN_ERRORS
 from ...session.judging import promised
-from ..calibrate import TOO_SLOW
 from ..procedure import SENDABLE, ProcedureRun
-from ..trials import CharacterisationEnded, breakdown_text, check_deadline
+from ..trials import TOO_SLOW, CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
@@ -57,59 +56,28 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     """Return how much more than *requirement*, which has just passed, is carried, by the same rule at higher loads.
 
     To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that would
-    not be the router's. A router that restarted meanwhile makes nothing of it certain.
+    not be the router's. A router that restarted meanwhile makes nothing of it certain. The first load is the highest,
+    or what the generator sends instead, a tenth less where its cores are too slow for it; then those around the rate
+    that was forwarded there, then those below, in growing steps, until the goal's width.
     """
-    session, pairs = run.session, requirement.pairs
-    link_bps = session.plan.link_bps(pairs)
-    traffic = TrafficWords(requirement.profile, requirement.bidirectional, requirement.traffic, pairs=pairs)
+    session, link_bps, deadline = run.session, run.session.plan.link_bps(requirement.pairs), run.deadline
+    traffic = TrafficWords(requirement.profile, requirement.bidirectional, requirement.traffic, pairs=requirement.pairs)
     carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
-    own = session.own_part(traffic)
-    most = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * own.lossless_pps)
-    highest = requirement.within_clocks(Load(most), link_bps)
-    conditions = TrialConditions(
-        session.tolerance, session.clock_speed, on_trial=lambda trial, standing: run.on_trial(traffic, trial)
-    )
-    if highest.pps > carried.pps:
-        run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
-    limit = LINE_RATE if highest.pps < most else OWN_LIMIT
-
-    def promise_at(pps: float) -> Promise:
-        return promised(session, requirement, Load(pps))
-
-    line = run.line(traffic)
-    found = find_margin(promise_at, carried, highest, run.measure, conditions, line, run.deadline, limit)
-    problem = run.router_problem() if found.trials else ""
-    # the verdict stays
-    return Margin(1.0, None, problem, trials=found.trials) if problem else found
-
-
-def find_margin(
-    promise_at: Callable[[float], Promise],
-    carried: Load,
-    highest: Load,
-    measure: Measure,
-    conditions: TrialConditions,
-    line_pps: float,
-    deadline: float = math.inf,
-    limit: str = OWN_LIMIT,
-) -> Margin:
-    """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
-
-    ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. *limit*: what
-    *highest* is. The first load is the highest, or what the generator sends instead, a tenth less where its cores are
-    too slow for it; then those around the rate that was forwarded there, then those below, in growing steps.
-    """
+    can_send = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * session.own_part(traffic).lossless_pps)
+    highest = requirement.within_clocks(Load(can_send), link_bps)
+    limit = LINE_RATE if highest.pps < can_send else OWN_LIMIT
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None, limit=limit)
+    run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
     trials: list[Trial] = []
 
     def within_deadline(load: Load, duration: float) -> Outcome:
-        check_deadline(deadline, _traffic(trials), duration)
-        return measure(load, duration)
+        check_deadline(deadline, run.sent, duration)
+        return run.measure(load, duration)
 
     def on_trial(trial: Trial, standing: Standing) -> None:
         trials.append(replace(trial, number=len(trials) + 1))
-        conditions.on_trial(trials[-1], standing)
+        run.keep(traffic, trials[-1])
         # those at this load are numbered from 1
         until_pass = _traffic(trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
         # the trials of one load may take three quarters of the deadline until they pass
@@ -118,16 +86,17 @@ def find_margin(
         if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
             raise _LoadSpent
 
-    width, reason = promise_at(carried.pps).goal.width, ""
+    conditions = TrialConditions(session.tolerance, session.clock_speed, on_trial=on_trial)
+    width, reason = session.plan.goal.width, ""
     low, high, top, step = carried.pps, math.inf, math.inf, width
     most = load = highest.pps
     hints = list[float]()
     while not reason:
         begin = len(trials)
-        promise = promise_at(load)
+        promise = promised(session, requirement, Load(load))
         promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
         try:
-            decision = decide(promise, within_deadline, replace(conditions, on_trial=on_trial), line_pps)
+            decision = decide(promise, within_deadline, conditions, run.line(traffic))
         except _LoadSpent:
             decision = None
         except (CharacterisationEnded, *BREAKDOWN_ERRORS) as error:
@@ -158,6 +127,8 @@ def find_margin(
             reason = f"from {percent(top / carried.pps)} on the testbed could prove neither"
         else:
             load, step = max((low + top) / 2, top / (1 + step)), 2 * step
+    if problem := run.router_problem():
+        return Margin(1.0, None, problem, trials=tuple(trials))  # the verdict stays
     end = None if high == math.inf else high / carried.pps
     ends_at = limit if low >= most else ""
     return Margin(low / carried.pps, end, reason, ends_at, tuple(trials))

@@ -19,38 +19,18 @@ from ..trials import ProcedureResult
 
 @dataclass(frozen=True, slots=True)
 class SendingResult(ProcedureResult):
-    """The one trial of it, in frames; sums are of all directions. Its problems change no count."""
+    """The counts of its one trial in frames, those of each of ``directions`` and of all together.
 
-    @property
-    def directions(self) -> Sequence[DirectionCount]:
-        """Return the counts of each direction."""
-        return [row for trial in self.trials for row in trial.outcome.directions]
+    ``counters``: by how much the generator's own rose, with keys like ``0.opackets``; empty: they were not read.
+    ``problems``: what the testbed did wrong meanwhile, in words, which changes no count.
+    """
 
-    @property
-    def offered(self) -> int:
-        """Return how many frames were really sent."""
-        return sum(row.offered for row in self.directions)
-
-    @property
-    def forwarded(self) -> int:
-        """Return how many came back at the expected ports."""
-        return sum(row.forwarded for row in self.directions)
-
-    @property
-    def lost(self) -> int:
-        """Return how many of those offered did not."""
-        return sum(trial.lost for trial in self.trials)
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        """Return by how much the generator's own counters rose; keys like ``0.opackets``. Empty: they were not read."""
-        before, after = (self.trials[0].outcome.counters.get(moment, {}) for moment in ("before", "after"))
-        return {name: count - before.get(name, 0) for name, count in after.items()}
-
-    @property
-    def problems(self) -> Sequence[str]:
-        """Return what the testbed did wrong meanwhile, in words."""
-        return [str(problem) for trial in self.trials for problem in trial.problems]
+    directions: tuple[DirectionCount, ...]
+    offered: int
+    forwarded: int
+    lost: int
+    counters: Mapping[str, int]
+    problems: tuple[str, ...]
 
     @property
     def _found(self) -> str:
@@ -102,7 +82,18 @@ class SendTraffic(Procedure):
         sent = partial(session.traffic.measure, session.plan.load_for(asked), seconds, meanwhile)
         with run.series(known) as trials:
             trials.run_measured(sent, seconds, lambda trial: True)
-        return SendingResult(**trials.as_fields(()))
+        rows = [row for trial in trials.done for row in trial.outcome.directions]
+        counters = trials.done[0].outcome.counters if trials.done else {}
+        before, after = (counters.get(moment, {}) for moment in ("before", "after"))
+        return SendingResult(
+            tuple(rows),
+            offered=sum(row.offered for row in rows),
+            forwarded=sum(row.forwarded for row in rows),
+            lost=sum(trial.lost for trial in trials.done),
+            counters={name: count - before.get(name, 0) for name, count in after.items()},
+            problems=tuple(str(problem) for trial in trials.done for problem in trial.problems),
+            **trials.as_fields(()),
+        )
 
     def parts(self, run: ProcedureRun, result: SendingResult) -> Sequence[Note | Table]:
         """Return what was sent, and the counts of each direction."""
@@ -120,7 +111,7 @@ class SendTraffic(Procedure):
             }
             for row in result.directions
         ]
-        return [*map(Note, sent), Table.of(rows), *map(Note, result.problems)]
+        return [*map(Note, sent), Table.of(rows), *map(Note, filter(None, [*result.problems, result.ended]))]
 
 
 SENDING = SendTraffic()

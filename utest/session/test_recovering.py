@@ -1,10 +1,9 @@
-"""Recovery, bursts and a reset on the simulated testbed, by a sentence and by RFC 2544's tests."""
+"""Recovery and a restart of the router on the simulated testbed."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,23 +14,8 @@ from lineproof.procedures.rfc2544.overload import RESET
 from lineproof.routers.base import SshShell
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
-from support import robot_run, simulated_session
+from support import simulated_session
 from support.simulated_session import judged
-
-SUITE = """\
-*** Settings ***
-Resource    {root}/resources/acceptance.resource
-Resource    {root}/resources/characterisation.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
-By RFC 2544
-    ${{found}} =    RFC 2544 Throughput Of    1-flow unidirectional    64    duration=1    resolution=0.02
-    Back To Back Of    1-flow unidirectional    ${{found}}    repeats=2    longest=20000    resolution=200
-    System Recovery Of    1-flow unidirectional    ${{found}}    repeats=1    overload=5    after=5
-    Reset Time Of    1-flow unidirectional    ${{found}}    limit=600
-"""
 
 pytestmark = pytest.mark.slow
 
@@ -76,20 +60,3 @@ def test_a_login_that_a_restart_interrupts_is_repeated(slower: Session, monkeypa
     shell.open()
     assert shell("vppctl show version", 10.0).status == 0
     shell.close()
-
-
-def test_bursts_recovery_and_reset_in_a_suite(tmp_path: Path) -> None:
-    suite = tmp_path / "suite.robot"
-    suite.write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
-    # a busy machine must have the time to read the counts after a change of load
-    testbed = robot_run.project(tmp_path) / "variables" / "testbeds" / "simulated.yaml"
-    testbed.write_text(testbed.read_text(encoding="utf-8").replace("clock_speed: 50", "clock_speed: 20"))
-    done = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
-    status, message = done.tests["By RFC 2544"]
-    assert status == "PASS", done.console
-    for words in ("back-to-back", "system recovery", "software reset"):
-        assert words in message.lower()
-    (results,) = tmp_path.glob("results/*/results.jsonl")
-    assert len(results.read_bytes().splitlines()) == 4
-    assert "configured it anew" in (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
-    assert robot_run.processes_of(tmp_path) == []

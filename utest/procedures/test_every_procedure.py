@@ -1,0 +1,99 @@
+"""What holds of each procedure that is registered: its example, its record and page, and each way of ending early."""
+
+from __future__ import annotations
+
+import html
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lineproof.core.trial import Load
+from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
+from lineproof.evidence.records import CharacterisationRecord
+from lineproof.evidence.run import read_run
+from lineproof.procedures.procedure import Procedure, json_data, procedures
+from lineproof.procedures.rfc2544 import ThroughputResult
+from lineproof.procedures.search import SEARCH
+from support import robot_run
+from support.pure_router import EVERY_TRIAL, LINE, ONE_WAY, PureRouter, run_on
+
+THROUGHPUTS = [ThroughputResult(64, LINE, Load(4e6), None, 0.001, 60.0)]
+FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
+TERMS: dict[str, tuple[Any, ...]] = {
+    "Search Throughput Of": (ONE_WAY,),
+    "Latency Under Load Of": (ONE_WAY, FOUND),
+    "Measure Matrix": ("64b 1518b", "1-flow", "unidirectional"),
+    "Scale Over": ("flows", "64b unidirectional", 1, 8),
+    "Ramp": (ONE_WAY, 5),
+    "RFC 2544 Throughput Of": ("unidirectional", 64, 1518),
+    "RFC 2544 Latency Of": ("unidirectional", THROUGHPUTS),
+    "Frame Loss Rate Of": (ONE_WAY,),
+    "Back To Back Of": ("unidirectional", THROUGHPUTS),
+    "System Recovery Of": ("unidirectional", THROUGHPUTS),
+    "Reset Time Of": ("unidirectional", THROUGHPUTS),
+    "Send Traffic": (ONE_WAY, "1 Mpps"),
+}
+EACH = pytest.mark.parametrize("procedure", procedures(), ids=lambda procedure: procedure.keyword)
+FORMS = as_text, as_markdown, as_page
+
+
+def ended(procedure: Procedure, router: PureRouter, deadline: float = math.inf) -> tuple[list[str], str]:
+    """Return how each result ended, and the document of all; it can be drawn, and kept as a record."""
+    run = run_on(router, deadline)
+    run.name, run.words = procedure.name, ONE_WAY
+    result = procedure.measure(run, *TERMS[procedure.keyword])
+    results = result if isinstance(result, tuple) else (result,)
+    assert json_data(result) and isinstance(procedure.picture(run, result), str) and run.sent <= deadline
+    text = as_markdown(Document("", [Section("Result", procedure.parts(run, result))]))
+    return [words for each in results for words in each.endings], text
+
+
+@EACH
+def test_what_was_not_begun_is_inconclusive(procedure: Procedure) -> None:
+    endings, text = ended(procedure, PureRouter(), deadline=0.0)
+    assert endings and all(words.startswith("inconclusive: nothing was tried; deadline: ") for words in endings)
+    assert "nothing was tried" in text
+
+
+@EACH
+@pytest.mark.parametrize(
+    "fault", [{"spoils": EVERY_TRIAL, "burst": EVERY_TRIAL}, {"breaks": 0}], ids=["spoilt", "broken"]
+)
+def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, fault: dict[str, Any]) -> None:
+    endings, text = ended(procedure, PureRouter(**fault))
+    # one trial of traffic alone is no search that it could end
+    assert all(words.startswith("inconclusive: ") for words in endings) or "a link was down" in text
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    """A run of all examples, in the order in which later ones take what earlier ones found."""
+    folder = tmp_path_factory.mktemp("examples")
+    # a busy machine must have the time to read the counts after a change of load
+    testbed = robot_run.project(folder) / "variables" / "testbeds" / "simulated.yaml"
+    testbed.write_text(testbed.read_text(encoding="utf-8").replace("clock_speed: 50", "clock_speed: 20"))
+    documented = "\n".join(procedure.measure.__doc__ or "" for procedure in procedures())
+    # a simulated router restarts without a command
+    examples = documented.replace("command=sudo reboot", "").splitlines()
+    lines = [line.strip("| ") for line in examples if line.lstrip().startswith("| ")]
+    own = "*** Keywords ***\nSet Receive Queues\n    [Arguments]    ${number}\n    Log    ${number}\n"
+    tests = "".join(["Examples\n", *(f"    {line}\n" for line in lines), "\n", own])
+    suite = robot_run.write_tests(folder, tests, "Open Testbed For    netgate6100    software=vpp    goal=quick")
+    return robot_run.run(folder, suite, "-v", f"PROJECT:{folder / 'project'}")
+
+
+@pytest.mark.slow
+def test_each_example_gives_a_record_a_document_and_a_section_of_the_page(examples: robot_run.RobotRun) -> None:
+    ((status, message),) = examples.tests.values()
+    assert status == "PASS", message
+    (folder,) = Path(examples.folder / "results").iterdir()
+    records = [record for record in read_run(folder).results if isinstance(record, CharacterisationRecord)]
+    names = {record.method for record in records}
+    assert [each.name for each in procedures() if not any(name.startswith(each.name) for name in names)] == []
+    page = (folder / "summary.html").read_text(encoding="utf-8")
+    for record in records:
+        document = Document(record.method, [Section("Result", record.shown)], record.simulated)
+        assert [form.__name__ for form in FORMS if not form(document)] == [] and record.result is not None
+        assert html.escape(f"{record.method}: {record.sentence}") in page
