@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
     run_.add_argument("--repeats", type=_repeats, metavar="N", help="blocks, in place of the study's own number")
     run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
+    run_.add_argument(
+        "--wait", type=float, default=60.0, metavar="MIN", help="limit of a step by hand (default: 60 min)"
+    )
     run_.add_argument("--results", type=Path, help="folder for runs (default: results/ of the project)")
     run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
     report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
@@ -82,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
     study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
-    study_run.say = _say
+    study_run.say, study_run.wait = _say, 60 * asked.wait
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)
