@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
     report.set_defaults(act=_report)
     report.add_argument("run_name", metavar="RUN", help="folder or id of a study's run")
+    report.add_argument("--table", metavar="TITLE", help="only this table of the study's source, ours beside theirs")
     report.add_argument(
         "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
     )
@@ -106,14 +107,20 @@ def _report(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
     from ..studies.results import read_results
 
-    return _show(read_results(find_one_run(arguments.run_name, Project.find().results)), arguments.format)
+    found = read_results(find_one_run(arguments.run_name, Project.find().results))
+    return _show(found, arguments.format, arguments.table)
 
 
-def _show(found: StudyResults, form: str = "text") -> int:
+def _show(found: StudyResults, form: str = "text", table: str | None = None) -> int:
     from ..studies.forms import COLUMNS, document, headline, page, write_page
 
     path, shown = write_page(found), document(found)
-    if form == "text":
+    if table is not None:
+        known = {title: section for section in shown.sections if (title := section.title) in found.study.tables}
+        if table not in known:
+            raise ConfigError(f"no table '{table}' in study '{found.study.study}'; known: {', '.join(known) or 'none'}")
+        print(as_text(Document(found.study.title, [known[table]], found.simulated), COLUMNS), end="")
+    elif form == "text":
         print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
     elif form == "html":
         print(page(found), end="")

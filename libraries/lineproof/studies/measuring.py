@@ -244,6 +244,8 @@ class _Measurement:
     ) -> Measured:
         """Return *value*, a rate in frames/s; *at_least*: it is only what was offered most."""
         more = {AT_LEAST: 1.0} if at_least else {}
+        if self.is_rate:
+            more |= {LINE: self.traffic.profile.line_rate_pps(self.link_bps), LINK: self.link_bps}
         return Measured(self._rate(value) if self.is_rate else value, "", self.line, curve, {**figures, **more})
 
     def _rate(self, pps: float) -> float:
@@ -329,7 +331,7 @@ KEPT = 0.97
 LOAD_SECONDS = 2.5
 """Seconds of the shortest trial in which TRex reports the load of its cores for a whole period."""
 
-OFFERED, RECEIVED, LINK = "offered_pps", "received_pps", "link_bps"
+OFFERED, RECEIVED, LINE, LINK = "offered_pps", "received_pps", "line_pps", "link_bps"
 FRAME, DIRECTIONS = "frame_bytes", "directions"
 CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
 """Names of figures. Rates are of the worse direction, frames/s.

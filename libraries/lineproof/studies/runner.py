@@ -364,6 +364,11 @@ class Carried:
                 f"run '{then.run}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
             )
+        if prepared.study.baselines and len(run.measured) >= len(prepared.steps):
+            raise TestbedError(
+                f"run '{then.run}' is complete, and its differences were seen: what is measured after that finds"
+                " differences that are none; run the study again, without --resume"
+            )
         kept = (record for record in run.measured if record.value is not None)
         return cls(run, {Step(record.block, record.turn, record.variant, record.row): record for record in kept})
 

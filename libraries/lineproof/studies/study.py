@@ -13,8 +13,9 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -28,6 +29,9 @@ from ..visible import shortened
 
 RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
 """Per cent of one direction's line rate; bit/s are of L1. Both directions are added."""
+
+TABLE_UNITS = (*get_args(RateUnit), "percent of lines")
+"""Units of rates in a source's table."""
 
 PAST_ROUTER = ("sends",)
 """Kinds of rows that are of the generator itself: those of a study that bypasses the router, and of no other."""
@@ -125,7 +129,8 @@ class StudyRow(Config):
     ``statistic``; ``energy``: of a power meter, or the platform's ``watts``; ``cpu_time``: of a kernel that forwards;
     ``sends``: what the generator offers when it is asked for the testbed's maximum load, with the router bypassed.
     ``at``: a load per port, as ``1 Mpps``.
-    ``repeats``: fewer than the study's, as for long ramps.
+    ``repeats``: fewer than the study's, as for long ramps. ``marks``: lines in the picture, in the row's unit, as
+    of what a line rate requires.
     """
 
     kind: str
@@ -136,6 +141,7 @@ class StudyRow(Config):
     unit: RateUnit | None = None
     repeats: Annotated[int | None, Field(ge=1, le=100)] = None
     tolerance: StudyTolerance | None = None
+    marks: Mapping[Name, float] = {}
     about: str = ""
 
     @model_validator(mode="before")
@@ -213,12 +219,34 @@ class Published(Config):
     explained: Mapping[Name, Mapping[Name, Annotated[str, Field(min_length=1, max_length=1000)]]] = {}
 
 
+class StudyTable(Config):
+    """A table as the source prints it: each cell is a ``measure`` of a ``variant`` in a ``unit``.
+
+    In these ``{row}`` and ``{column}`` stand for the cell's own. ``unit``: of rates any RateUnit, or ``percent of
+    lines`` (of all directions together); of cycles also ``pps``, which the core forwarded, and ``MHz``: its clock by
+    both.
+    """
+
+    rows: Annotated[tuple[Words, ...], Field(min_length=1)]
+    columns: Annotated[tuple[Words, ...], Field(min_length=1)]
+    measure: Words = "{row}"
+    variant: Words = "{column}"
+    unit: str = ""
+
+    def place(self, row: str, column: str) -> tuple[str, str, str]:
+        """Return measure, variant and unit ("": the measure's own) of a cell."""
+        measure, variant, unit = (
+            text.replace("{row}", row).replace("{column}", column) for text in (self.measure, self.variant, self.unit)
+        )
+        return measure, variant, unit
+
+
 class Study(Config):
     """A study. ``repeats``: blocks; ``seed``: of the order within them; ``baseline``: a variant (None: no comparison).
 
     ``unit``: of rates. ``seconds``: of a trial (None: the run's goal has it). ``testbed``: of a run that names none
     (None: the simulated one). ``bypass``: without a router, the generator's ports are connected to each other.
-    ``facts``: of all variants of a platform, by its name.
+    ``facts``: of all variants of a platform, by its name. ``tables``: the source's, by their titles.
     """
 
     study: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,60}$")]
@@ -238,6 +266,7 @@ class Study(Config):
     measures: Annotated[Mapping[Name, StudyRow], Field(min_length=1)]
     variants: Annotated[Mapping[Name, Variant], Field(min_length=1)]
     published: Published | None = None
+    tables: Mapping[Name, StudyTable] = {}
 
     def platform_of(self, variant: str) -> str:
         """The name of a variant's platform."""
@@ -341,6 +370,17 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
                 yield where, f"no variant '{name}'; known: {variants}"
             elif row not in study.rows_of(name):
                 yield where, f"'{name}' is not measured in this row; see its 'measures'"
+
+    for title, table in study.tables.items():
+        for row, column in product(table.rows, table.columns):
+            own, variant_name, unit = table.place(row, column)
+            if variant_name not in study.variants or own not in study.rows_of(variant_name):
+                yield ("tables", title), f"'{own}' of '{variant_name}', for '{row}' and '{column}', is not measured"
+                continue
+            kind = study.measures[own].kind
+            units: tuple[str, ...] = TABLE_UNITS if kind in RATES else ("pps", "MHz") if kind == "cycles" else ()
+            if unit and unit not in units:
+                yield ("tables", title), f"'{unit}' is no unit of '{own}'; expected one of {', '.join(units) or 'none'}"
 
 
 Turn = Literal["first", "", "last"]
