@@ -31,7 +31,7 @@ from lineproof.project import Project
 from lineproof.robot.run_variables import check_values
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from lineproof.studies.runner import check_study
+from lineproof.studies.study import check_study
 from lineproof.testbed.files import read_testbed
 from lineproof_bench.model.schema import router_model
 from support.ceilings import CATALOGUE

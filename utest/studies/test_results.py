@@ -13,11 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lineproof.errors import ConfigError
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import (
     CORE_SHARE,
     FRAME,
+    LINE,
     LINK,
     OFFERED,
     RECEIVED,
@@ -281,6 +283,51 @@ def test_each_baseline_has_a_line_over_the_parameter_with_its_reference(tmp_path
     )
     # in pixels from the top: the faster router's line is wholly above the other's
     assert faster and slower and max(faster) < min(slower)
+
+
+SOURCES = """
+tables:
+  Rates: {rows: [vpp, linux], columns: [Mpps, Gbit/s, percent of lines], measure: one flow,
+    variant: "{row}", unit: "{column}"}
+  A core: {rows: [cycles], columns: [pps, MHz], variant: vpp, unit: "{column}"}
+"""
+
+
+def test_a_table_of_the_source_has_ours_beside_theirs_in_its_units(tmp_path: Path) -> None:
+    measures = "measures:\n  cycles: {cycles: 64b 1-flow unidirectional, at: 10 Mpps, repeats: 1}\n"
+    rows = SMALL.replace("measures:\n", measures).replace(
+        "64b 1-flow unidirectional, tol", "64b 1-flow bidirectional, tol"
+    )
+    study = study_of(tmp_path, rows + SOURCES)
+    line = {LINE: 14.88e6, LINK: 10e9}
+    records = [
+        *measurements(study, {"vpp": [50.0] * 4, "linux": [None, None]}, figures=line),
+        *measurements(study, {"vpp": [440.0]}, "cycles", figures={"forwarded_pps": 5e6}),
+    ]
+    shown = text(results_of(study, records))
+    assert re.search(r"^vpp +7\.44 \(5\.015\) +5 \(3\.37\) +25 \(16\.85\)$", shown, re.MULTILINE)
+    assert re.search(r"^linux +– \(0\.6428\) ", shown, re.MULTILINE)
+    assert re.search(r"^cycles +5000000 +2200$", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("measure: one flow", "measure: two flows"), ("Mpps, Gbit/s", "MHz"), ("linux]", "bsd]")]
+)
+def test_a_table_of_what_is_not_measured_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises(ConfigError, match=r"'tables\.Rates'"):
+        study_of(tmp_path, SMALL + SOURCES.split("  A core")[0].replace(old, new))
+
+
+def test_differences_are_not_shown_before_all_is_measured() -> None:
+    """Who looks and then decides whether to go on finds differences that are none, twice as often as is promised."""
+    records = measurements(RATE, {"one": [5.0 + 0.01 * (n % 3) for n in range(10)], "two": [9.0, 9.1, 9.0, 9.1, 9.0]})
+    ended, going = (results_of(RATE, records, planned).cells["one flow", "two"] for planned in (15, 16))
+    assert (
+        ended.compared is not None
+        and ended.compared.proven
+        and going.compared is None
+        and going.summary == ended.summary
+    )
 
 
 def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +30,13 @@ def prepared_in(folder: Path, text: str = SMALL) -> PreparedStudy:
 
 
 def kept(
-    prepared: PreparedStudy, folder: Path, values: tuple[float | None, ...] = (33.4, 33.6), **changed: Any
+    prepared: PreparedStudy,
+    folder: Path,
+    values: tuple[float | None, ...] = (33.4, 33.6),
+    names: tuple[str, ...] = ("vpp",),
+    **changed: Any,
 ) -> Carried:
-    """The run RUN of *prepared* with *values* of the baseline, as the next one finds it. *changed*: its environment."""
+    """The run RUN of *prepared* with *values* of variants, as the next one finds it. *changed*: its environment."""
     run = StudyRun(prepared, folder)
     environment = run._environment(RUN)
     sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
@@ -40,7 +45,7 @@ def kept(
     recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed))
     run._recorder = recorder
     run._keep_inputs()
-    for record in measurements(prepared.study, {"vpp": values}):
+    for record in measurements(prepared.study, dict.fromkeys(names, values)):
         recorder.folder.add(replace(record, run=RUN, requirement=0))
     recorder.close()
     return Carried.of(folder / RUN, prepared)
@@ -105,6 +110,12 @@ def test_what_judges_figures_is_not_chosen_after_some_were_seen(
     kept(prepared, tmp_path / "results")
     with pytest.raises(TestbedError, match="study file has changed"):
         Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=changed))
+
+
+def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_path: Path) -> None:
+    prepared = prepared_in(tmp_path, re.sub("  ramp: .*\n", "", SMALL))
+    with pytest.raises(TestbedError, match="is complete, and its differences were seen"):
+        kept(prepared, tmp_path / "results", (33.4, 33.6, None, 33.5), ("vpp", "linux"))
 
 
 def test_other_titles_and_explanations_are_the_same_study(tmp_path: Path, prepared: PreparedStudy) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.project import Project
-from lineproof.studies.runner import Carried, prepare_study
+from lineproof.routers.base import Result
+from lineproof.routers.fact_reading import differences
+from lineproof.session.session import Session
+from lineproof.studies.measuring import router_differences
+from lineproof.studies.runner import Carried, PreparedStudy, prepare_study
 from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
@@ -163,6 +172,68 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
         own = found.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
         assert all(each == own.configured for each in known) and (known or not own.configured), variant
+
+
+LINES = {
+    r"^2": "2936",
+    r"^3": "3936",
+    r"CQE_COMPRESSION\s+BALANCED": "  CQE_COMPRESSION   BALANCED(0)",
+    r"CQE_COMPRESSION\s+AGGRESSIVE": "  CQE_COMPRESSION   AGGRESSIVE(1)",
+    r"FLEX_PARSER_PROFILE_ENABLE\s+0": "  FLEX_PARSER_PROFILE_ENABLE   0",
+    r"FLEX_PARSER_PROFILE_ENABLE\s+1": "  FLEX_PARSER_PROFILE_ENABLE   1",
+}
+"""Answers of a router by the expression that a setting expects."""
+
+
+def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str, str]]:
+    """The facts of a router that is what *variant* says, and its answers by command."""
+    software, own = found.plans[variant].software, found.study.variants[variant]
+    cards = tuple(NicFacts(name, rx_queues=software.rx_queues) for name in software.interfaces[:2])
+    told = {name: f"the {value} of a maker" for name, value in found.study.facts_of(variant).items()}
+    answers = {line: LINES.get(each.pattern, each.pattern) for line, each in own.settings.items()}
+    return RouterFacts(version=software.version, workers=software.workers, nics=cards, other=told), answers
+
+
+def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
+    """What is said of a router with *facts* that gives *answers*, before it is measured as *variant*."""
+    software = found.plans[variant].software
+    facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
+    router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))
+    login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
+    session = cast(Session, SimpleNamespace(simulated=False, router=router, testbed=login))
+    return router_differences(session, found.study, variant)
+
+
+@pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
+def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: str) -> None:
+    found = prepare_study(Project(ROOT), name, "simulated", "standard")
+    for variant in found.plans:
+        facts, answers = router_of(found, variant)
+        assert said_of(found, variant, facts, answers) == []
+        others = [
+            replace(facts, other={**facts.other, name: other}) for name in facts.other for other in ("another", "")
+        ]
+        others += [replace(facts, version="9.9")] if re.search(r"\d\.\d", facts.version or "") else []
+        others += [replace(facts, workers=facts.workers + 1)] if facts.workers else []
+        if facts.nics[0].rx_queues:
+            others.append(replace(facts, nics=(replace(facts.nics[0], rx_queues=facts.nics[0].rx_queues + 1),)))
+        assert len(others) >= 3 and all(len(said_of(found, variant, other, answers)) == 1 for other in others)
+        for line in answers:
+            (said,) = said_of(found, variant, facts, {**answers, line: "command not found"})
+            assert said.startswith(f"'{line}' has no ") and "command not found" in said
+
+
+def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
+    """All blocks on one card before the next, though the blocks of a simulated one mix them."""
+    found = prepare_study(Project(ROOT), "gowin_n305", "lab-example", "standard")
+    made = [found.made_by_hand(step.variant) for step in found.steps]
+    assert sorted(found.steps, key=str) == sorted(steps_of(found.study), key=str)
+    assert sum(one != other for one, other in pairwise(made)) == len(set(made)) - 1 == 9
+    cards = [found.study.variants[step.variant].by_hand for step in found.steps]
+    assert sum(one != other for one, other in pairwise(cards)) == 1
+    assert len(found.steps_by_hand(found.steps)) == 10
+    simulated = prepare_study(Project(ROOT), "gowin_n305", "simulated", "standard")
+    assert simulated.steps == list(steps_of(found.study)) and not simulated.steps_by_hand(simulated.steps)
 
 
 @pytest.mark.parametrize(("study", "says"), [("netgate6100", "of study 'netgate6100'"), ("", "of no study")])

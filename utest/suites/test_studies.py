@@ -16,6 +16,7 @@ from lineproof.evidence.run import read_run
 from lineproof.studies.results import read_results
 from support.command_line import PROGRAM, environment, lineproof
 from support.patience import wait_until
+from support.served_bench import served
 from support.study_builders import study_project
 
 EVERY = {
@@ -75,6 +76,40 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     again = lineproof(tmp_path, "study", "report", str(elsewhere / second.name))
     assert again.returncode == 0
     assert (elsewhere / second.name / "study.html").read_text() == page
+
+
+QUEUES = """\
+study: small
+title: Receive queues
+platform: netgate6100
+repeats: 1
+measures:
+  one flow: {forwards: 64b 1-flow unidirectional}
+variants:
+  vpp-1q: {software: vpp-1q}
+  vpp-3q: {software: vpp}
+"""
+
+
+@pytest.mark.slow
+def test_a_router_with_other_queues_than_its_variant_stops_a_study(tmp_path: Path) -> None:
+    """Also after a step by hand that nobody did; what was measured before it is kept, and gone on with."""
+    with served(tmp_path) as bench:
+        home = bench.project(tmp_path)
+        options = ("study", "run", "small", "--testbed", "lab", "--goal", "quick", "--wait", "0")
+        study_project(home, QUEUES.replace("  vpp-3q: {software: vpp}\n", ""))
+        ran = lineproof(home, *options)
+        print(ran.stdout, ran.stderr)
+        assert ran.returncode == 2 and not read_run(runs(home)[0]).measured
+        assert "the platform's file says 1, TenGigabitEthernet3/0/0 has 3" in ran.stdout + ran.stderr
+
+        study_project(home, QUEUES.replace("repeats: 1", "repeats: 1\nbaseline: vpp-3q"))
+        ran = lineproof(home, *options)
+        print(ran.stdout, ran.stderr)
+        assert ran.returncode == 2 and ran.stdout.index("by hand, 1 of 2") < ran.stdout.index("by hand, 2 of 2")
+        assert "BY HAND: make the router netgate6100 with 'vpp-1q'" in ran.stdout
+        assert "and has not restarted since" in ran.stderr and "go on with --resume" in ran.stdout
+        assert [record.variant for record in read_run(runs(home)[1]).measured] == ["vpp-3q"]
 
 
 FIREWALL = """\

@@ -22,7 +22,7 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..project import KINDS, Project, listed
 from ..routers.description import read_description
 from ..session.plan import misfits_of, read_checked_platform, replaced_files
-from ..studies.runner import check_study
+from ..studies.study import check_study
 from ..system import children
 from ..system.installed import bench_command
 from ..testbed.files import read_testbed, read_testbed_or_pool

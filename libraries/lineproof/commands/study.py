@@ -36,11 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
     run_.add_argument("--repeats", type=_repeats, metavar="N", help="blocks, in place of the study's own number")
     run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
+    run_.add_argument(
+        "--wait", type=float, default=60.0, metavar="MIN", help="limit of a step by hand (default: 60 min)"
+    )
     run_.add_argument("--results", type=Path, help="folder for runs (default: results/ of the project)")
     run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
     report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
     report.set_defaults(act=_report)
     add_run(report)
+    report.add_argument("--table", metavar="TITLE", help="only this table of the study's source, ours beside theirs")
     report.add_argument(
         "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
     )
@@ -83,7 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
     study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
-    study_run.say = _say
+    study_run.say, study_run.wait = _say, 60 * asked.wait
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)
@@ -104,14 +108,20 @@ def _report(arguments: argparse.Namespace) -> int:
     from ..evidence.run import find_one_run
     from ..studies.results import read_results
 
-    return _show(read_results(find_one_run(arguments.run_name, Project.find().results)), arguments.format)
+    found = read_results(find_one_run(arguments.run_name, Project.find().results))
+    return _show(found, arguments.format, arguments.table)
 
 
-def _show(found: StudyResults, form: str = "text") -> int:
+def _show(found: StudyResults, form: str = "text", table: str | None = None) -> int:
     from ..studies.forms import COLUMNS, document, headline, page, write_page
 
     path, shown = write_page(found), document(found)
-    if form == "text":
+    if table is not None:
+        known = {title: section for section in shown.sections if (title := section.title) in found.study.tables}
+        if table not in known:
+            raise ConfigError(f"no table '{table}' in study '{found.study.study}'; known: {', '.join(known) or 'none'}")
+        print(as_text(Document(found.study.title, [known[table]], found.simulated), COLUMNS), end="")
+    elif form == "text":
         print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
     elif form == "html":
         print(page(found), end="")

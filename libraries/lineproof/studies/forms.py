@@ -26,11 +26,14 @@ from .results import (
     StudyCell,
     StudyResults,
     closeness_words,
+    in_unit,
     senders_of,
 )
-from .study import AT_LEAST, DIFFERENCES, RATES, Parameter, Study
+from .study import AT_LEAST, DIFFERENCES, RATES, TABLE_UNITS, Parameter, Study, StudyTable
 
 NOTHING = "–"
+
+BESIDE = "Ours; in brackets what the source published, in the table's unit."
 
 COLUMNS = 118
 """Width of the text for a terminal: its tables have many columns."""
@@ -61,10 +64,29 @@ def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | Non
     if senders:
         table = Table.of([_sender_row(sender, senders) for sender in senders])
         sections.append(Section(LINE_RATE, [table, *drawn.get(LINE_RATE, ())]))
+    sections += [Section(title, [_source_table(found, table), Note(BESIDE)]) for title, table in study.tables.items()]
     if said := notes(found):
         sections.append(Section("What must be known of these figures", [Items(said)]))
     figures = [_figures(found, cell, senders) for _, cells in found.rows() for cell in cells]
     return Document(study.title, sections, found.simulated, {"figures": figures})
+
+
+def _source_table(found: StudyResults, table: StudyTable) -> Table:
+    """Return *table* in the source's own form: ours, and the published figure in brackets."""
+
+    def cell_of(row: str, column: str) -> str:
+        measure, variant, unit = table.place(row, column)
+        cell = found.cells[measure, variant]
+        ours, theirs = (
+            None if known is None else in_unit(found, cell, known.median, unit)
+            for known in (cell.summary, cell.published_summary)
+        )
+        shown = NOTHING if ours is None or not cell.measured else cell.sign + figure(ours)
+        is_worked_out = unit and cell.unit not in TABLE_UNITS
+        return shown if theirs is None or is_worked_out else f"{shown} ({figure(theirs)})"
+
+    columns_of = {row: {Column(name): cell_of(row, name) for name in table.columns} for row in table.rows}
+    return Table.of([{Column("", left=True): row, **cells} for row, cells in columns_of.items()])
 
 
 def _variant(found: StudyResults, name: str) -> str:
@@ -206,6 +228,11 @@ def notes(found: StudyResults) -> list[str]:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         rows.append(f"Machine of the run: {found.machine}{said}.")
+    if not found.complete:
+        rows.append("Nothing is compared before all is measured: who looks, and then goes on, finds what is none.")
+    blocks = [record.block for record in sorted(found.records, key=lambda record: (record.started, record.block))]
+    if blocks != sorted(blocks):
+        rows.append("Not measured block by block: what changed with time is a part of the differences.")
     if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
     if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
@@ -252,7 +279,7 @@ def write_page(found: StudyResults) -> Path:
 
 def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[tuple[str, str]]:
     """Return the pictures of *row*, each with its title: bars, and a ramp or a curve over the parameter."""
-    drawn = [(f"{row}: {cells[0].unit}", _bars(row, cells, found.simulated))] if _values(cells) else []
+    drawn = [(f"{row}: {cells[0].unit}", _bars(found, row, cells))] if _values(cells) else []
     if any(record.curve for record in found.records if record.row == row):
         drawn.insert(0, (f"{row}: received over offered", _ramp(found, row, cells)))
     if (parameter := found.study.parameter) is not None and len(_points(found, cells)) > 1:
@@ -265,11 +292,15 @@ def _values(cells: Sequence[StudyCell]) -> list[float]:
     return [value for value in known if math.isfinite(value)]
 
 
-def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
+def _bars(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return for each variant a bar up to its median, a line from least to largest value, and the published ones."""
-    value = linear(cells[0].unit, 1.06 * max([*_values(cells), 1e-9]))
+    end = 1.06 * max([*_values(cells), 1e-9])
+    value = linear(cells[0].unit, end)
     names = columns("", [cell.variant for cell in cells])
-    plot = Chart(f"{row} [{cells[0].unit}]", names, value, simulated, is_level=True)
+    plot = Chart(f"{row} [{cells[0].unit}]", names, value, found.simulated, is_level=True)
+    for number, (words, level) in enumerate(found.study.measures[row].marks.items(), 1):
+        if level <= end:
+            plot.curve([(-math.inf, level), (math.inf, level)], words, dashes=f"{4 * number - 2} 4")
     for place, cell in enumerate(cells):
         if own := cell.summary:
             sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
@@ -278,8 +309,8 @@ def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
         if published := cell.published_summary:
             sign, words = Sign(1, chart.LIMIT_COLOUR), "published (median, from least to largest)"
             plot.range(place, Bounds(published.minimum, published.maximum), sign, words, published.median)
-        end = max((known.maximum for known in (own, published) if known), default=0.0)
-        plot.label(place, end, cell.sign + figure(own.median) if own else "no value")
+        top = max((known.maximum for known in (own, published) if known), default=0.0)
+        plot.label(place, top, cell.sign + figure(own.median) if own else "no value")
     return plot.svg()
 
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from statistics import fmean
+from typing import Any
+
+from lineproof.routers.commands import ShellCommands
 
 from ..core.causes import unsent_by_interface
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
+from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.step_down import StepDown
@@ -29,6 +34,7 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
+from ..routers.fact_reading import summarised
 from ..session.bench import EndedTrial, Reading
 from ..session.cpu_time import cpu_time
 from ..session.judging import judge
@@ -36,29 +42,22 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
-from .study import AT_LEAST, PAST_ROUTER, RAMP_STEPS, RATES, Step, Study, StudyRow
+from ..visible import shortened
+from .study import (
+    AT_LEAST,
+    PAST_ROUTER,
+    RAMP_STEPS,
+    RATES,
+    SENTENCES,
+    TRAFFIC_ALONE,
+    Step,
+    Study,
+    StudyRow,
+    sentence_of,
+)
 
 RAMP_EDGE = 2.0
 """Seconds of a ramp's warm-up and of its hold."""
-
-TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
-"""Kinds whose measurement is no sentence with a demand."""
-
-_NEVER = 999_999_999_999
-
-_SENTENCES = {
-    "forwards": ("forwards ≥ 1 pps", ("forwarded_pps",)),
-    "takes_in": ("forwards ≥ 1 pps", ()),
-    "drops_sending": ("forwards ≥ 1 pps", ()),
-    "cpu_time": ("forwards ≥ 1 pps", ()),
-    "cycles": (f"costs ≤ {_NEVER} cycles/packet", ("cycles_per_packet",)),
-    "cycles_without_input": (f"costs ≤ {_NEVER} cycles/packet without input", ("cycles_per_packet_without_input",)),
-    "vectors": ("gathers ≥ 0.000001 vectors/call", ("vectors_per_call",)),
-    "energy": (f"costs ≤ {_NEVER} µJ/packet", ("energy_uj_low", "energy_uj_high")),
-    # the generator's histogram of latencies has two bounds
-    "latency": ("latency {statistic} ≤ 999999999 µs", ("latency_low_us", "latency_high_us")),
-}
-"""Demands that every router keeps, and the figures of a verdict whose mean is the value; none: it is read elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +74,6 @@ class Measured:
     curve: tuple[tuple[float, float], ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     excused: bool = False
-
-
-def sentence_of(study: Study, row: str, variant: str) -> str:
-    """The words of a measurement: traffic, direction, and what is measured of it; of a demand, one that all keep."""
-    measure, traffic = study.measures[row], study.traffic_of(row, variant)
-    if measure.kind in TRAFFIC_ALONE:
-        return traffic
-    demand = _SENTENCES[measure.kind][0].format(statistic=measure.statistic or "p50")
-    # both directions are added where rates have them
-    scope = " in total" if "bidirectional" in traffic.split() and measure.kind in RATES else ""
-    return f"{traffic} {demand}{scope}{f' at {measure.at}' if measure.at else ''}"
-
-
-def words_of(study: Study, row: str, variant: str) -> str:
-    """A measurement in words for records and people: without the demand that stands in."""
-    measure = study.measures[row]
-    kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
-    return f"{kind} of {study.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
 
 
 def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
@@ -112,6 +93,42 @@ def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
         plan.requirement(sentence)
     if study.measures[row].kind in ("takes_in", "drops_sending") and plan.uncounted:
         raise SentenceError(f"'{sentence}': {plan.uncounted}")
+
+
+def router_differences(session: Session, study: Study, variant: str) -> list[str]:
+    """Return how the router of *session* differs from what *variant* says, as sentences.
+
+    A simulated one shows version, workers and receive queues of its own, and nothing of a machine.
+    """
+    facts = session.router.facts
+    if session.simulated:
+        return list(facts.differences)
+    commands = ShellCommands(session.router.shell, sudo=session.testbed.facts.router.sudo)
+    settings = [
+        f"'{line}' has no '{expected.pattern}' in its answer: {shortened(' '.join(answer.split())) or 'none'}"
+        for line, expected in study.variants[variant].settings.items()
+        if not expected.search(answer := commands.answer(line).stdout)
+    ]
+    return [*facts.differences, *fact_differences(facts, study.facts_of(variant)), *settings]
+
+
+def fact_differences(facts: RouterFacts, expected: Mapping[str, float | str]) -> list[str]:
+    """Return how *facts* differ from those *expected*, as sentences; one that the router does not report differs."""
+    parts: list[Mapping[str, Any]] = [asdict(facts), facts.other]
+    for nic in facts.nics:
+        parts += [asdict(nic), nic.other]
+    found = []
+    for name, wanted in expected.items():
+        shown = [str(part[name]) for part in parts if part.get(name) is not None]
+        whole = re.compile(rf"(?<!\w){re.escape(str(wanted))}(?!\w)", re.IGNORECASE)
+        wrong = (
+            [value for value in shown if value != f"{wanted:g}"]
+            if isinstance(wanted, float)
+            else [value for value in shown if not whole.search(value)]
+        )
+        if wrong or not shown:
+            found.append(f"'{name}': the study says {wanted}, the router reports {summarised(wrong) or 'none'}")
+    return found
 
 
 def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:
@@ -210,7 +227,7 @@ class _Measurement:
 
     def _value(self, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
         """Return the verdict's figure, or that of the router's counters; rates in frames/s. Raises TestbedError."""
-        names = _SENTENCES[self.row.kind][1]
+        names = SENTENCES[self.row.kind][1]
         if not names:
             counted = _counted(self.session, self.row.kind, read)
             return counted / sum(trial.seconds.high for trial in verdict.trials)
@@ -228,6 +245,8 @@ class _Measurement:
     ) -> Measured:
         """Return *value*, a rate in frames/s; *at_least*: it is only what was offered most."""
         more = {AT_LEAST: 1.0} if at_least else {}
+        if self.is_rate:
+            more |= {LINE: self.traffic.profile.line_rate_pps(self.link_bps), LINK: self.link_bps}
         return Measured(self._rate(value) if self.is_rate else value, "", self.line, curve, {**figures, **more})
 
     def _rate(self, pps: float) -> float:
@@ -313,7 +332,7 @@ KEPT = 0.97
 LOAD_SECONDS = 2.5
 """Seconds of the shortest trial in which TRex reports the load of its cores for a whole period."""
 
-OFFERED, RECEIVED, LINK = "offered_pps", "received_pps", "link_bps"
+OFFERED, RECEIVED, LINE, LINK = "offered_pps", "received_pps", "line_pps", "link_bps"
 FRAME, DIRECTIONS = "frame_bytes", "directions"
 CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
 """Names of figures. Rates are of the worse direction, frames/s.

@@ -19,8 +19,8 @@ from ..evidence.run import RecordedRun, read_run
 from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels, mean_interval
 from ..units import Layer, bits, counted, line_rate_pps
-from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINK, OFFERED, RECEIVED, STEAL
-from .study import AT_LEAST, DIFFERENCES, PAST_ROUTER, RAMP_STEPS, RATES, Study, load_study, steps_of
+from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL
+from .study import AT_LEAST, DIFFERENCES, PAST_ROUTER, RAMP_STEPS, RATES, TABLE_UNITS, Study, load_study, steps_of
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
@@ -175,6 +175,24 @@ class StudyResults:
         return list(found.items())
 
 
+def in_unit(found: StudyResults, cell: StudyCell, value: float, unit: str) -> float | None:
+    """Return *value* of *cell* in a *unit* of :class:`.StudyTable`; None where what that needs is not recorded."""
+    records = [each for each in found.records if each.row == cell.row and each.value is not None]
+    figures = next((each.figures for each in records if LINE in each.figures), {})
+    if unit in ("pps", "MHz") and cell.unit not in TABLE_UNITS:
+        own = [each.figures["forwarded_pps"] for each in records if "forwarded_pps" in each.figures]
+        return None if not own else median(own) * (1.0 if unit == "pps" else value / 1e6)
+    if unit in ("", cell.unit):
+        return value
+    if not figures:
+        return None
+    directions = 2 if "bidirectional" in found.study.traffic_of(cell.row, cell.variant).split() else 1
+    line = figures[LINE]
+    pps = {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6, "percent of line": line / 100, "Gbit/s": line / figures[LINK] * 1e9}
+    pps["percent of lines"] = directions * line / 100
+    return value * pps[cell.unit] / pps[unit]
+
+
 def study_of(run: RecordedRun) -> Study:
     """Return the study that *run* has kept, with its number of blocks. Raises ConfigError."""
     kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
@@ -234,6 +252,9 @@ def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int 
             drifts[row] = drift
         means = {name: visit_means(own[name]) for name, cell in bare.items() if cell.measured}
         compared = compare_with(baselines, {name: bare[name].values for name in means}, means, step=step, width=width)
+        if len(records) < planned:
+            # who looks, and then goes on or ends, finds differences that are none
+            compared = {}
         # what the source's own ministat answers
         published = compare_with(baselines, {name: cell.published for name, cell in bare.items()}, method="pooled")
         for name, cell in bare.items():

@@ -13,7 +13,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,16 +22,14 @@ from typing import Any
 from lineproof.core.deciding import Budget
 from lineproof.evidence.recorder import code_identity, host_facts
 
-from ..config import read_yaml
 from ..core.router_facts import RouterSetUp
-from ..core.sentence import parse, parse_traffic
-from ..core.traffic.catalogue import Catalogue
+from ..core.sentence import parse_traffic
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
 from ..evidence.recorder import Recorder, environment_record
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
-from ..platforms import RouterSetup, named_file, read_platform
+from ..platforms import RouterSetup
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
@@ -40,20 +38,23 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.lab import LABGRID
 from ..testbed.opening import HeldTestbed
-from ..testbed.settings import SimulatedSettings
+from ..testbed.settings import HardwareSettings, SimulatedSettings
+from ..testbed.waiting_time import WaitProgress
 from ..units import counted, duration_text
-from .measuring import (
-    RAMP_EDGE,
+from .measuring import RAMP_EDGE, Measured, check_row, goal_of_measurement, measure_row, router_differences
+from .results import REPEATS, study_of
+from .study import (
+    AT_LEAST,
+    RAMP_STEPS,
     TRAFFIC_ALONE,
-    Measured,
-    check_row,
-    goal_of_measurement,
-    measure_row,
+    Step,
+    Study,
+    check_study,
+    placed,
     sentence_of,
+    steps_of,
     words_of,
 )
-from .results import REPEATS, study_of
-from .study import AT_LEAST, RAMP_STEPS, Step, Study, read_study, steps_of
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""
@@ -105,9 +106,48 @@ class PreparedStudy:
 
     def session_key(self, variant: str) -> tuple[object, ...]:
         """Variants with the same share a session, one after the other."""
-        plan = self.plans[variant]
-        box = plan.platform.platform, plan.software_name, plan.software.rx_queues
-        return plan.testbed.testbed, *box, self._started(variant)
+        return *self.made_by_hand(variant), self._started(variant)
+
+    def made_by_hand(self, variant: str) -> tuple[object, ...]:
+        """Return what a person makes the router for *variant*, on hardware: what takes longest to change first."""
+        plan, by_hand = self.plans[variant], self.study.variants[variant].by_hand
+        return plan.testbed.testbed, plan.platform.platform, by_hand, plan.software_name, plan.software.rx_queues
+
+    def step_by_hand(self, variant: str) -> str:
+        """Return what a person does before *variant*, in words."""
+        plan, own = self.plans[variant], self.study.variants[variant]
+        queues = plan.software.rx_queues
+        parts = [
+            f"{plan.platform.platform} with '{plan.software_name}', version {plan.software.version}",
+            own.by_hand,
+            plan.software.about,
+            counted(queues, "receive queue") + " of each port" if queues else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+    def steps_by_hand(self, steps: Sequence[Step]) -> list[str]:
+        """Return what a person makes the router on hardware before *steps* and between them: a line for each."""
+        here = [step.variant for step in steps if self.is_made_by_hand(step.variant)]
+        made = {self.made_by_hand(variant): self.step_by_hand(variant) for variant in here}
+        return [f"by hand, {number} of {len(made)}: {words}" for number, words in enumerate(made.values(), 1)]
+
+    def is_made_by_hand(self, variant: str) -> bool:
+        """Return whether the router of *variant* is hardware that a person installs and starts."""
+        plan = self.plans.get(variant)
+        return plan is not None and not self.study.bypass and isinstance(plan.testbed, HardwareSettings)
+
+    @property
+    def steps(self) -> list[Step]:
+        """All measurements in their order: the study's, and on hardware in the fewest steps by hand.
+
+        All blocks of what a person has made are measured before the next is made.
+        """
+        steps = steps_of(self.study)
+        variants = dict.fromkeys(step.variant for step in steps)
+        made = {name: self.made_by_hand(name) for name in variants if self.is_made_by_hand(name)}
+        known = list(dict.fromkeys(own[:depth] for own in made.values() for depth in range(len(own) + 1)))
+        ranks = {name: [known.index(own[:depth]) for depth in range(len(own) + 1)] for name, own in made.items()}
+        return sorted(steps, key=lambda step: ranks.get(step.variant, []))
 
     def _started(self, variant: str) -> tuple[tuple[str, object], ...]:
         """Return what a simulated router has to be configured as from its start, because its commands do not tell.
@@ -224,7 +264,7 @@ def prepare_study(
             gap = _unknown_commands(plan, study, name)
         for row in study.rows_of(name):
             if name in plans:
-                with _placed(path, f"row '{row}' of variant '{name}': "):
+                with placed(path, f"row '{row}' of variant '{name}': "):
                     check_row(plans[name], study, row, name)
             if known := gap or (_refused(plans[name], study, row, name) if study.bypass else None):
                 gaps[name, row] = known
@@ -236,7 +276,7 @@ def prepare_study(
         # a simulated shell knows the commands of all variants that share its session
         setups: dict[object, tuple[RouterSetup, ...]] = {prepared.session_key(name): () for name in plans}
         for name in plans:
-            if study.variants[name].configured:
+            if study.variants[name].model_fields_set & {"commands", "configured"}:
                 setups[prepared.session_key(name)] += (study.variants[name].setup,)
         told = {name: replace(plan, setups=setups[prepared.session_key(name)]) for name, plan in plans.items()}
         return replace(prepared, plans=told)
@@ -246,7 +286,7 @@ def prepare_study(
 def _unknown_commands(plan: Plan, study: Study, variant: str) -> Gap | None:
     """Return a gap if a simulated router would be the same with the commands of *variant* as without them."""
     own = study.variants[variant]
-    if not own.commands or own.configured or not isinstance(plan.testbed, SimulatedSettings):
+    if not own.commands or "configured" in own.model_fields_set or not isinstance(plan.testbed, SimulatedSettings):
         return None
     words = (
         f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
@@ -279,53 +319,6 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str)
     return replace(plan, goal=goal_once, software=software, testbed=settings)
 
 
-def check_study(project: Project, name: str) -> Study:
-    """Return the study *name* with its platforms and traffic words, without a testbed.
-
-    Raises ConfigError with file, line and key.
-    """
-    study, path = read_study(project.studies, name), project.studies / f"{name}.yaml"
-    catalogue = Catalogue.read(project.profiles)
-    if study.testbed is not None:
-        with _placed(path, "", "testbed"):
-            named_file(project.testbeds, study.testbed, "testbed")
-    for variant, own in study.variants.items():
-        box, place = study.platform_of(variant), ("variants", variant)
-        with _placed(path, "", *(place if own.platform else ()), "platform"):
-            named_file(project.platforms, box, "platform")
-        softwares = read_platform(project.platforms, box).software
-        if own.software is not None and own.software not in softwares:
-            words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
-            raise _wrong(path, words, *place, "software")
-        software = softwares[own.software or next(iter(softwares))]
-        if own.commands and software.shell == "none":
-            raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
-        for row in study.rows_of(variant):
-            here = f"row '{row}' of variant '{variant}': "
-            with _placed(
-                path, here, *((*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind))
-            ):
-                parse_traffic(study.traffic_of(row, variant), catalogue)
-            if study.measures[row].at is not None:
-                with _placed(path, here, "measures", row, "at"):
-                    parse(sentence_of(study, row, variant), catalogue)
-    return study
-
-
-@contextlib.contextmanager
-def _placed(path: Path, words: str, *place: str) -> Iterator[None]:
-    """Raise what is wrong meanwhile as an error of the study in *path*, at the key *place*, after *words*."""
-    try:
-        yield
-    except (ConfigError, SentenceError) as error:
-        raise _wrong(path, f"{words}{error}", *place) from None
-
-
-def _wrong(path: Path, words: str, *place: str) -> ConfigError:
-    key = f"'{'.'.join(place)}': " if place else ""
-    return ConfigError(f"{key}{words}", path, read_yaml(path)[1].get(place, 1) if place else None)
-
-
 SESSIONS = "sessions"
 """Key of an environment's extra data: by platform and software, versions and configuration of the router."""
 
@@ -334,6 +327,14 @@ _STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "ro
 
 MOST_FAILURES = 3
 """Measurements in a row that could not be begun end a study: the testbed does not answer."""
+
+
+BETWEEN_LOOKS = 10.0
+"""Seconds between two looks at a router that a person works on."""
+
+
+class OtherRouter(TestbedError):
+    """The router is not the one that a variant is measured on."""
 
 
 class OtherTestbed(TestbedError):
@@ -362,6 +363,11 @@ class Carried:
             raise TestbedError(
                 f"run '{then.run}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
+            )
+        if prepared.study.baselines and len(run.measured) >= len(prepared.steps):
+            raise TestbedError(
+                f"run '{then.run}' is complete, and its differences were seen: what is measured after that finds"
+                " differences that are none; run the study again, without --resume"
             )
         kept = (record for record in run.measured if record.value is not None)
         return cls(run, {Step(record.block, record.turn, record.variant, record.row): record for record in kept})
@@ -394,9 +400,12 @@ class StudyRun:
         self.folder: Path | None = None
         self.measured = 0
         done = carried.records if carried else {}
-        self.steps = [step for step in steps_of(prepared.study) if step not in done]
+        self.steps = [step for step in prepared.steps if step not in done]
+        self.wait = 3600.0
+        """Seconds that a step by hand may take."""
         self._session: Session | None = None
         self._key: tuple[object, ...] = ()
+        self._made: tuple[object, ...] | None = None
         self._applied = self._current = ""
         self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
         self._held: dict[str, HeldTestbed] = {}
@@ -436,8 +445,9 @@ class StudyRun:
         return folder
 
     def foreword(self) -> tuple[str, ...]:
-        """Return the words before anything starts: how long it takes, what will be gaps."""
-        return self.prepared.budget_words(self.steps), *self.prepared.gap_words(self.steps)
+        """Return the words before anything starts: how long it takes, what will be gaps, what is done by hand."""
+        prepared, steps = self.prepared, self.steps
+        return prepared.budget_words(steps), *prepared.gap_words(steps), *prepared.steps_by_hand(steps)
 
     def _environment(self, run: str) -> EnvironmentRecord:
         prepared, plan = self.prepared, self.prepared.plan
@@ -475,7 +485,7 @@ class StudyRun:
             session = self._set_up(step)
             self._failures = 0
             measured = measure_row(session, self.prepared.study, step, self._recorder)
-        except (SentenceError, OtherTestbed):
+        except (SentenceError, OtherTestbed, OtherRouter):
             raise
         except BREAKDOWN_ERRORS as error:
             measured = Measured(None, in_words(error))
@@ -528,12 +538,41 @@ class StudyRun:
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def _set_up(self, step: Step) -> Session:
-        """The session of a variant, opened if it is not, with its commands run. Raises TestbedError."""
+        """Return the session of a variant, set up and checked; where a person has to make the router, wait for that.
+
+        That is done once the router has restarted, and is what the variant says. Raises TestbedError.
+        """
+        made, before = self.prepared.made_by_hand(step.variant), self._made
+        if before in (None, made) or not self.prepared.is_made_by_hand(step.variant):
+            session, self._made = self._session_of(step), made
+            return session
+        self._close_session()
+        needed = self.prepared.step_by_hand(step.variant)
+        self.say(f"BY HAND: make the router {needed}; restart it once it is so")
+        progress = WaitProgress("the router", self.wait, self.say)
+        while True:
+            try:
+                session, self._made = self._session_of(step, progress), made
+            except TestbedError as error:
+                self._close_session()
+                if progress.is_over:
+                    waited = duration_text(self.wait)
+                    raise OtherRouter(f"within {waited} the router was not made {needed}: {error}") from None
+                progress.note(str(error))
+                time.sleep(BETWEEN_LOOKS)
+            else:
+                return session
+
+    def _session_of(self, step: Step, progress: WaitProgress | None = None) -> Session:
+        """Return the session of a variant, opened if it is not, with its commands run. *progress*: as of :meth:`_open`.
+
+        Raises OtherRouter if the router is not what the variant says, else TestbedError.
+        """
         variant = step.variant
         key = self.prepared.session_key(variant)
-        if self._session is None or self._key != key:
+        if self._session is None or self._key != key or self._session.router.restarts:
             self._close_session()
-            self._session, self._key = self._open(step), key
+            self._session, self._key = self._open(step, progress), key
         session = self._session
         if self._applied != variant:
             self._withdraw(session)
@@ -542,6 +581,8 @@ class StudyRun:
                 session.router.begin_changes()
                 session.traffic.forget()  # it may forward other frames now
                 session.router.driver.apply(commands)
+            if differs := router_differences(session, self.prepared.study, variant):
+                raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
         return session
 
     def _withdraw(self, session: Session) -> None:
@@ -552,14 +593,17 @@ class StudyRun:
             session.traffic.forget()
         self._applied = ""
 
-    def _open(self, step: Step) -> Session:
+    def _open(self, step: Step, progress: WaitProgress | None = None) -> Session:
+        """Open the session of *step*. *progress*: of waiting for a router that has to restart meanwhile."""
         bypass = self.prepared.study.bypass
         plan = self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
         try:
-            session.generator.connect()
             if not bypass:
                 session.router.connect()
+            if progress is not None and (uptime := session.router.watch.read().uptime or 0.0) > progress.waited:
+                raise OtherRouter(f"it is up for {uptime:.0f} s, and has not restarted since")
+            session.generator.connect()
             self._recorder.mark_simulated(session.simulation_signs)
             if not bypass:
                 if undone := session.router.undo_leftover():

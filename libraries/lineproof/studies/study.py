@@ -8,23 +8,30 @@ that of its rows, as for frames of IPv6. A row may have a tolerance of its own.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from ..config import Config, Location, read_yaml, validate_config
-from ..errors import ConfigError
-from ..platforms import CommandPair, RouterSetup, named_file
-from ..project import Folder
+from ..core.sentence import parse, parse_traffic
+from ..core.traffic.catalogue import Catalogue
+from ..errors import ConfigError, SentenceError
+from ..platforms import CommandPair, RouterSetup, named_file, read_platform
+from ..project import Folder, Project
 from ..visible import shortened
 
 RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
 """Per cent of one direction's line rate; bit/s are of L1. Both directions are added."""
+
+TABLE_UNITS = (*get_args(RateUnit), "percent of lines")
+"""Units of rates in a source's table."""
 
 PAST_ROUTER = ("sends",)
 """Kinds of rows that are of the generator itself: those of a study that bypasses the router, and of no other."""
@@ -54,6 +61,25 @@ DIFFERENCES = ("drops_sending",)
 
 AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
 """Kinds that are measured at one load: ``at``, or the testbed's maximum."""
+
+TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
+"""Kinds whose measurement is no sentence with a demand."""
+
+_NEVER = 999_999_999_999
+
+SENTENCES = {
+    "forwards": ("forwards ≥ 1 pps", ("forwarded_pps",)),
+    "takes_in": ("forwards ≥ 1 pps", ()),
+    "drops_sending": ("forwards ≥ 1 pps", ()),
+    "cpu_time": ("forwards ≥ 1 pps", ()),
+    "cycles": (f"costs ≤ {_NEVER} cycles/packet", ("cycles_per_packet",)),
+    "cycles_without_input": (f"costs ≤ {_NEVER} cycles/packet without input", ("cycles_per_packet_without_input",)),
+    "vectors": ("gathers ≥ 0.000001 vectors/call", ("vectors_per_call",)),
+    "energy": (f"costs ≤ {_NEVER} µJ/packet", ("energy_uj_low", "energy_uj_high")),
+    # the generator's histogram of latencies has two bounds
+    "latency": ("latency {statistic} ≤ 999999999 µs", ("latency_low_us", "latency_high_us")),
+}
+"""Demands that every router keeps, and the figures of a verdict whose mean is the value; none: it is read elsewhere."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
 """The name of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
@@ -103,7 +129,8 @@ class StudyRow(Config):
     ``statistic``; ``energy``: of a power meter, or the platform's ``watts``; ``cpu_time``: of a kernel that forwards;
     ``sends``: what the generator offers when it is asked for the testbed's maximum load, with the router bypassed.
     ``at``: a load per port, as ``1 Mpps``.
-    ``repeats``: fewer than the study's, as for long ramps.
+    ``repeats``: fewer than the study's, as for long ramps. ``marks``: lines in the picture, in the row's unit, as
+    of what a line rate requires.
     """
 
     kind: str
@@ -114,6 +141,7 @@ class StudyRow(Config):
     unit: RateUnit | None = None
     repeats: Annotated[int | None, Field(ge=1, le=100)] = None
     tolerance: StudyTolerance | None = None
+    marks: Mapping[Name, float] = {}
     about: str = ""
 
     @model_validator(mode="before")
@@ -143,6 +171,10 @@ class Variant(Config):
     software's; a simulated one gets them from its testbed. ``traffic``: in place of the rows' own; ``flows``: in place
     of their flows, as ``2-flows``. ``measures``: the rows that it has (None: all). ``baseline``: the variant that it is
     compared with, in place of the study's. ``testbed``: in place of the run's; where it is not here, its rows are gaps.
+
+    ``facts``: what the router must report of itself beside version, workers and receive queues, by name (that of
+    :class:`.RouterFacts`, of a card, or of ``other``); ``settings``: command -> expression that must be in its answer.
+    ``by_hand``: what a person has to do for it, beside installing the software and starting it.
     """
 
     platform: Name | None = None
@@ -157,6 +189,9 @@ class Variant(Config):
     traffic: Words | None = None
     flows: Annotated[str | None, Field(pattern=FLOWS)] = None
     measures: Annotated[tuple[Name, ...] | None, Field(min_length=1)] = None
+    facts: Mapping[Words, float | str] = {}
+    settings: Mapping[Words, re.Pattern[str]] = {}
+    by_hand: str = ""
 
     @property
     def setup(self) -> RouterSetup:
@@ -184,11 +219,34 @@ class Published(Config):
     explained: Mapping[Name, Mapping[Name, Annotated[str, Field(min_length=1, max_length=1000)]]] = {}
 
 
+class StudyTable(Config):
+    """A table as the source prints it: each cell is a ``measure`` of a ``variant`` in a ``unit``.
+
+    In these ``{row}`` and ``{column}`` stand for the cell's own. ``unit``: of rates any RateUnit, or ``percent of
+    lines`` (of all directions together); of cycles also ``pps``, which the core forwarded, and ``MHz``: its clock by
+    both.
+    """
+
+    rows: Annotated[tuple[Words, ...], Field(min_length=1)]
+    columns: Annotated[tuple[Words, ...], Field(min_length=1)]
+    measure: Words = "{row}"
+    variant: Words = "{column}"
+    unit: str = ""
+
+    def place(self, row: str, column: str) -> tuple[str, str, str]:
+        """Return measure, variant and unit ("": the measure's own) of a cell."""
+        measure, variant, unit = (
+            text.replace("{row}", row).replace("{column}", column) for text in (self.measure, self.variant, self.unit)
+        )
+        return measure, variant, unit
+
+
 class Study(Config):
     """A study. ``repeats``: blocks; ``seed``: of the order within them; ``baseline``: a variant (None: no comparison).
 
     ``unit``: of rates. ``seconds``: of a trial (None: the run's goal has it). ``testbed``: of a run that names none
     (None: the simulated one). ``bypass``: without a router, the generator's ports are connected to each other.
+    ``facts``: of all variants of a platform, by its name. ``tables``: the source's, by their titles.
     """
 
     study: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,60}$")]
@@ -204,13 +262,19 @@ class Study(Config):
     unit: RateUnit = "percent of line"
     baseline: Name | None = None
     parameter: Parameter | None = None
+    facts: Mapping[Name, Mapping[Words, float | str]] = {}
     measures: Annotated[Mapping[Name, StudyRow], Field(min_length=1)]
     variants: Annotated[Mapping[Name, Variant], Field(min_length=1)]
     published: Published | None = None
+    tables: Mapping[Name, StudyTable] = {}
 
     def platform_of(self, variant: str) -> str:
         """The name of a variant's platform."""
         return self.variants[variant].platform or self.platform or ""
+
+    def facts_of(self, variant: str) -> Mapping[str, float | str]:
+        """Return what the router must report of itself as *variant*."""
+        return {**self.facts.get(self.platform_of(variant), {}), **self.variants[variant].facts}
 
     def baseline_of(self, variant: str) -> str | None:
         """The variant that *variant* is compared with; None: none, as for one that is such a baseline itself."""
@@ -307,6 +371,17 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
             elif row not in study.rows_of(name):
                 yield where, f"'{name}' is not measured in this row; see its 'measures'"
 
+    for title, table in study.tables.items():
+        for row, column in product(table.rows, table.columns):
+            own, variant_name, unit = table.place(row, column)
+            if variant_name not in study.variants or own not in study.rows_of(variant_name):
+                yield ("tables", title), f"'{own}' of '{variant_name}', for '{row}' and '{column}', is not measured"
+                continue
+            kind = study.measures[own].kind
+            units: tuple[str, ...] = TABLE_UNITS if kind in RATES else ("pps", "MHz") if kind == "cycles" else ()
+            if unit and unit not in units:
+                yield ("tables", title), f"'{unit}' is no unit of '{own}'; expected one of {', '.join(units) or 'none'}"
+
 
 Turn = Literal["first", "", "last"]
 """The baseline's two places in a block; "": another variant."""
@@ -353,3 +428,68 @@ def _block(study: Study, block: int) -> Iterator[Step]:
         for row in study.rows_of(variant):
             if block <= (repeats := study.repeats_of(row)) and (turn != "last" or repeats > 1):
                 yield Step(block, turn, variant, row)
+
+
+def sentence_of(study: Study, row: str, variant: str) -> str:
+    """The words of a measurement: traffic, direction, and what is measured of it; of a demand, one that all keep."""
+    measure, traffic = study.measures[row], study.traffic_of(row, variant)
+    if measure.kind in TRAFFIC_ALONE:
+        return traffic
+    demand = SENTENCES[measure.kind][0].format(statistic=measure.statistic or "p50")
+    # both directions are added where rates have them
+    scope = " in total" if "bidirectional" in traffic.split() and measure.kind in RATES else ""
+    return f"{traffic} {demand}{scope}{f' at {measure.at}' if measure.at else ''}"
+
+
+def words_of(study: Study, row: str, variant: str) -> str:
+    """A measurement in words for records and people: without the demand that stands in."""
+    measure = study.measures[row]
+    kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
+    return f"{kind} of {study.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
+
+
+def check_study(project: Project, name: str) -> Study:
+    """Return the study *name* with its platforms and traffic words, without a testbed.
+
+    Raises ConfigError with file, line and key.
+    """
+    study, path = read_study(project.studies, name), project.studies / f"{name}.yaml"
+    catalogue = Catalogue.read(project.profiles)
+    if study.testbed is not None:
+        with placed(path, "", "testbed"):
+            named_file(project.testbeds, study.testbed, "testbed")
+    for variant, own in study.variants.items():
+        box, place = study.platform_of(variant), ("variants", variant)
+        with placed(path, "", *(place if own.platform else ()), "platform"):
+            named_file(project.platforms, box, "platform")
+        softwares = read_platform(project.platforms, box).software
+        if own.software is not None and own.software not in softwares:
+            words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
+            raise _wrong(path, words, *place, "software")
+        software = softwares[own.software or next(iter(softwares))]
+        if own.commands and software.shell == "none":
+            raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
+        for row in study.rows_of(variant):
+            here = f"row '{row}' of variant '{variant}': "
+            with placed(
+                path, here, *((*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind))
+            ):
+                parse_traffic(study.traffic_of(row, variant), catalogue)
+            if study.measures[row].at is not None:
+                with placed(path, here, "measures", row, "at"):
+                    parse(sentence_of(study, row, variant), catalogue)
+    return study
+
+
+@contextlib.contextmanager
+def placed(path: Path, words: str, *place: str) -> Iterator[None]:
+    """Raise what is wrong meanwhile as an error of the study in *path*, at the key *place*, after *words*."""
+    try:
+        yield
+    except (ConfigError, SentenceError) as error:
+        raise _wrong(path, f"{words}{error}", *place) from None
+
+
+def _wrong(path: Path, words: str, *place: str) -> ConfigError:
+    key = f"'{'.'.join(place)}': " if place else ""
+    return ConfigError(f"{key}{words}", path, read_yaml(path)[1].get(place, 1) if place else None)
