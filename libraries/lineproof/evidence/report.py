@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..core.phrases import percent
 from ..core.rule import Ruling
-from ..core.trial import Trial
+from ..core.trial import Trial, loss_ratio
 from ..core.verdict import where_lost, widened_by
 from ..files import write_whole
 from ..units import counted, si
@@ -27,7 +27,7 @@ from .pictures import sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
-from .sentence_rows import NOTHING, SentenceRow, figure_heading, loss_ratio
+from .sentence_rows import NOTHING, SentenceRow, figure_heading
 from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture, svg_image
 
@@ -91,7 +91,10 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     record = row.record
     title = f"{record.verdict}: {record.sentence}"
     margin = "" if row.margin is None else f", margin {row.margin_text}"
-    outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
+    # a FAIL shows its own trials, beyond what is carried
+    heading = "forwarded" if record.verdict == Ruling.FAIL.value else "carries"
+    heading = figure_heading([row]).replace("carries", heading)
+    outcome = "" if row.carries == NOTHING else f"{heading} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
     first, *others = ledgers_document(record.ledgers, "").sections or [Section("", [])]
     words = [Note(record.documentation)] if record.documentation else []
