@@ -9,11 +9,12 @@ import pytest
 
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.deciding import OPEN, shown_by
+from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, unended
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, loss_ratio, unended
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
@@ -131,3 +132,16 @@ def test_its_words_have_one_line_and_its_record_names_units(quantity: Quantity) 
         figures = quantity.named_figures(promise, [GOOD.trial()])
         assert all(isinstance(value, (int, float)) for value in figures.values())
         assert quantity.shown(promise, [GOOD.trial()]).low <= quantity.shown(promise, [GOOD.trial()]).high
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["each way", "in total", "loses ≤ 1% each way at 1 Mpps each way", "loses ≤ 1% in total at 1 Mpps each way"],
+)
+def test_a_fail_says_one_figure_of_what_its_trials_lost(words: str) -> None:
+    promise = promised(f"64b bidirectional {'' if 'loses' in words else '≥ 1 Mpps '}{words}")
+    rows = tuple(DirectionCount(at, 1 - at, FRAMES, FRAMES, FRAMES - lost) for at, lost in ((0, FRAMES // 3), (1, 0)))
+    doubt = Problem(Fault.OVER_OFFERED, "made up", FRAMES / 1000)
+    trial = Trial(1, Outcome(Load(FRAMES), 1.0, 1.0, 0.0, rows), (doubt,), Bounds(1, 1))
+    reason = promise.quantity.reason(promise, Ruling.FAIL, [trial])
+    assert f"lost {percent(loss_ratio([trial], promise.in_total))} (" in str(reason)

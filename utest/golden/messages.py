@@ -30,6 +30,7 @@ from lineproof.core.trial import (
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import where_lost
+from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex.outcomes import probe_counts
@@ -120,6 +121,9 @@ def _throughput() -> Mapping[str, str]:
         "pass by loss, then no answer": judged(rate, BURST, GOOD, silent=2),
         "frames twice": judged(rate, T((200,)), GOOD, copies=3000),
         "frames twice behind drops": judged(rate, causes=(Cause(Stage.PASSING, "error", "", 5),), copies=3000),
+        "pass beside counters that stand still": judged(rate, counted=0.0),
+        "fail beside counters of other frames": judged(rate, T((0.2,)), counted=0.4),
+        "late beside counters of other frames": judged("uni latency p99 ≤ 100 µs at 1 Mpps", T((2000,)), counted=0.4),
         "no probes": judged(rate, BURST, GOOD, uncounted="NOT COUNTED"),
         "probes came twice": judged(rate, probed(BURST, duplicates=9), uncounted="NOT COUNTED"),
         "probes came once": judged(rate, probed(BURST), probed(GOOD), uncounted="NOT COUNTED"),
@@ -143,6 +147,9 @@ def _throughput() -> Mapping[str, str]:
         "fail without a neighbour": judged(rate, T((2000,)), neighbours=(gone,)),
         "fail with a wrong neighbour": judged(each, T((2000, 0)), neighbours=(wrong,)),
         "fail beside a wrong neighbour": judged(each, T((2000,)), neighbours=(wrong,)),
+        "fail, neighbours not read": judged(each, T((2000,)), neighbours=TestbedError("no answer")),
+        "fail, neighbours not understood": judged(rate, T((2000,)), neighbours=()),
+        "pass, neighbours not read": judged(rate, neighbours=TestbedError("no answer")),
         "fail after the router": judged(rate, T((20_000,)), behind=True),
         "loss after the router, not watched": judged(rate, T((20_000,)), behind=True, limits=None),
         "fail explained": judged(

@@ -85,7 +85,7 @@ class ScriptedBench:
         self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
         self.clock_speed, self.tolerance, self.interfaces = 1.0, Tolerance(), INTERFACES
         self.why_no_ledger, self.uncounted = "", more.get("uncounted", "")
-        router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
+        router: Any = SimpleNamespace(read=self._counters, neighbours=self._neighbours)
         self.watch = RouterWatch(router, 1.0, tuple)
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
@@ -171,13 +171,18 @@ class ScriptedBench:
         """Read the router as a session does."""
         return self.watch.read_last() if moment == AFTER else self.watch.read_again()
 
+    def _neighbours(self, sides: object) -> Any:
+        if isinstance(found := self.more["neighbours"], TestbedError):
+            raise found
+        return found
+
     def _counters(self) -> Telemetry:
         """Read its counters; from reading ``silent`` on it does not answer."""
         self.readings += 1
         if self.readings >= self.more.get("silent", 99):
             raise TestbedError("no answer")
         causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
-        after = self.readings > 0
+        after, counted = self.readings > 0, self.more.get("counted", 1.0)
         nodes = (
             NodeRuntime(f"vpp_wk_{worker}", name, state, self.trial.packets // 100, self.trial.packets, 0, clocks, 100)
             for worker, cycles in enumerate(self.trial.cycles)
@@ -188,7 +193,10 @@ class ScriptedBench:
         )
         return Telemetry(
             self.more["uptimes"][self.readings] if "uptimes" in self.more else None,
-            {name: InterfaceCounters(self.received[port], self.sent[port]) for port, name in INTERFACES.items()},
+            {
+                name: InterfaceCounters(round(counted * self.received[port]), round(counted * self.sent[port]))
+                for port, name in INTERFACES.items()
+            },
             runtime=tuple(nodes) if self.trial.cycles[0] else (),
             since_clear=self.waited + self.trial.covered,
             causes=(*causes, *self.more.get("causes", ())) if after else causes,

@@ -187,6 +187,13 @@ def test_an_entry_that_is_right_or_was_not_read_is_no_problem(entry: NeighbourEn
     assert unaddressed(ONE, *([entry] if entry else [])) == []
 
 
+def test_entries_that_could_not_be_read_leave_open_whether_a_router_lost_frames() -> None:
+    requirement, after = PLAN.requirement(BOTH), Telemetry(1.0, {}, neighbours_unread="no answer")
+    problems = list(lost_neighbours(trials(50_000, 50_000), after, NAMES, requirement.profile))
+    assert ruling(BOTH, trials(50_000, 50_000), problems) is Ruling.INCONCLUSIVE
+    assert ruling(BOTH, trials(0, 0), problems) is Ruling.PASS
+
+
 def test_an_entry_with_another_address_is_as_good_as_none() -> None:
     other = NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02", "02:00:00:00:00:99", True)
     (problem,) = unaddressed(ONE, other)

@@ -41,6 +41,7 @@ Failing Meanwhile
     Run Keyword And Expect Error    *above 0*    Send Traffic    64b 1-flow unidirectional    1 Mpps    -1 s
     VAR    @{sent}    Send Traffic    64b 1-flow unidirectional    1 Mpps    1 s
     Run Keyword And Expect Error    *being sent already*    @{sent}    @{sent}
+    Run Keyword And Expect Error    '64b 1-flow at 1 Mpps for 3 s': *    Send Traffic    64b 1-flow    1 Mpps for 3 s
     Run Keyword And Expect Error    '64b 1-flow at 1 inch': *    Send Traffic    64b 1-flow    1 inch
 """
 

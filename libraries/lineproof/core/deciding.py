@@ -264,6 +264,7 @@ class Budget:
     until_pass: float = 0.0
     """Until a PASS without a bad trial."""
     at_most: float = 0.0
+    """If every trial is needed, and each is as long as clock or queues may make it."""
     trials: int = 0
     """Until that PASS, warm-up included."""
     beside: float = 0.0
@@ -271,15 +272,13 @@ class Budget:
 
     @classmethod
     def of(cls, promise: Promise, warm_up: float, least_trial: float = 0.0, beside: float = 0.0) -> Budget:
-        """Return the budget of one sentence, if neither its clock nor queues ask for longer trials.
-
-        *least_trial*: s that each of its trials lasts at least.
-        """
+        """Return the budget of one sentence. *least_trial*: s that each of its trials lasts at least."""
         trial = max(promise.quantity.trial_seconds(promise), least_trial)
+        longest = trial if promise.soak else max(trial, promise.goal.longest_trial)
         shares = promise.goal.shares(promise.soak)
         return cls(
             until_pass=warm_up + shares.fewest_trials * trial,
-            at_most=warm_up + shares.most_trials * trial,
+            at_most=warm_up + shares.most_trials * longest,
             trials=shares.fewest_trials + bool(warm_up),
             beside=beside,
         )

@@ -129,6 +129,13 @@ class Ledger:
                     return f"fewer frames were {place} ({few}) than {next_place} ({more})"
         return ""
 
+    @property
+    def unused_words(self) -> str:
+        """Return that the router's own counters cannot be those of these frames, in a line; "": they may be."""
+        if wrong := self.contradiction:
+            return f"the router's own counters do not agree with the generator's, and were not used: {wrong}"
+        return f"the router's own counters were not used: {self.missing}" if self.missing else ""
+
     def without_counts(self) -> Ledger:
         """Return it without what the router counts."""
         rows = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]

@@ -40,7 +40,8 @@ class Telemetry:
     """A reading. ``uptime`` in s, None: not known; ``raw``: output by command.
 
     ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
-    that it covers (0: not known). ``neighbours``: its entries of the generator's ports; empty: not read.
+    that it covers (0: not known). ``neighbours``: its entries of the generator's ports; empty: not asked for, or
+    ``neighbours_unread`` says why they are not known.
     """
 
     uptime: float | None
@@ -50,6 +51,7 @@ class Telemetry:
     since_clear: float = 0.0
     causes: tuple[Cause, ...] = ()
     neighbours: tuple[NeighbourEntry, ...] = ()
+    neighbours_unread: str = ""
     taken_back: tuple[str, ...] = ()
     """Changes of the run that the router did not show any more; they are looked at before a FAIL."""
     pauses: Mapping[str, int] = field(default_factory=dict)

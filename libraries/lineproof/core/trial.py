@@ -357,3 +357,11 @@ def unended(before: Trial) -> Trial:
 def counted_trials(trials: Sequence[Trial]) -> Sequence[Trial]:
     """Return those of *trials* that have ended; all, if none has."""
     return [trial for trial in trials if trial.has_ended] or trials
+
+
+def loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
+    """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
+    columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+    groups = [[row for column in columns for row in column]] if in_total else columns
+    ratios = [sum(row.lost for row in group) / max(1, sum(row.offered for row in group)) for group in groups]
+    return max(ratios, default=0.0)

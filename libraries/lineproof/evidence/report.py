@@ -17,7 +17,7 @@ from pathlib import Path
 from ..core.ledger import Ledger
 from ..core.phrases import percent
 from ..core.rule import Ruling
-from ..core.trial import Trial
+from ..core.trial import Trial, loss_ratio
 from ..core.verdict import where_lost, widened_by
 from ..files import write_whole
 from ..units import counted, si
@@ -38,7 +38,6 @@ from .summary import (
     figure_heading,
     head,
     last_section,
-    loss_ratio,
     side_by_side,
 )
 
@@ -101,7 +100,10 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     record = row.record
     title = f"{record.verdict}: {record.sentence}"
     margin = "" if row.margin is None else f", margin {row.margin_text}"
-    outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
+    # a FAIL shows its own trials, beyond what is carried
+    heading = "forwarded" if record.verdict == Ruling.FAIL.value else "carries"
+    heading = figure_heading([row]).replace("carries", heading)
+    outcome = "" if row.carries == NOTHING else f"{heading} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
     # the ledger that the message tells of comes first, and says it itself, as the outcome says what is carried
     ledgers = sorted(record.ledgers, key=lambda ledger: not any(line.endswith(where_lost(ledger)) for line in details))

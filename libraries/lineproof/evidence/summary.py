@@ -22,7 +22,7 @@ from ..core.phrases import difference, percent
 from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.rule import Ruling
-from ..core.trial import Trial
+from ..core.trial import Trial, loss_ratio
 from ..core.units import RATE_UNITS
 from ..errors import LineproofError, in_words
 from ..stats import Interval, interval
@@ -213,14 +213,6 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun
-
-
-def loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
-    """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
-    columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
-    groups = [[row for column in columns for row in column]] if in_total else columns
-    ratios = [sum(row.lost for row in group) / max(1, sum(row.offered for row in group)) for group in groups]
-    return max(ratios, default=0.0)
 
 
 # -- the summary of runs -----------------------------------------------------------------------------------------------

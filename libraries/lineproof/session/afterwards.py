@@ -31,7 +31,12 @@ def ports_of(trials: Sequence[Trial]) -> list[Ports]:
 def lost_neighbours(
     trials: Sequence[Trial], after: Telemetry, interfaces: Mapping[int, str], profile: Profile
 ) -> Iterator[Problem]:
-    """Yield that a router which has lost the address of the generator's port could not address its frames."""
+    """Yield that a router which has lost the address of the generator's port could not address its frames.
+
+    Where its entries could not be read any more, nobody knows.
+    """
+    if after.neighbours_unread:
+        yield Problem(Fault.NEIGHBOUR, f"whether it has is not known: {after.neighbours_unread}")
     # labelled frames leave through the IPv4 neighbour
     ipv6 = kinds_of(profile) & {"ipv6", "mpls"} == {"ipv6"}
     gone = {entry.interface: entry for entry in after.neighbours if entry.problem and (":" in entry.address) is ipv6}

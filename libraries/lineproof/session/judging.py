@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..core.deciding import Decision, Standing, TrialConditions, ask, decide
 from ..core.deviations import deviations_of_verdict
 from ..core.foreign import copied_frames
-from ..core.ledger import Ledger, lost_at_router
+from ..core.ledger import Ledger, lost_at_router, make_ledger
 from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement
 from ..core.rule import Ruling
@@ -111,12 +111,17 @@ class _Sentence:
                 problems += self._changed_by_others()
         decision = self._asked_again(decision, problems, book.ledgers)
         figures = _figures(self.promise, decision.trials)
-        verdict = verdict_of(decision, self.promise, self.requirement, figures)
+        verdict = replace(verdict_of(decision, self.promise, self.requirement, figures), ledgers=tuple(book.ledgers))
+        if after is not None and all(item.fault is not Fault.COPIES for item in problems):
+            whole, told = make_ledger(self.trials, before, after, self.bench.interfaces), verdict.worst_ledger
+            # where a FAIL names no place of its lost frames, it says why
+            unused = "" if verdict.ruling is Ruling.FAIL and told and told.unused_words else whole.unused_words
+            verdict = replace(verdict, reason=verdict.reason.with_details(unused))
         if POWER in figures:
             verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.plan.power_text))
         offered = sum(row.offered for trial in self.trials for row in trial.outcome.directions)
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
-        return replace(verdict, ledgers=tuple(book.ledgers), router_drops=drops)
+        return replace(verdict, router_drops=drops)
 
     def _decide(self, book: Bookkeeper, warm_up: Trial | None, whole_soak: bool) -> Decision:
         bench = self.bench

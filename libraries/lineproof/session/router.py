@@ -244,7 +244,8 @@ class RouterConnection:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
         found, sides = self.neighbours(), self.sides()
         there = {each.address for each in found}
-        self.watch.sides = (*sides, *(v6 for v6 in ipv6_sides(sides, self.plan.catalogue) if v6.peer in there))
+        ipv6 = (side for side in ipv6_sides(sides, self.plan.catalogue) if side.peer in there)
+        self.watch.sides = (*sides, *ipv6) if found else ()
         if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
             hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
             raise TestbedError("; ".join(bad) + hint)

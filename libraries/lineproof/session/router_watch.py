@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -46,7 +45,7 @@ class RouterWatch:
         self.restarts = 0
         """How many restarts were noticed."""
         self.sides: tuple[Side, ...] = ()
-        """Whose neighbour entries the reading after a sentence has."""
+        """Whose neighbour entries the reading after a sentence has: those of a router that has shown some."""
 
     def configured(self) -> None:
         """The router was configured again: an earlier restart no longer matters."""
@@ -100,12 +99,15 @@ class RouterWatch:
         return read()
 
     def read_last(self) -> Telemetry:
-        """:meth:`read_again`, with the neighbour entries of the generator's ports as far as they can be read."""
+        """:meth:`read_again`, with the neighbour entries of the generator's ports, or why they could not be read."""
         found = self.read_again()
-        with suppress(TestbedError):
-            if self.sides:
-                return replace(found, neighbours=self._again(lambda: self.router.neighbours(self.sides)))
-        return found
+        if not self.sides:
+            return found
+        try:
+            entries = self._again(lambda: self.router.neighbours(self.sides))
+        except TestbedError as error:
+            return replace(found, neighbours_unread=str(error))
+        return replace(found, neighbours=entries, neighbours_unread="" if entries else "its answer was not understood")
 
 
 EVERY = 1.0

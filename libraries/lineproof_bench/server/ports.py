@@ -1,4 +1,4 @@
-"""A port as its clients see it (owner, streams, state, addresses), its processors, its habits, and the card that it plays.
+"""A port as its clients see it (owner, streams, state, addresses), its processors and habits, and the card it plays.
 
 The facts of a card are in a file of ``nics/``, each with its source. Without a file the server answers as TRex does in
 software mode, and its counters leave nothing out.

@@ -75,6 +75,8 @@ class SendTraffic(Procedure):
         demand = f" forwards ≥ 1 pps{' each way' if known.directions > 1 else ''}"
         try:
             asked = session.plan.measurable(f"{traffic}{demand} at {load}")
+            if asked.duration_sum is not None:
+                raise SentenceError(f"'{asked.sentence}': how long is an argument of its own; expected no 'for' here")
         except SentenceError as error:
             raise SentenceError(str(error).replace(demand, "")) from None
         run.put(known, warm_up=False)

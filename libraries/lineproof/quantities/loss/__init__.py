@@ -13,7 +13,7 @@ from ...core.goal import Goal
 from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, proven, rate_words
 from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
-from ...core.trial import DirectionCount, Load, Trial
+from ...core.trial import DirectionCount, Load, Trial, loss_ratio
 from ...core.units import RATE_UNITS, Unit
 from ...units import Rate, counted
 
@@ -48,11 +48,14 @@ class Loss(Quantity):
         return Limit(promise.limit.value or promise.goal.forgiven)
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
-        """Return how much was lost of which load; of a throughput that fails also what is carried."""
+        """Return how much was lost of which load; of a throughput that fails also what was forwarded."""
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         counts = f"{lost} of {offered} frames{' of all directions' * (len(trials[0].outcome.directions) > 1)}"
-        lost_share = proven(worst, ruling, promise.limit, partial(percent, limit=promise.limit.value))
+        shown = partial(percent, limit=promise.limit.value)
+        # what a FAIL counted, as every table has it; lines below say how much of it may be the testbed's
+        as_counted = shown(loss_ratio(trials, promise.in_total))
+        lost_share = as_counted if ruling is Ruling.FAIL else proven(worst, ruling, promise.limit, shown)
         words = f"lost {lost_share} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
@@ -124,7 +127,7 @@ class Throughput(Loss):
         return Bounds(whole * (1 - min(1.0, most)), whole * (1 - min(1.0, least)))
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
-        """Return what was lost; of a FAIL, what is carried comes first."""
+        """Return what was lost; of a FAIL, what was forwarded comes first."""
         reason = super().reason(promise, ruling, trials)
         if ruling is not Ruling.FAIL:
             return reason
@@ -132,7 +135,9 @@ class Throughput(Loss):
         offered = mean_rate(trials, promise, "offered")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
-        return Reason(f"carries {part(carried / max(asked, offered))} of it", (reason.summary, words, *reason.details))
+        return Reason(
+            f"forwarded {part(carried / max(asked, offered))} of it", (reason.summary, words, *reason.details)
+        )
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
