@@ -1,4 +1,4 @@
-"""A port as its clients see it (owner, streams, state, addresses), its processors, its habits, and the card that it plays.
+"""A port as its clients see it: owner, streams, state, addresses, processors, habits, and the card that it plays.
 
 The facts of a card are in a file of ``nics/``, each with its source. Without a file the server answers as TRex does in
 software mode, and its counters leave nothing out.
@@ -88,10 +88,7 @@ class ServerPort:
     """
 
     def __init__(
-        self,
-        description: PortDescription,
-        nic: ServerCard | None = None,
-        unresolved: tuple[str, str] | None = None,
+        self, description: PortDescription, nic: ServerCard | None = None, unresolved: tuple[str, str] | None = None
     ) -> None:
         self._nic = nic = nic or ServerCard()
         self._by_a_model = description.driver == MODEL_DRIVER

@@ -347,7 +347,4 @@ def _latency(found: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str,
         "total_max": round(found.total_max),
         "total_min": round(found.total_min),
     }
-    return {
-        "er": {key: count for key, count in errors.items() if count},
-        "lat": measured | dict(histograms),
-    }
+    return {"er": errors, "lat": measured | dict(histograms)}

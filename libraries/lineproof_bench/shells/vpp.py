@@ -236,10 +236,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
             r"(?P<static> static)?",
             VppConsole.neighbour,
         ),
-        (
-            rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?",
-            VppConsole.route,
-        ),
+        (rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?", VppConsole.route),
         (
             r"create sub-interfaces (?P<link>\S+) (?P<number>\d+) (?P<tags>dot1(?:q|ad) \d+(?: inner-dot1q \d+)?)"
             r" exact-match",
