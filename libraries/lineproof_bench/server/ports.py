@@ -450,9 +450,9 @@ def layers_of(frame: bytes) -> list[FrameLayer]:
     return layers + [layer for kind, layer in kinds.items() if kind == headers.kind]
 
 
-def read_nic_file(name: str, folder: Path = FOLDER) -> tuple[ServerCardFile, ServerCard]:
+def read_nic_file(name: str) -> tuple[ServerCardFile, ServerCard]:
     """The file *name* of ``nics/``, and what its facts say. Raises ConfigError with file, line and key."""
-    path = folder / f"{name}.yaml"
+    path = FOLDER / f"{name}.yaml"
     file = load_config(path, ServerCardFile)
     given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
     counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.names]

@@ -131,11 +131,11 @@ class SenderProcess:
             self._alive = False
             raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
 
-    def answer(self, limit: float = ANSWER_LIMIT) -> None:
-        """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
-        if not self._pipe.poll(limit):
+    def answer(self) -> None:
+        """Wait for one answer. Raises TestbedError with the process's own words, or when ANSWER_LIMIT s pass."""
+        if not self._pipe.poll(ANSWER_LIMIT):
             self._alive = False
-            raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
+            raise TestbedError(f"a sending process of port {self._port} did not answer within {ANSWER_LIMIT:g} s")
         try:
             error = self._pipe.recv()
         except (EOFError, OSError):
