@@ -237,7 +237,7 @@ class ServerMethods:
             "get_supported_cmds": lambda _: sorted(methods),
             "publish_now": self._publish_now,
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
-            "get_global_stats": lambda _: self.statistics.overall(),
+            "get_global_stats": lambda _: self.statistics.overall()[0],
             "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
             "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
