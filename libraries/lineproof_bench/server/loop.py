@@ -23,7 +23,7 @@ from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames
-from .ports import ALL_CORES, Places, ServerCard, ServerHabits, ServerPort, new_handle
+from .ports import Places, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
@@ -448,7 +448,6 @@ class ServerMethods:
         duration = params.number("duration")
         if not force and not self._backend.link_up(port.index):
             raise refused("Link state is DOWN.")
-        self._places.check_mask(params.integer("core_mask", ALL_CORES))
         if params.number("start_at_ts", 0.0):
             raise refused("start_at_ts is not on this server; expected 0, to start at once")
         load = load_of(port.streams.values())

@@ -23,9 +23,6 @@ from ..backend import PortDescription, StreamTraffic
 from .rpc import bad_parameter, refused
 from .streams import ServerStream, mac_bytes
 
-ALL_CORES = (1 << 64) - 1
-"""TRex's mask where a client gives none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -34,11 +31,6 @@ class Places:
     cores: int = 1
     numa: Sequence[int] = ()
     pci: Sequence[str] = ()
-
-    def check_mask(self, mask: int) -> None:
-        """Raise RpcError for a mask of ``start_traffic`` that leaves none of a pair's cores."""
-        if not mask & (1 << self.cores) - 1:
-            raise refused(f"core_mask: '0x{mask:x}' for {self.cores} cores generates an empty set")
 
     def of_port(self, index: int) -> dict[str, Any]:
         """Return its part of the port's entry. The ports of a pair share their cores."""
