@@ -13,7 +13,7 @@ from dataclasses import replace
 from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState, NodeState, RouterState, ThreadState
-from .linux import linux_commands, linux_files
+from . import linux
 from .machine import CommandLine, CommandOutput, Commands
 
 Words = Mapping[str, str]
@@ -28,7 +28,7 @@ class VppError(Exception):
 
 def software() -> Commands:
     """A Linux machine whose interfaces under test belong to VPP."""
-    return {**linux_commands(linux_files(own=False), own=False), "vppctl": _Console().run}
+    return {**linux.software(own=False), "vppctl": _Console().run}
 
 
 class _Console:
