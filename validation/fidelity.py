@@ -20,8 +20,7 @@ from lineproof.studies.results import closeness_words
 from lineproof.studies.study import RATES, Study
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.noise import ModelNoise
-from support.model_loads import loads_at
-from support.published import ModelledVariant, modelled_variants, published_rows, published_studies, text_of
+from support.published import ModelledVariant, loads_at, modelled_variants, published_rows, published_studies, text_of
 
 RUNS = 5
 """Runs of the model for each variant."""

@@ -21,8 +21,7 @@ from lineproof.routers.why import explanation
 from lineproof.studies.study import RATES
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel
-from support.model_loads import loads_at, lossless_share
-from support.published import modelled_variants, published_studies
+from support.published import loads_at, lossless_share, modelled_variants, published_studies
 
 from .limits import Limit, binding_limits
 from .population import table

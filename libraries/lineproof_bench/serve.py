@@ -8,24 +8,22 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TypeVar, cast
+from typing import cast
 
 from lineproof.commands.main import finish
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
-from lineproof.routers import RouterKind, make_router
+from lineproof.routers import make_router
 from lineproof.routers.base import SshShell
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.files import read_testbed
-from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.process import TestbedFacts
 from lineproof.testbed.settings import SimulatedSettings
-
-N = TypeVar("N", int, float)
 
 WATCH_INTERVAL = 0.5
 """Seconds between looks at the bench's processes."""
@@ -36,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises LineproofError when the bench cannot start or one of its processes ends, SystemExit for wrong arguments.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not 1 <= arguments.clock_speed <= 1000:
+        parser.error(f"argument --clock-speed: {arguments.clock_speed:g} is not between 1 and 1000")
     # a signal ends the bench in order, even while it starts
     with contextlib.suppress(KeyboardInterrupt), termination_as_interrupt():
         _serve(arguments)
@@ -56,32 +57,20 @@ def _serve(arguments: argparse.Namespace) -> None:
     ports = arguments.rpc_port, arguments.pub_port
     with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, ports=ports) as bench:
         if not (arguments.cable or arguments.bare):
-            configure(bench.facts, platform.software[software].shell)
+            facts, system = bench.facts, platform.software[software].shell
+            with closing(SshShell(facts.router)) as shell:
+                interfaces = tuple(side.interface for side in facts.sides)
+                make_router(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
         nic = testbed.nic if isinstance(testbed, SimulatedSettings) else None
         print(describe(bench.facts, arguments.cable, not arguments.bare, nic or ""), flush=True)
-        problem = _watch(bench)
+        problems: tuple[str, ...] = ()
+        with contextlib.suppress(KeyboardInterrupt):
+            while not (problems := bench.problems()):
+                time.sleep(WATCH_INTERVAL)
     for failure in bench.failures:
         print(failure, file=sys.stderr)
-    if problem:
-        raise TestbedError(problem)
-
-
-def _watch(bench: OpenTestbed) -> str:
-    """Wait for a signal (returns "") or for a process of the bench to end (returns a sentence)."""
-    try:
-        while True:
-            if problems := bench.problems():
-                return "; ".join(problems)
-            time.sleep(WATCH_INTERVAL)
-    except KeyboardInterrupt:
-        return ""
-
-
-def configure(facts: TestbedFacts, system: RouterKind) -> None:
-    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError."""
-    interfaces = tuple(side.interface for side in facts.sides)
-    with closing(SshShell(facts.router)) as shell:
-        make_router(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
+    if problems:
+        raise TestbedError("; ".join(problems))
 
 
 def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> str:
@@ -118,34 +107,19 @@ def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> st
     return "\n".join(lines)
 
 
-def _within(least: float, most: float, kind: Callable[[str], N]) -> Callable[[str], N]:
-    """Return a reader of an argument that is a number from *least* to *most*."""
-
-    def number(text: str) -> N:
-        value = kind(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not between {least:g} and {most:g}")
-        return value
-
-    return number
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lineproof serve", description="Start the embedded bench and keep it running."
     )
-    port = _within(0, 65535, int)
     parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
     parser.add_argument("--software", help="one of the platform's; default its first")
     parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
-    parser.add_argument(
-        "--clock-speed", type=_within(1, 1000, float), default=1.0, help="seconds of the model's clock per second"
-    )
+    parser.add_argument("--clock-speed", type=float, default=1.0, help="seconds of the model's clock per second")
     behind = parser.add_mutually_exclusive_group()
     behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
     behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
-    parser.add_argument("--rpc-port", type=port, default=4501, help="TCP port of requests, 0 for a free one")
-    parser.add_argument("--pub-port", type=port, default=4500, help="TCP port of events, 0 for a free one")
+    parser.add_argument("--rpc-port", type=int, default=4501, help="TCP port of requests, 0 for a free one")
+    parser.add_argument("--pub-port", type=int, default=4500, help="TCP port of events, 0 for a free one")
     return parser
 
 

@@ -1,1 +1,1 @@
-"""The part that the product and the bench without hardware share: faults, noise, the control socket."""
+"""The part that the product and the bench without hardware share: faults, noise, habits."""

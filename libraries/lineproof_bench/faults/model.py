@@ -262,8 +262,7 @@ class FaultyModel(ModelBackend):
             port = self._ports[sending.port]
             damages = any(row.of == "damaged cable" for row in self._active("one-way loss", sending.port))
             port.interface = port.interface._replace(
-                rx_missed=port.interface.rx_missed - unseen,
-                rx_damaged=port.interface.rx_damaged + unseen * damages,
+                rx_missed=port.interface.rx_missed - unseen, rx_damaged=port.interface.rx_damaged + unseen * damages
             )
 
     def _settle_lies(self) -> None:

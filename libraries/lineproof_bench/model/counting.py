@@ -160,14 +160,9 @@ class Sending:
 def difference(new: StreamCounts, old: StreamCounts) -> StreamCounts:
     """*new* less *old*."""
     before = dict(old.exits)
-    return StreamCounts(
-        new.offered - old.offered,
-        new.missed - old.missed,
-        new.held - old.held,
-        new.no_route - old.no_route,
-        new.tx_dropped - old.tx_dropped,
-        tuple((direction, frames - before.get(direction, 0)) for direction, frames in new.exits),
-    )
+    offered, missed, held, no_route, tx_dropped = (now - then for now, then in zip(new[:5], old[:5], strict=True))
+    exits = tuple((direction, frames - before.get(direction, 0)) for direction, frames in new.exits)
+    return StreamCounts(offered, missed, held, no_route, tx_dropped, exits)
 
 
 _SPARE = 0.01

@@ -233,11 +233,7 @@ def _lock(model: RouterModel, workers: Sequence[float], ipv6: float) -> float:
 
 
 def _result(
-    model: RouterModel,
-    loads: Sequence[StreamLoad],
-    entering: Entering,
-    served: Sequence[float],
-    contention: float,
+    model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, served: Sequence[float], contention: float
 ) -> Forwarding:
     rows: list[tuple[float, dict[tuple[int, int | None], float], dict[tuple[int, int | None], float]]] = []
     pps = [0.0] * model.workers

@@ -125,8 +125,7 @@ class ModelPort:
         """The router sent these frames. Returns whether the generator's card takes them."""
         interface = self.interface
         self.interface = interface._replace(
-            tx_packets=interface.tx_packets + row.frames,
-            tx_bytes=interface.tx_bytes + row.frames * (row.size - FCS),
+            tx_packets=interface.tx_packets + row.frames, tx_bytes=interface.tx_bytes + row.frames * (row.size - FCS)
         )
         if self.own_only and not self.promiscuous:
             # all have one destination

@@ -1,4 +1,4 @@
-"""The frames of a stream, and where a configured router sends them: longest prefix, next hop, neighbour and links."""
+"""The frames of a stream, and where a configured router sends them: routes, neighbours, and when its links come up."""
 
 from __future__ import annotations
 

@@ -229,7 +229,9 @@ def filter_of(text: str) -> Filter:
 
     def fits(frame: bytes) -> bool:
         headers = headers_of(frame)
-        words = {word for word, kind in TYPES.items() if kind == headers.kind} | {"vlan" for _ in headers.tags}
+        words = {word for word, kind in TYPES.items() if kind == headers.kind}
+        if headers.tags:
+            words.add("vlan")
         return any(term <= words for term in terms)
 
     return fits

@@ -23,7 +23,7 @@ from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames
-from .ports import ALL_CORES, Places, ServerCard, ServerHabits, ServerPort, new_handle
+from .ports import Places, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
@@ -237,7 +237,7 @@ class ServerMethods:
             "get_supported_cmds": lambda _: sorted(methods),
             "publish_now": self._publish_now,
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
-            "get_global_stats": lambda _: self.statistics.overall(),
+            "get_global_stats": lambda _: self.statistics.overall()[0],
             "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
             "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
@@ -448,7 +448,6 @@ class ServerMethods:
         duration = params.number("duration")
         if not force and not self._backend.link_up(port.index):
             raise refused("Link state is DOWN.")
-        self._places.check_mask(params.integer("core_mask", ALL_CORES))
         if params.number("start_at_ts", 0.0):
             raise refused("start_at_ts is not on this server; expected 0, to start at once")
         load = load_of(port.streams.values())

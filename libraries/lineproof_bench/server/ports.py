@@ -1,4 +1,4 @@
-"""A port as its clients see it (owner, streams, state, addresses), its processors and habits, and the card it plays.
+"""A port as its clients see it: owner, streams, state, addresses, processors, habits, and the card that it plays.
 
 The facts of a card are in a file of ``nics/``, each with its source. Without a file the server answers as TRex does in
 software mode, and its counters leave nothing out.
@@ -23,9 +23,6 @@ from ..backend import PortDescription, StreamTraffic
 from .rpc import bad_parameter, refused
 from .streams import ServerStream, mac_bytes
 
-ALL_CORES = (1 << 64) - 1
-"""TRex's mask where a client gives none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -34,11 +31,6 @@ class Places:
     cores: int = 1
     numa: Sequence[int] = ()
     pci: Sequence[str] = ()
-
-    def check_mask(self, mask: int) -> None:
-        """Raise RpcError for a mask of ``start_traffic`` that leaves none of a pair's cores."""
-        if not mask & (1 << self.cores) - 1:
-            raise refused(f"core_mask: '0x{mask:x}' for {self.cores} cores generates an empty set")
 
     def of_port(self, index: int) -> dict[str, Any]:
         """Return its part of the port's entry. The ports of a pair share their cores."""
@@ -88,10 +80,7 @@ class ServerPort:
     """
 
     def __init__(
-        self,
-        description: PortDescription,
-        nic: ServerCard | None = None,
-        unresolved: tuple[str, str] | None = None,
+        self, description: PortDescription, nic: ServerCard | None = None, unresolved: tuple[str, str] | None = None
     ) -> None:
         self._nic = nic = nic or ServerCard()
         self._by_a_model = description.driver == MODEL_DRIVER
@@ -453,9 +442,9 @@ def layers_of(frame: bytes) -> list[FrameLayer]:
     return layers + [layer for kind, layer in kinds.items() if kind == headers.kind]
 
 
-def read_nic_file(name: str, folder: Path = FOLDER) -> tuple[ServerCardFile, ServerCard]:
+def read_nic_file(name: str) -> tuple[ServerCardFile, ServerCard]:
     """The file *name* of ``nics/``, and what its facts say. Raises ConfigError with file, line and key."""
-    path = folder / f"{name}.yaml"
+    path = FOLDER / f"{name}.yaml"
     file = load_config(path, ServerCardFile)
     given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
     counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.names]

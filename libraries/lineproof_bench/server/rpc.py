@@ -82,11 +82,8 @@ class Params:
 
     def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
         """A string of at most *longest* characters."""
-
-        def fits(found: Any) -> bool:
-            return isinstance(found, str) and len(found) <= longest
-
-        return str(self._read(name, default, fits, f"a string of at most {longest} characters"))
+        expected = f"a string of at most {longest} characters"
+        return str(self._read(name, default, lambda found: isinstance(found, str) and len(found) <= longest, expected))
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
         """One of *choices*."""
@@ -98,19 +95,17 @@ class Params:
 
     def objects(self, name: str) -> list[Params]:
         """An array of objects."""
-
-        def fits(found: Any) -> bool:
-            return isinstance(found, list) and all(isinstance(item, dict) for item in found)
-
-        return [Params(item) for item in self._read(name, _REQUIRED, fits, "an array of objects")]
+        return [Params(item) for item in self._array(name, _REQUIRED, dict, "objects")]
 
     def integers(self, name: str) -> list[int]:
         """An array of integers; empty when it is missing."""
+        return self._array(name, [], int, "integers")
 
+    def _array(self, name: str, default: Any, kind: type, plural: str) -> list[Any]:
         def fits(found: Any) -> bool:
-            return isinstance(found, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in found)
+            return isinstance(found, list) and all(isinstance(n, kind) and not isinstance(n, bool) for n in found)
 
-        return list(self._read(name, [], fits, "an array of integers"))
+        return list(self._read(name, default, fits, f"an array of {plural}"))
 
 
 def _is_number(found: Any) -> bool:

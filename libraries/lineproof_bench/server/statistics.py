@@ -34,27 +34,13 @@ CPU_HISTORY = 20
 """Loads that are reported."""
 
 ZERO_RATES = (
-    "m_active_flows",
-    "m_open_flows",
-    "m_socket_util",
-    "m_tx_cps",
-    "m_tx_expected_bps",
-    "m_tx_expected_cps",
-    "m_tx_expected_pps",
+    *("m_active_flows", "m_open_flows", "m_socket_util"),
+    *("m_tx_cps", "m_tx_expected_bps", "m_tx_expected_cps", "m_tx_expected_pps"),
 )
 ZERO_COUNTS = (
-    "m_total_alloc_error",
-    "m_total_queue_drop",
-    "m_total_clients",
-    "m_total_servers",
-    "m_active_sockets",
-    "m_total_nat_time_out",
-    "m_total_nat_time_out_wait_ack",
-    "m_total_nat_no_fid",
-    "m_total_nat_active",
-    "m_total_nat_syn_wait",
-    "m_total_nat_open",
-    "m_total_nat_learn_error",
+    *("m_total_alloc_error", "m_total_queue_drop", "m_total_clients", "m_total_servers", "m_active_sockets"),
+    *("m_total_nat_time_out", "m_total_nat_time_out_wait_ack", "m_total_nat_no_fid", "m_total_nat_active"),
+    *("m_total_nat_syn_wait", "m_total_nat_open", "m_total_nat_learn_error"),
 )
 
 
@@ -132,13 +118,9 @@ class Statistics:
             "m_cpu_util": self._smooth,
         }
 
-    def overall(self) -> dict[str, Any]:
-        """The answer to ``get_global_stats``."""
-        return self._both()[0]
-
     def published(self) -> dict[str, Any]:
         """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
-        found, rows = self._both()
+        found, rows = self.overall()
         found["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
         # flows by template: none in this mode
         found |= {"template": [0] * 32, "unknown": 0}
@@ -146,8 +128,8 @@ class Statistics:
             found.update({f"{name}-{index}": value for name, value in row.items()})
         return found
 
-    def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-        """The counts of all ports together, and of each."""
+    def overall(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+        """The answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
         with self._backend.frozen():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
@@ -347,7 +329,4 @@ def _latency(found: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str,
         "total_max": round(found.total_max),
         "total_min": round(found.total_min),
     }
-    return {
-        "er": {key: count for key, count in errors.items() if count},
-        "lat": measured | dict(histograms),
-    }
+    return {"er": errors, "lat": measured | dict(histograms)}

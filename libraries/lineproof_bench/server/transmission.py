@@ -38,7 +38,7 @@ API5_WITHIN = 5.0
 
 
 class Event(IntEnum):
-    """TRex's event types. API 5 expects the profile's event before the port's."""
+    """TRex's event types."""
 
     STARTED = 0
     STOPPED = 1
@@ -49,21 +49,11 @@ class Event(IntEnum):
     RELEASED = 6
     ERROR = 7
     ATTRIBUTES = 8
-    PROFILE_STARTED = 10
-    PROFILE_STOPPED = 11
-    PROFILE_PAUSED = 12
-    PROFILE_RESUMED = 13
-    PROFILE_DONE = 14
     SERVER_STOPPED = 100
 
 
-PROFILE_EVENTS = {
-    Event.STARTED: Event.PROFILE_STARTED,
-    Event.STOPPED: Event.PROFILE_STOPPED,
-    Event.PAUSED: Event.PROFILE_PAUSED,
-    Event.RESUMED: Event.PROFILE_RESUMED,
-    Event.JOB_DONE: Event.PROFILE_DONE,
-}
+OF_PROFILE = 10
+"""What is added to the number of an event up to JOB_DONE if it is of a port's profile."""
 
 
 class Publisher:
@@ -138,15 +128,13 @@ class Publisher:
         self._send(message)
 
     def event(self, kind: Event, data: dict[str, Any]) -> None:
-        """Publish an event of *kind*, and before it that of the port's profile if there is one."""
-        if kind in PROFILE_EVENTS:
-            self._event(PROFILE_EVENTS[kind], {**data, "profile_id": "_"})
-        self._event(kind, data)
-
-    def _event(self, kind: Event, data: dict[str, Any]) -> None:
-        message = {"name": "trex-event", "type": int(kind), "data": data}
-        self._send(message)
-        self._events.append(message)
+        """Publish an event of *kind*, and before it that of the port's profile if there is one: API 5 expects that."""
+        messages = [{"name": "trex-event", "type": int(kind), "data": data}]
+        if kind <= Event.JOB_DONE:
+            messages.insert(0, messages[0] | {"type": kind + OF_PROFILE, "data": {**data, "profile_id": "_"}})
+        for message in messages:
+            self._send(message)
+            self._events.append(message)
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
         """Events since this session's last call, numbered; at its first call, since its client connected."""

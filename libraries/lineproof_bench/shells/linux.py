@@ -11,7 +11,7 @@ from dataclasses import replace
 from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState, ThreadState
-from .machine import Builtin, CommandLine, CommandOutput, Commands, Memory, common_commands
+from .machine import Builtin, CommandLine, CommandOutput, Memory, common_commands
 
 DRIVER = "simulated"
 FIRST_IRQ, MOST_IRQS = 24, 256
@@ -20,10 +20,30 @@ TICKS = 100
 """Ticks of ``/proc/stat``, per second."""
 
 
-def software() -> Commands:
-    """A Linux kernel that routes."""
-    files = linux_files(own=True)
-    return {**linux_commands(files, own=True), "ip": ip}
+def software(own: bool = True) -> dict[str, Builtin]:
+    """A Linux machine whose kernel routes; not *own*: its interfaces belong to VPP."""
+    files: dict[str, Callable[[CommandLine], str]] = {
+        "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
+        "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
+        "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
+    }
+
+    def lscpu(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        count = f"CPU(s):                {len(line.state.threads)}\n" if own else ""
+        return CommandOutput(f"Architecture:          x86_64\n{count}Model name:            {BY_A_MODEL}\n")
+
+    commands = {"uname": _uname, "sysctl": _sysctl, "lscpu": lscpu}
+    if not own:
+        return {**common_commands(files), **commands}
+    files |= {
+        "/proc/net/softnet_stat": lambda line: softnet(line.state),
+        "/proc/net/snmp": lambda line: snmp(line.state.interfaces),
+        "/proc/net/netstat": lambda line: netstat(line.state.interfaces),
+        "/proc/interrupts": lambda line: interrupts(line.state),
+        "/proc/stat": lambda line: stat(line.state),
+        **{f"/proc/irq/{FIRST_IRQ + at}/effective_affinity_list": _affinity_of(at) for at in range(MOST_IRQS)},
+    }
+    return {**common_commands(files, card_file), **commands, "ethtool": ethtool, "ip": ip}
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
@@ -33,36 +53,6 @@ def first_memory(interfaces: Sequence[str]) -> Memory:
         sysctl={"net.ipv4.ip_forward": "0"}
         | {f"net.ipv4.conf.{name}.rp_filter": "0" if name in ("all", "lo") else "2" for name in names}
     )
-
-
-def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
-    """Readable files. *own*: the kernel forwards (else its interfaces belong to VPP)."""
-    files: dict[str, Callable[[CommandLine], str]] = {
-        "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
-        "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
-        "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
-    }
-    if not own:
-        return files
-    return files | {
-        "/proc/net/softnet_stat": lambda line: softnet(line.state),
-        "/proc/net/snmp": lambda line: snmp(line.state.interfaces),
-        "/proc/net/netstat": lambda line: netstat(line.state.interfaces),
-        "/proc/interrupts": lambda line: interrupts(line.state),
-        "/proc/stat": lambda line: stat(line.state),
-        **{f"/proc/irq/{FIRST_IRQ + at}/effective_affinity_list": _affinity_of(at) for at in range(MOST_IRQS)},
-    }
-
-
-def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool) -> dict[str, Builtin]:
-    """Commands besides ``ip``. *own*: the kernel forwards."""
-
-    def lscpu(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        count = f"CPU(s):                {len(line.state.threads)}\n" if own else ""
-        return CommandOutput(f"Architecture:          x86_64\n{count}Model name:            {BY_A_MODEL}\n")
-
-    common = {**common_commands(files), "uname": _uname, "sysctl": _sysctl, "lscpu": lscpu}
-    return {**common, **common_commands(files, card_file), "ethtool": ethtool} if own else common
 
 
 def kernel(state: RouterState) -> str:

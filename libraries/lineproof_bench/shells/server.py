@@ -65,10 +65,7 @@ async def listening(specification: Mapping[str, Any], router: Router) -> AsyncIt
         login_timeout=LOGIN_LIMIT,
         errors="replace",
     ) as acceptor:
-        yield {
-            "ssh_port": acceptor.get_port(),
-            "host_key": " ".join(key.export_public_key().decode().split()[:2]),
-        }
+        yield {"ssh_port": acceptor.get_port(), "host_key": " ".join(key.export_public_key().decode().split()[:2])}
 
 
 class _OneUser(asyncssh.SSHServer):

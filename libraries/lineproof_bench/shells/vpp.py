@@ -13,7 +13,7 @@ from dataclasses import replace
 from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState, NodeState, RouterState, ThreadState
-from .linux import linux_commands, linux_files
+from . import linux
 from .machine import CommandLine, CommandOutput, Commands
 
 Words = Mapping[str, str]
@@ -28,10 +28,10 @@ class VppError(Exception):
 
 def software() -> Commands:
     """A Linux machine whose interfaces under test belong to VPP."""
-    return {**linux_commands(linux_files(own=False), own=False), "vppctl": VppConsole().run}
+    return {**linux.software(own=False), "vppctl": _Console().run}
 
 
-class VppConsole:
+class _Console:
     """VPP's command line, and the settings that no model keeps: each a row of its kind and its words."""
 
     def __init__(self) -> None:
@@ -67,7 +67,6 @@ class VppConsole:
     # -- what it shows
 
     def addresses(self, words: Words, line: CommandLine) -> str:
-        """``show interface address``."""
         configuration = line.state.configuration
         up = {*configuration.up, *(row[1] for row in self._kept("up"))}
         addresses = [*configuration.addresses, *(row[1:] for row in self._kept("address"))]
@@ -79,14 +78,12 @@ class VppConsole:
         )
 
     def neighbours(self, words: Words, line: CommandLine) -> str:
-        """``show ip neighbors``."""
         configuration = line.state.configuration
         rows = [(*row, "D" if configuration.is_learned(*row[:2]) else "S") for row in configuration.neighbours]
         rows += [(name, address, mac, "S") for _, name, address, mac in self._kept("neighbour")]
         return neighbour_table(line.state.uptime, rows)
 
     def fib(self, words: Words, line: CommandLine) -> str:
-        """``show ip fib PREFIX``, and of IPv6."""
         key, family, configuration = _route_key(words), words["family"], line.state.configuration
         found = [row[4:] for row in self._kept("route", *key)]
         if key[:2] == ("ip", "0"):
@@ -95,17 +92,14 @@ class VppConsole:
         return fib_entry(4 if family == "ip" else 6, key[1], words["prefix"], found)
 
     def tables(self, words: Words, line: CommandLine) -> str:
-        """``show ip table``, and of IPv6."""
         version = 6 if words["family"] == "ip6" else 4
         numbers = ["0", *(row[2] for row in self._kept("table", words["family"]))]
         return "".join(f"[{at}] table_id:{number} ipv{version}-VRF:{number}\n" for at, number in enumerate(numbers))
 
     def ip6(self, words: Words, line: CommandLine) -> str:
-        """``show ip6 interface``."""
         return f"{words['name']} is admin up\n" if self._kept("ip6", words["name"]) else "IP6 disabled\n"
 
     def labels(self, words: Words, line: CommandLine) -> str:
-        """``show mpls fib LABEL``."""
         if not self._kept("labels"):
             return ""
         return "MPLS-VRF:0, fib_index:0 locks:[CLI:1, ]\n" + "".join(
@@ -118,12 +112,10 @@ class VppConsole:
     # -- what is set
 
     def clear(self, words: Words, line: CommandLine) -> str:
-        """``clear runtime``."""
         line.clear()
         return ""
 
     def state(self, words: Words, line: CommandLine) -> str:
-        """``set interface state``."""
         name = words["name"]
         if name not in _names(line):
             return self._keep(("up", name), words)
@@ -131,7 +123,6 @@ class VppConsole:
         return _change(line, up=up if words["off"] else (*up, name))
 
     def address(self, words: Words, line: CommandLine) -> str:
-        """``set interface ip address``."""
         name, _ = row = words["name"], words["address"]
         there = line.state.configuration.addresses
         if name not in _names(line):
@@ -152,7 +143,6 @@ class VppConsole:
         return ""
 
     def route(self, words: Words, line: CommandLine) -> str:
-        """``ip route``."""
         key, row = _route_key(words), (words["prefix"], words["hop"])
         kept, there = ("route", *key, words["hop"], words["name"]), line.state.configuration.routes
         if key[:2] != ("ip", "0"):
@@ -161,13 +151,11 @@ class VppConsole:
         return _change(line, routes=others if words["off"] else (*others, row))
 
     def create(self, words: Words, line: CommandLine) -> str:
-        """``create sub-interfaces``; prints the new name."""
         name, tags = f"{words['link']}.{words['number']}", f"{words['link']} {words['tags']}"
         self._rows.add(("sub", name, tags))
         return f"{name}\n"
 
     def delete(self, words: Words, line: CommandLine) -> str:
-        """``delete sub-interface``, with what is set there."""
         self._rows = {row for row in self._rows if words["name"] not in row}
         return ""
 
@@ -191,7 +179,7 @@ def _settings(kind: str, *names: str) -> Handler:
     return lambda vpp, words, line: vpp._keep((kind, *(words[name] for name in names)), words)
 
 
-Handler = Callable[[VppConsole, Words, CommandLine], str]
+Handler = Callable[[_Console, Words, CommandLine], str]
 _NAME, _HOP = r"(?P<name>\S+)", r"(?P<hop>[0-9a-f.:]+)"
 _TABLE, _PREFIX = r"(?: table (?P<table>\d+))?", r"(?P<prefix>[0-9a-f.:]+/\d+)"
 _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
@@ -218,34 +206,31 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
                 f"Base frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
             ),
         ),
-        ("show interface address", VppConsole.addresses),
-        ("show ip neighbors", VppConsole.neighbours),
-        (rf"show (?P<family>ip6?) fib{_TABLE} {_PREFIX}", VppConsole.fib),
-        (r"show (?P<family>ip6?) table", VppConsole.tables),
-        (rf"show ip6 interface {_NAME}", VppConsole.ip6),
+        ("show interface address", _Console.addresses),
+        ("show ip neighbors", _Console.neighbours),
+        (rf"show (?P<family>ip6?) fib{_TABLE} {_PREFIX}", _Console.fib),
+        (r"show (?P<family>ip6?) table", _Console.tables),
+        (rf"show ip6 interface {_NAME}", _Console.ip6),
         (
             "show mpls interface",
             lambda vpp, words, line: "".join(f"{name}\n  MPLS enabled\n" for _, name in vpp._kept("mpls")),
         ),
-        (r"show mpls fib (?P<label>\d+)", VppConsole.labels),
-        ("clear runtime", VppConsole.clear),
-        (rf"set interface state {_NAME} (?:up|(?P<off>down))", VppConsole.state),
-        (rf"set interface ip address (?P<off>del )?{_NAME} (?P<address>\d+(?:\.\d+){{3}}/\d+)", VppConsole.address),
+        (r"show mpls fib (?P<label>\d+)", _Console.labels),
+        ("clear runtime", _Console.clear),
+        (rf"set interface state {_NAME} (?:up|(?P<off>down))", _Console.state),
+        (rf"set interface ip address (?P<off>del )?{_NAME} (?P<address>\d+(?:\.\d+){{3}}/\d+)", _Console.address),
         (
             rf"set ip neighbor (?P<off>del )?{_NAME} (?P<address>[0-9a-f.:]+) (?P<mac>[0-9a-fA-F:]{{17}})"
             r"(?P<static> static)?",
-            VppConsole.neighbour,
+            _Console.neighbour,
         ),
-        (
-            rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?",
-            VppConsole.route,
-        ),
+        (rf"ip route (?:add|(?P<off>del)) {_PREFIX}{_TABLE} via {_HOP}(?: {_NAME})?", _Console.route),
         (
             r"create sub-interfaces (?P<link>\S+) (?P<number>\d+) (?P<tags>dot1(?:q|ad) \d+(?: inner-dot1q \d+)?)"
             r" exact-match",
-            VppConsole.create,
+            _Console.create,
         ),
-        (rf"delete sub-interface {_NAME}", VppConsole.delete),
+        (rf"delete sub-interface {_NAME}", _Console.delete),
         (rf"set interface (?P<family>ip6?) table {_NAME} (?P<table>\d+)", _settings("table of", "name", "table")),
         (rf"(?:enable|(?P<off>disable)) ip6 interface {_NAME}", _settings("ip6", "name")),
         (rf"ip6 nd {_NAME} (?P<off>no )?ra-suppress", _settings("quiet", "name")),

@@ -92,12 +92,13 @@ ANSWER_LIMIT = 5.0
 
 
 class SenderProcess:
-    """One sending process of port *port*: its pipe, and its status in shared memory. *timed*: for latency streams."""
+    """One sending process of ``port``: its pipe, and its status in shared memory. *timed*: for latency streams.
 
-    def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
-        self.log: IO[bytes] | None = None
-        """The output of the sending processes of its group; an error quotes the end."""
-        self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
+    *log*: the output of all of them; an error quotes the end.
+    """
+
+    def __init__(self, log: IO[bytes], port: int, netns: str | None, interface: str, timed: bool) -> None:
+        self._log, self.port, self._netns, self._interface, self.timed = log, port, netns, interface, timed
         self._pipe, self._far_pipe = Pipe()
         self._far_status = os.memfd_create("lineproof-sender")
         os.ftruncate(self._far_status, STATUS_BYTES)
@@ -109,14 +110,10 @@ class SenderProcess:
         """Number of the trial begun last; :attr:`status` has the one that ended last."""
 
     @property
-    def far(self) -> dict[str, int]:
-        """The descriptors that the process inherits."""
-        return {"pipe": self._far_pipe.fileno(), "status": self._far_status}
-
-    @property
     def specification(self) -> dict[str, Any]:
-        """Return what the process gets as its specification."""
-        return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **self.far}
+        """Return what the process gets as its specification, with the descriptors that it inherits."""
+        far = {"pipe": self._far_pipe.fileno(), "status": self._far_status}
+        return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **far}
 
     def started(self) -> None:
         """The process has its descriptors: close them here, so that its death ends the pipe."""
@@ -129,25 +126,24 @@ class SenderProcess:
             self._pipe.send(order)
         except OSError as error:
             self._alive = False
-            raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
+            raise TestbedError(f"a sending process of port {self.port} has died ({error.strerror})") from error
 
-    def answer(self, limit: float = ANSWER_LIMIT) -> None:
-        """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
-        if not self._pipe.poll(limit):
+    def answer(self) -> None:
+        """Wait for one answer. Raises TestbedError with the process's own words, or when ANSWER_LIMIT s pass."""
+        if not self._pipe.poll(ANSWER_LIMIT):
             self._alive = False
-            raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
+            raise TestbedError(f"a sending process of port {self.port} did not answer within {ANSWER_LIMIT:g} s")
         try:
             error = self._pipe.recv()
         except (EOFError, OSError):
             self._alive = False
-            raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}") from None
+            raise TestbedError(f"a sending process of port {self.port} has died{self._last_output()}") from None
         if error:
             raise TestbedError(error)
 
     def _last_output(self) -> str:
-        if self.log is None:
-            return ""
-        text = os.pread(self.log.fileno(), 1 << 16, max(0, os.fstat(self.log.fileno()).st_size - (1 << 16)))
+        log = self._log.fileno()
+        text = os.pread(log, 1 << 16, max(0, os.fstat(log).st_size - (1 << 16)))
         lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
         return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
 
@@ -182,18 +178,15 @@ class SenderProcesses:
     """
 
     def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
-        self._all = tuple(SenderProcess(*place) for place in places)
-        self._ports = tuple(place[0] for place in places)
-        members = [process.specification for process in self._all]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        for process in self._all:
-            process.log = self._log
+        self._all = tuple(SenderProcess(self._log, *place) for place in places)
+        members = [process.specification for process in self._all]
         self._process = children.start(
             children.python("lineproof_bench.wire.sender"),
             stdin=children.PIPE,
             stdout=children.DEVNULL,
             stderr=self._log,
-            pass_fds=[handle for process in self._all for handle in process.far.values()],
+            pass_fds=[member[name] for member in members for name in ("pipe", "status")],
             # no linear algebra is done there: idle threads of that library would only take CPU time
             env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
             start_new_session=True,
@@ -217,7 +210,7 @@ class SenderProcesses:
 
     def of(self, port: int) -> tuple[SenderProcess, ...]:
         """The processes of one port."""
-        return tuple(process for process, owner in zip(self._all, self._ports, strict=True) if owner == port)
+        return tuple(process for process in self._all if process.port == port)
 
     def __iter__(self) -> Iterator[SenderProcess]:
         return iter(self._all)

@@ -175,7 +175,7 @@ def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_qua
         statistics.sample_cpu()
     (core,) = statistics.utilisation()["cpu"]
     assert core["history"] == [80, 80] + [0] * 18
-    found = statistics.overall()
+    found = statistics.overall()[0]
     assert (found["m_cpu_util_raw"], found["m_cpu_util"]) == (80.0, 35.0)
     assert statistics.port(0)["m_cpu_util"] == 35.0
 
