@@ -54,13 +54,16 @@ def test_a_missing_server_is_reported_with_its_address_and_a_fix() -> None:
 
 
 @pytest.mark.slow
-def test_a_newer_server_is_named_with_the_client_it_needs(server: HostileServer) -> None:
+def test_a_newer_server_is_named_with_the_client_it_needs(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
     server.instead = {"api_sync": refusing(MISMATCH), "get_version": result('{"version": "v3.08"}')}
     facts = ask_server("127.0.0.1", server.rpc_port)
     assert (facts.takes_pypi, facts.api, facts.version) == (False, (5, 1), "v3.08")
     for client in ("", "pypi"):
         with pytest.raises(TestbedError, match=r"v3\.08 at .* STL API 5\.1 and.*0\.3 .*core API 4\.1.*'ssh:") as e:
-            choose_client(facts, client, environment={})
+            choose_client(facts, client)
         assert "\n" not in str(e.value)
 
 
@@ -187,11 +190,12 @@ def shipped(folder: Path, major: int, minor: int) -> Path:
     return folder
 
 
-def test_a_client_folder_must_fit_the_server(tmp_path: Path) -> None:
+def test_a_client_folder_must_fit_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = shipped(tmp_path / "v3.08", 5, 1)
     inner = home / "automation" / "trex_control_plane" / "interactive"
     assert choose_client(NEWER, str(home)) == home and choose_client(NEWER, str(inner)) == inner
-    assert choose_client(NEWER, "", environment={"TREX_HOME": str(home)}) == home
+    monkeypatch.setenv("TREX_HOME", str(home))
+    assert choose_client(NEWER, "") == home
     with pytest.raises(TestbedError, match=r"v3\.08.*speaks STL API 5\.1.*client in '.*' speaks API 5\.2; expected"):
         choose_client(NEWER, str(shipped(tmp_path / "newer", 5, 2)))
     with pytest.raises(TestbedError, match=r"no TRex client in '/nowhere'.*'client'"):
@@ -204,14 +208,15 @@ def test_a_refused_handshake_names_server_client_and_fix(tmp_path: Path) -> None
     assert re.search(r"v2\.87 at x:1 takes .*0\.3, but .* speaks API 5\.1: V.*from server'", text)
 
 
-def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path) -> None:
+def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
     home, asked = shipped(tmp_path / "copy", 5, 1), []
 
     def fetch(server: ServerFacts) -> Path:
         asked.append(server.version)
         return home
 
-    assert choose_client(NEWER, "", fetch, {}) == home and choose_client(NEWER, "from server", fetch) == home
+    assert choose_client(NEWER, "", fetch) == home and choose_client(NEWER, "from server", fetch) == home
     assert choose_client(ServerFacts("x:1", True), "", fetch) is None and asked == ["v3.08"] * 2
     with pytest.raises(TestbedError, match=r"'client: from server' needs a login.*'ssh: "):
         choose_client(NEWER, "from server")
