@@ -103,10 +103,19 @@ class ProgramGenerator(Generator):
             self.close()
             raise
         self._version = version.strip() or "?"
-        self._values = {
-            port.index: self._values_of(port, side.address, side.peer)
-            for port, side in zip(self._ports.values(), self._sides, strict=False)
-        }
+        self._values: dict[int, Mapping[str, object]] = {}
+        for port, side in zip(self._ports.values(), self._sides, strict=False):
+            router, _, prefix = side.address.partition("/")
+            self._values[port.index] = {
+                **self._settings,
+                "interface": port.place.interface,
+                "mac": port.mac,
+                "router_mac": port.place.router_mac,
+                "router": router,
+                "peer": f"{side.peer}/{prefix}",
+                "control": CONTROL if self._passes_by else "",
+                "own_mtu": port.mtu,
+            }
         self._changed: dict[tuple[int, str], str] = {}
         # of programs that count themselves
         self._counts = {index: dict.fromkeys(COUNTERS, 0) for index in self._ports}
@@ -122,19 +131,6 @@ class ProgramGenerator(Generator):
         if (free := description.free) and (taken := port.ask(filled(free.run, {"interface": interface})).strip()):
             words = free.but.replace("{interface}", interface).replace("{found}", taken)
             raise TestbedError(f"{port.place.text} {words}")
-
-    def _values_of(self, port: Port, router_address: str, peer: str) -> Mapping[str, object]:
-        router, _, prefix = router_address.partition("/")
-        return {
-            **self._settings,
-            "interface": port.place.interface,
-            "mac": port.mac,
-            "router_mac": port.place.router_mac,
-            "router": router,
-            "peer": f"{peer}/{prefix}",
-            "control": CONTROL if self._passes_by else "",
-            "own_mtu": port.mtu,
-        }
 
     def stop(self) -> None:
         """See :meth:`..base.Generator.stop`. Raises TestbedError."""

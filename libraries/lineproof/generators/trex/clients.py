@@ -147,9 +147,7 @@ def client_api(folder: Path) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def choose_client(
-    server: ServerFacts, client: str, fetch: FetchClient | None = None, environment: Mapping[str, str] | None = None
-) -> Path | None:
+def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = None) -> Path | None:
     """The folder of the client to use; None: trex-stl-lib 0.3 of PyPI. Raises TestbedError, one sentence.
 
     *client*: ``pypi``, ``from server``, a folder, or "": the PyPI client if the server accepts it, else the
@@ -159,7 +157,7 @@ def choose_client(
         return None
     if client not in ("", PYPI, FROM_SERVER):
         return _require_fit(server, named_client(client))
-    home = (os.environ if environment is None else environment).get(HOME_VARIABLE, "")
+    home = os.environ.get(HOME_VARIABLE, "")
     if not client and home and _api_fits(server, client_api(Path(home))):
         return Path(home)
     if client != PYPI and fetch is not None:

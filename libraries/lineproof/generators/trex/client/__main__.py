@@ -71,9 +71,7 @@ class ClientCommands(RunningTraffic):
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def connect(
-        self, server: str, sync_port: int, async_port: int, username: str, pins_cores: bool = False
-    ) -> dict[str, str]:
+    def connect(self, server: str, sync_port: int, async_port: int, username: str, pins_cores: bool) -> dict[str, str]:
         """Connect; return the versions of server, client and libraries."""
         self._library.pins_cores = pins_cores
         return self._library.connect(server, sync_port, async_port, username)
@@ -90,10 +88,10 @@ class ClientCommands(RunningTraffic):
     def acquire(
         self,
         ports: list[int],
-        force: bool = False,
-        former: Mapping[int, str] | None = None,
-        promiscuous: bool = False,
-        next_hops: Mapping[int, Mapping[str, Any]] | None = None,
+        force: bool,
+        former: Mapping[int, str],
+        promiscuous: bool,
+        next_hops: Mapping[int, Mapping[str, Any]],
     ) -> dict[int, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
 
@@ -103,8 +101,8 @@ class ClientCommands(RunningTraffic):
         """
         library = self._connected()
         self.ports(ports)  # raises Refusal for ports that do not exist
-        self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
-        return library.acquire(ports, force, former or {}, promiscuous)
+        self._held, library.next_hops = list(ports), next_hops  # an attempt that fails may hold some of them
+        return library.acquire(ports, force, former, promiscuous)
 
     def distance(self) -> list[float]:
         """Seconds of some requests for counters and their answers."""

@@ -99,7 +99,7 @@ class Pipe:
         if not self._asked:
             raise ValueError("it was not asked")
         asked, calls = self._asked.popleft()
-        _, answers = read_answer(parts[1:])
+        answers = read_answer(parts[1:])
         if any(_is_answered(answers, later) for _, later in self._asked):
             raise Refusal("lost", "the server left out an answer")
         check_calls(answers, [call["id"] for call in calls])
@@ -131,13 +131,12 @@ def plain_bytes(data: bytes, largest: int = LARGEST_ANSWER) -> bytes:
     return found
 
 
-def read_answer(parts: list[bytes], largest: int = LARGEST_ANSWER) -> tuple[bytes, Any]:
-    """A message of the server, unzipped, and its value. Raises ValueError for what no TRex sends."""
+def read_answer(parts: list[bytes]) -> Any:
+    """Return the value of a message of the server. Raises ValueError for what no TRex sends."""
     if len(parts) != 1:
         raise ValueError(f"it has {len(parts)} frames; expected 1")
-    data = plain_bytes(parts[0], largest)
     # a TRex writes infinity (1e+9999) into rates that nobody reads here; whoever reads a number checks it
-    return data, parse_json(data, largest, strict=False)
+    return parse_json(plain_bytes(parts[0]), LARGEST_ANSWER, strict=False)
 
 
 def check_calls(found: Any, ids: list[Any]) -> None:
