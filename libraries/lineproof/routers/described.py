@@ -24,9 +24,8 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
 from .base import LinkState, RouterUnreachable, Shell, Side, plain_mac
-from .commands import Changes, CommandRefused, ShellCommands
+from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription
-from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
 from .queries import INTERFACE, Counts, NeighboursQuery, Query, command_line, filled
 

@@ -24,6 +24,7 @@ from ..errors import TestbedError
 from ..files import not_written, sync_folder, write_whole
 from ..system.file_lock import is_locked, lock_within
 from ..system.folders import STATE_ELSEWHERE, state_folder
+from ..units import counted
 from ..visible import shortened
 from .base import check_length, json_in, plain_mac
 
@@ -137,6 +138,15 @@ class Leftover:
     occasion: Occasion
     changes: Annotated[tuple[Change, ...], Field(min_length=1)]
     in_use: Annotated[bool, Field(exclude=True)] = False
+
+    @property
+    def text(self) -> str:
+        """Return what is on the router, and the commands that undo it, in their order."""
+        undos = "; ".join(f"'{change.undo_text}'" for change in reversed(self.changes))
+        return f"{counted(len(self.changes), 'change')} of {self.occasion} (undone by {undos})"
+
+    def __str__(self) -> str:
+        return f"{'in use by a run of this machine' if self.in_use else 'left by an earlier run'}: {self.text}"
 
 
 _CONTENT = TypeAdapter(Leftover)

@@ -26,9 +26,18 @@ from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ..base import Shell, Side, counter_value
-from ..commands import Answers, ShellCommands
+from ..commands import (
+    Answers,
+    Fact,
+    ShellCommands,
+    ask_facts,
+    facts_as,
+    facts_of,
+    matched,
+    output_by_moment,
+    summarised,
+)
 from ..described import Router, Words
-from ..fact_reading import Fact, ask_facts, facts_as, facts_of, matched, output_by_moment, summarised
 
 _QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
