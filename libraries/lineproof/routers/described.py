@@ -468,13 +468,18 @@ class Router:
 
     def _neighbour(self, side: Side, entries: Sequence[NeighbourEntry]) -> NeighbourEntry:
         """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
-        entries = [entry for entry in entries if not _OF_TAGS.search(entry.found_at)]
-        own = sorted(entries, key=lambda entry: entry.found_at != side.interface)
+        own = [entry for entry in entries if entry.found_at == side.interface]
+        own += [entry for entry in entries if entry not in own and not _OF_TAGS.search(entry.found_at)]
         entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
-        others = " and ".join(f"{other.mac} on {other.found_at}" for other in own if other.mac != entry.mac) or None
+        others = [
+            f"{other.mac} on {other.found_at}" if other.found_at else other.mac
+            for other in own
+            if other.mac != entry.mac
+        ]
         at = entry.found_at if self.description.is_posix else ""
         fix = self._neighbour_fix(replace(side, interface=at or side.interface))
-        return replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix, others=others)
+        known = replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix)
+        return replace(known, others=" and ".join(others) or None)
 
     def _neighbour_fix(self, side: Side) -> str:
         """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""
