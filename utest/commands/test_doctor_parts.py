@@ -92,7 +92,7 @@ def test_a_virtual_card_is_a_warning_where_the_line_rate_asks_for_more(
     assert slow.state is dropping.state is state
 
 
-@pytest.mark.parametrize(("name", "saved"), [("saving", True), ("undoing", False)])
+@pytest.mark.parametrize(("name", "saved"), [("saving", True), ("in reverse", False)])
 def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool) -> None:
     change = Change(("a", "b"), ("c",))
     session: Any = SimpleNamespace(

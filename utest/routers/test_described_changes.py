@@ -19,8 +19,8 @@ from lineproof.routers.description import SIDE_WORDS, RouterDescription
 from lineproof.routers.journal import NONE, Change, Look, look
 from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
-from support.journals import KEY, Killed, dying, occasion, undone
-from support.simulated_router import Machine
+from support.scripted_shells import Scripted
+from support.simulated_router import KEY, Killed, Machine, dying, occasion, undone
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -155,14 +155,6 @@ def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> N
 MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"
 
 
-def configured(name: str) -> tuple[Machine, str]:
-    """A router that a run has configured, and then was killed; and its configuration before."""
-    machine = Machine.new(name)
-    before = machine.state()
-    machine.run(restores=False)
-    return machine, before
-
-
 def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
     """*machine*, whose answer to *line* comes changed."""
 
@@ -227,10 +219,10 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
     look = query.look({**words, "network6": "2001:2::/104", "label": "100"}, file.is_posix)
     # what others add before the first look is seen where the router shows only what it was given
     for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, own.startswith((V4, V6)))):
-        shell = Showing(look.command, first)
+        shell = Scripted({look.command: f"{first}\n"})
         router = Machine("generic", shell, str, file).router()
         router._changes.make(Change(("do",), ("undo",), look=look))
-        shell.shown = then
+        shell.outputs[look.command] = f"{then}\n"
         assert ("somebody has set something else since: 'do' (now: " in router.restore()) is stays
         assert ("undo" in shell.ran) is not stays
         assert bool(caplog.messages) is (first is not own and stays)
@@ -239,22 +231,11 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
 @pytest.mark.parametrize(("first", "then"), [("a 1\n", "a 1\na 7\n"), ("a 1\na 7\n", "a 1\na 7\n")])
 def test_a_value_that_somebody_sets_beside_ours_stays_with_it(first: str, then: str) -> None:
     # 'no a' would remove both
-    shell = Showing("show a", first)
+    shell = Scripted({"show a": first})
     router = Machine("generic", shell, str, shipped("ios")).router()
     router._changes.make(Change(("a 1",), ("no a",), look=Look("show a", r"^a (?P<value>\d+)", ours=("1",))))
-    shell.shown = then
+    shell.outputs["show a"] = then
     assert "'a 1' (now: 1; 7)" in router.restore() and "no a" not in shell.ran
-
-
-class Showing:
-    """A shell that answers *command* with ``shown``, and takes all others."""
-
-    def __init__(self, command: str, shown: str) -> None:
-        self.command, self.shown, self.ran = command, shown, list[str]()
-
-    def __call__(self, command: str, limit: float) -> Result:
-        self.ran.append(command)
-        return Result(f"{self.shown}\n" if command == self.command else "", "", 0, 0.0)
 
 
 def test_a_look_finds_its_value_in_json_too() -> None:
@@ -263,14 +244,9 @@ def test_a_look_finds_its_value_in_json_too() -> None:
     assert (look.values(output)[0]["value"], look.values('{"arp": []}')[0]["value"]) == ("02:00:00:00:01:02", NONE)
 
 
-def test_what_is_gone_is_undone_as_without_a_look() -> None:
-    machine, before = configured("looking")
-    machine.shell("no arp 100.65.1.2", 1.0)
-    assert "somebody" not in machine.undone() and machine.state() == before
-
-
 def test_a_look_whose_answer_is_cut_or_refused_undoes_nothing_and_names_nobody() -> None:
-    machine, before = configured("looking")
+    machine = Machine.new("looking")
+    before, _ = machine.state(), machine.run(restores=False)
     whole = f"arp 100.65.1.2 {MAC} arpa\n"
     for shown in (*(whole[:length] for length in range(1, len(whole))), "% Invalid input\n", "x" * (1 << 20) + "\n"):
         with pytest.raises(TestbedError, match="are tried again at the next start") as caught:

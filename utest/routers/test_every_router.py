@@ -24,9 +24,8 @@ from lineproof.routers.journal import NONE, NOTHING, Look, look
 from lineproof.routers.queries import LookQuery
 from support.described_router import DESCRIPTIONS, shipped, with_examples
 from support.fake_router import SIDES, sample
-from support.journals import KEY, Killed, dying, untouched
 from support.scripted_shells import broken
-from support.simulated_router import Machine
+from support.simulated_router import KEY, Killed, Machine, dying, untouched
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.errors import TestbedError
-from lineproof.routers import BUILT_IN, RouterKind, described, fact_reading, freebsd, linux, make_router, vpp
+from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
 from lineproof.routers.base import Result, Shell, plain_text
+from lineproof.routers.commands import differences, picked
 from lineproof.routers.described import Router
 from support.described_router import with_examples
 from support.fake_router import KINDS, SIDES, first_output, sample, shell_of, simulated
@@ -95,9 +96,7 @@ def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know(
     facts = linux.link_facts(device)
     (command,) = {command for command, _ in facts.values()}
     files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
-    found = fact_reading.picked(
-        {command: "".join(f"{device}/{name}:{value}\n" for name, value in files.items())}, facts
-    )
+    found = picked({command: "".join(f"{device}/{name}:{value}\n" for name, value in files.items())}, facts)
     assert found == {"pcie_width": "8", "pcie_speed_max": "8.0"}
 
 
@@ -175,9 +174,9 @@ def test_differences_from_the_platforms_file_are_named(
     facts = RouterFacts(
         version="v22.02", os="Ubuntu 20.04.3 LTS", kernel="5.13.0-30", workers=1, nics=(NicFacts("a", rx_queues=1),)
     )
-    found = fact_reading.differences(facts, version, workers, queues)
+    found = differences(facts, version, workers, queues)
     assert len(found) == len(words) and all(text.startswith(word) for text, word in zip(found, words, strict=True))
-    assert fact_reading.differences(RouterFacts(), version, workers, queues) == ()
+    assert differences(RouterFacts(), version, workers, queues) == ()
 
 
 @pytest.mark.parametrize(
@@ -214,12 +213,6 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 def test_a_machine_that_shows_nothing_says_so() -> None:
     facts = linux.read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
-
-
-@pytest.mark.slow
-def test_this_machine_is_read() -> None:
-    facts = linux.read_host(this_machine)
-    assert facts.cpu and facts.other["kernel command line"]
 
 
 # -- VPP ---------------------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.described_router import shipped
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import CHANGE, KEY, occasion, undone, untouched
 from support.scripted_shells import Scripted, answering
+from support.simulated_router import CHANGE, KEY, occasion, undone, untouched
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -24,8 +24,8 @@ from lineproof.routers.journal import Change, ChangeJournal, look
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from support.journals import CHANGE, KEY, ROUTER, full_disk, left, occasion, undone, untouched
 from support.paths import ROOT
+from support.simulated_router import CHANGE, KEY, ROUTER, full_disk, left, occasion, undone, untouched
 
 pytestmark = pytest.mark.usefixtures("state")
 

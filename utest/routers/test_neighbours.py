@@ -119,6 +119,10 @@ def test_a_second_entry_of_a_neighbour_that_differs_is_a_warning(other: str, war
     rows = f"100.65.1.2 dev eth9 lladdr {other} STALE \n100.65.1.2 dev eth1 lladdr 02:00:00:00:01:02 PERMANENT \n"
     (found,) = make_router("linux", answering({"ip neigh show": (rows, 0)})).neighbours(SIDES[:1])
     assert not found.problem and (f"another one has {other} on eth9" in found.warning) is warned
+    # an interface of the platform's own may be called as those are that are made for tags
+    rows = rows.replace("eth1", "eth1.29700")
+    side = replace(SIDES[0], interface="eth1.29700")
+    assert not make_router("linux", answering({"ip neigh show": (rows, 0)})).neighbours((side,))[0].problem
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:

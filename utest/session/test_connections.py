@@ -18,7 +18,7 @@ from lineproof.session import generator
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
 from lineproof.testbed.settings import HardwareSettings
-from support.journals import CHANGE, ROUTER, occasion
+from support.simulated_router import CHANGE, ROUTER, occasion
 
 TAKEN = PortsTaken("a port of the TRex server at a:4501 is taken: port 0 is owned by 'alice'")
 

@@ -18,7 +18,7 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.project import Project
 from lineproof.routers.base import Result
-from lineproof.routers.fact_reading import differences
+from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import router_differences
 from lineproof.studies.runner import Carried, PreparedStudy, prepare_study

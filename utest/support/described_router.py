@@ -43,14 +43,6 @@ refused: ['^%']
 ROUTE = "ip route {network_ip} {network_mask} {peer} name lineproof"
 ARP = "arp {peer} {peer_mac_dotted} arpa"
 DESCRIPTIONS = {
-    "undoing": f"""\
-shell: undoing{BASE}
-changes:
-  - do: [configure terminal, '{ROUTE}', exit]
-    undo: [configure terminal, 'no {ROUTE}', exit]
-  - do: ['do {ARP}']
-    undo: ['no {ARP}']
-""",
     "saving": f"""\
 shell: saving{BASE}
 save: ['copy running-config flash:before']

@@ -24,7 +24,7 @@ from ..routers import WHY_UNREAD
 from ..routers.base import LinkState
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
-from ..session.router import WRONG_PEER, leftover_text, note_line_rate
+from ..session.router import WRONG_PEER, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, duration_text, si
@@ -410,11 +410,8 @@ def _left_changes(session: Session) -> Iterator[Check]:
     leftovers = session.router.leftovers()
     for found in leftovers:
         other = f" as {found.occasion.router}" if found.occasion.router != name else ""
-        if found.in_use:
-            yield warning(f"a run of this machine has the router configured{other}: {found.occasion}")
-        else:
-            left = leftover_text(found)
-            yield warning(f"left by an earlier run{other}: {left}; the next run undoes them, or now: {again}")
+        ends = "" if found.in_use else f"; the next run undoes them, or now: {again}"
+        yield warning(f"{found}{other}{ends}")
     if name and not leftovers:
         yield ok("none of an earlier run")
 

@@ -6,9 +6,7 @@ import argparse
 from contextlib import ExitStack, closing
 
 from ..project import Project
-from ..routers.journal import Leftover
 from ..session.plan import Plan
-from ..session.router import leftover_text
 from ..session.session import Session
 from ..testbed.lab import LabPlace
 from .arguments import add_json, add_plan_arguments, print_lines, say
@@ -38,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         changes = [change for each in found for change in each.changes]
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if changes and arguments.dry_run:
-            text = "; ".join(map(_listed, found))
+            text = "; ".join(f"on the router at {each.occasion.router}, {each}" for each in found)
         elif changes:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
@@ -48,8 +46,3 @@ def run(arguments: argparse.Namespace) -> int:
     data = {"router": name, "undone": not arguments.dry_run, "commands": undos, "result": text}
     print_lines([text], data, arguments.json)
     return 1 if changes and arguments.dry_run else 0
-
-
-def _listed(found: Leftover) -> str:
-    state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
-    return f"on the router at {found.occasion.router}, {state}: {leftover_text(found)}"

@@ -24,11 +24,10 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..visible import shortened
 from .base import LinkState, RouterUnreachable, Shell, Side, plain_mac
-from .commands import Changes, CommandRefused, ShellCommands
+from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription
-from .fact_reading import output_by_moment
 from .journal import NONE, Change, Look, MadeChanges
-from .queries import Counts, NeighboursQuery, Query, command_line, filled
+from .queries import INTERFACE, Counts, NeighboursQuery, Query, command_line, filled
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -184,8 +183,9 @@ class Router:
             self._make(group.changes, sides, frames)
             if kind == "vlan":
                 ipv6 = self.description.ipv6.changes if self.description.ipv6 and frames.prefixes else ()
-                tagged = [_for_stacks(entry) for entry in (*self.description.changes, *ipv6) if entry.tagged]
-                self._make(tagged, sides, frames)
+                for entry in (entry for entry in (*self.description.changes, *ipv6) if entry.tagged):
+                    scope = entry.for_.replace("prefix", "stack prefix").replace("side", "stack")
+                    self._make([entry.model_copy(update={"for_": scope})], sides, frames)
         except CommandRefused as error:
             if group.lacking is None or not compiled(group.lacking).search(error.why):
                 raise
@@ -398,9 +398,10 @@ class Router:
         versions = read_or_note("version", self.identify, unread, none) if self.description.commands.version else none
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
         other |= self._condition(unread)
-        known = read_or_note("neighbours", self._known_neighbours, unread, none)
-        if neighbours := ", ".join(f"{address} {mac}" for address, mac in sorted(known.items())):
-            other["neighbours"] = neighbours
+        if query := self.description.commands.neighbours:
+            known = read_or_note("neighbours", lambda: [*self._neighbours(query)], unread, list[NeighbourEntry]())
+            shown = sorted({entry.address: entry.mac for entry in known}.items())
+            other |= {"neighbours": ", ".join(f"{address} {mac}" for address, mac in shown)} if shown else {}
         system, version = versions.get("software"), versions.get("version")
         return RouterFacts(os=system, version=version, other=other, unread=unread)
 
@@ -465,19 +466,20 @@ class Router:
             interface = groups.get("interface", "")
             yield NeighbourEntry(interface, groups["address"], "", plain_mac(groups["mac"]), lasts, interface)
 
-    def _known_neighbours(self) -> dict[str, str]:
-        query = self.description.commands.neighbours
-        return {entry.address: entry.mac for entry in self._neighbours(query)} if query else {}
-
     def _neighbour(self, side: Side, entries: Sequence[NeighbourEntry]) -> NeighbourEntry:
         """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
-        entries = [entry for entry in entries if not _OF_TAGS.search(entry.found_at)]
-        own = sorted(entries, key=lambda entry: entry.found_at != side.interface)
+        own = [entry for entry in entries if entry.found_at == side.interface]
+        own += [entry for entry in entries if entry not in own and not _OF_TAGS.search(entry.found_at)]
         entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
-        others = " and ".join(f"{other.mac} on {other.found_at}" for other in own if other.mac != entry.mac) or None
+        others = [
+            f"{other.mac} on {other.found_at}" if other.found_at else other.mac
+            for other in own
+            if other.mac != entry.mac
+        ]
         at = entry.found_at if self.description.is_posix else ""
         fix = self._neighbour_fix(replace(side, interface=at or side.interface))
-        return replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix, others=others)
+        known = replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix)
+        return replace(known, others=" and ".join(others) or None)
 
     def _neighbour_fix(self, side: Side) -> str:
         """Return the file's own lines that set the neighbour of *side*; "": it has none, or no MAC is known."""
@@ -511,37 +513,29 @@ class Router:
         uptime = None
         if commands.uptime is not None:
             uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
-        interfaces: dict[str, InterfaceCounters] = {}
-        causes: list[Cause] = []
-        answers: list[str] = []
-        if (counters := commands.counters) is not None:
-            for name in self.interfaces:
-                counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
-                interfaces[name] = counters.packets_in(counts)
-                causes.extend(counters.causes_in(counts, name))
-                command = filled(counters.run, {"interface": name})
-                if not counters.names_interface and any(counts.values()) and raw[command] in answers:
-                    raise TestbedError(
-                        f"'{command}' shows the same as of another interface; let 'pattern' of 'commands.counters' in"
-                        f" {self._name} name it, by {{interface}}"
-                    )
-                answers.append(raw[command])
-        return self._with_tables(Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes)))
-
-    def _with_tables(self, reading: Telemetry) -> Telemetry:
-        """Return *reading* with what the tables of the description count."""
-        interfaces, causes, raw = dict(reading.interfaces), [*reading.causes], dict(reading.raw)
-        pauses = dict[str, int]()
-        for key, table in self.description.commands.tables.items():
-            for interface in self.interfaces if "{interface}" in table.run else ("",):
-                counts = self.counts(key, raw, interface)
+        interfaces, causes, pauses = dict[str, InterfaceCounters](), list[Cause](), dict[str, int]()
+        answers = list[str]()
+        for name, counters in ((name, query) for name in self.interfaces if (query := commands.counters)):
+            counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
+            interfaces[name] = counters.packets_in(counts)
+            causes += counters.causes_in(counts, name)
+            command = filled(counters.run, {"interface": name})
+            if not counters.names_interface and any(counts.values()) and raw[command] in answers:
+                raise TestbedError(
+                    f"'{command}' shows the same as of another interface; let 'pattern' of 'commands.counters' in"
+                    f" {self._name} name it, by {{interface}}"
+                )
+            answers.append(raw[command])
+        for key, table in commands.tables.items():
+            for interface in self.interfaces if INTERFACE in table.run else ("",):
+                found = self.counts(key, raw, interface)
                 if table.packets:
-                    self._require_interfaces(counts)
-                    interfaces |= {name: table.packets_in(own) for name, own in counts.items()}
-                causes += (cause for name, own in counts.items() for cause in table.causes_in(own, name))
+                    self._require_interfaces(found)
+                    interfaces |= {name: table.packets_in(own) for name, own in found.items()}
+                causes += (cause for name, own in found.items() for cause in table.causes_in(own, name))
                 if table.pauses:
-                    pauses |= {name: received_pauses(own) for name, own in counts.items()}
-        return replace(reading, interfaces=interfaces, causes=tuple(causes), raw=raw, pauses=pauses)
+                    pauses |= {name: received_pauses(own) for name, own in found.items()}
+        return Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes), pauses=pauses)
 
     @property
     def words(self) -> Words:
@@ -587,11 +581,6 @@ def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], other
     except TestbedError as error:
         unread[name] = str(error)
         return otherwise
-
-
-def _for_stacks(entry: DescribedChange) -> DescribedChange:
-    """Return *entry* for stacks of tags in place of sides."""
-    return entry.model_copy(update={"for_": entry.for_.replace("prefix", "stack prefix").replace("side", "stack")})
 
 
 def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Iterator[Words]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -274,16 +275,15 @@ class RouterDescription(Config):
             if key not in found:
                 shown = ", ".join(f"{name} {_word(own)}" for name, own in found.items())
                 yield ("expected", key), f"is no value of the example, which gives {shown}"
-            elif not _equal(found[key], value):
-                text = isinstance(found[key], str) and not isinstance(value, str)
-                quotes = " (a text: write it in quotes)" if text else ""
-                yield ("expected", key), f"the example gives {_word(found[key])}, not {shortened(value)}{quotes}"
-
-
-def _equal(found: str | float, expected: str | float) -> bool:
-    if isinstance(found, str):
-        return found == str(expected)
-    return not isinstance(expected, str) and abs(found - expected) <= 1e-9 * max(1.0, abs(expected))
+                continue
+            given, quotes = found[key], ""
+            if isinstance(given, str):
+                is_equal = given == str(value)
+                quotes = "" if isinstance(value, str) else " (a text: write it in quotes)"
+            else:
+                is_equal = not isinstance(value, str) and math.isclose(given, value, rel_tol=1e-9, abs_tol=1e-9)
+            if not is_equal:
+                yield ("expected", key), f"the example gives {_word(given)}, not {shortened(value)}{quotes}"
 
 
 def _word(value: str | float) -> str:

@@ -23,6 +23,7 @@ from ..command_values import compiled, value_at
 from ..errors import TestbedError
 from ..files import not_written, sync_folder, write_whole
 from ..system.folders import STATE_ELSEWHERE, is_locked, lock_within, state_folder
+from ..units import counted
 from ..visible import shortened
 from .base import check_length, json_in, plain_mac
 
@@ -111,10 +112,6 @@ class Change:
         return f"{self.do_text}    (undone by: {self.undo_text})"
 
 
-LOOK_LIMIT = 1.0
-"""Seconds for which :func:`look` of another process may be in the way; a run holds the lock for longer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Occasion:
     """When and by whom a router, ``host:port`` of this kind, is changed. ``since``: s since the epoch."""
@@ -140,6 +137,15 @@ class Leftover:
     occasion: Occasion
     changes: Annotated[tuple[Change, ...], Field(min_length=1)]
     in_use: Annotated[bool, Field(exclude=True)] = False
+
+    @property
+    def text(self) -> str:
+        """Return what is on the router, and the commands that undo it, in their order."""
+        undos = "; ".join(f"'{change.undo_text}'" for change in reversed(self.changes))
+        return f"{counted(len(self.changes), 'change')} of {self.occasion} (undone by {undos})"
+
+    def __str__(self) -> str:
+        return f"{'in use by a run of this machine' if self.in_use else 'left by an earlier run'}: {self.text}"
 
 
 _CONTENT = TypeAdapter(Leftover)
@@ -218,7 +224,7 @@ class ChangeJournal(MadeChanges):
 
         Raises TestbedError if another process holds it, or it is damaged.
         """
-        path = _path("routers", host_key)
+        path, leftover = _path("routers", host_key), None
         try:
             if first_key and not path.exists() and (first := _path("routers", first_key)) != path:
                 with contextlib.suppress(FileExistsError):  # a run that begins at the same moment
@@ -228,8 +234,17 @@ class ChangeJournal(MadeChanges):
         except OSError as error:
             raise not_written(path, error, STATE_ELSEWHERE) from error
         try:
-            if not lock_within(lock.fileno(), LOOK_LIMIT):
-                raise _in_use(occasion.router, host_key)
+            # a look of another process may be in the way for a moment; a run holds the lock for longer
+            if not lock_within(lock.fileno(), 1.0):
+                with contextlib.suppress(TestbedError):
+                    leftover = look(host_key)
+                holder = leftover.occasion if leftover else None
+                name = f" as {holder.router}" if holder and holder.router != occasion.router else ""
+                raise TestbedError(
+                    f"the router at {occasion.router} is in use{name} by {holder or 'another process'} of this machine,"
+                    " which has it configured; wait until that run has ended, or end it (if it is another router with"
+                    f" the same host key {host_key}, give it one of its own)"
+                )
             return cls(occasion, _path("routers", host_key), lock)
         except BaseException:
             lock.close()
@@ -272,16 +287,3 @@ class ChangeJournal(MadeChanges):
             sync_folder(self.path.parent)
         except OSError as error:
             raise not_written(self.path, error, STATE_ELSEWHERE) from error
-
-
-def _in_use(router: str, host_key: str) -> TestbedError:
-    leftover = None
-    with contextlib.suppress(TestbedError):
-        leftover = look(host_key)
-    holder = leftover.occasion if leftover else None
-    name = f" as {holder.router}" if holder and holder.router != router else ""
-    return TestbedError(
-        f"the router at {router} is in use{name} by {holder or 'another process'} of this machine, which has it"
-        f" configured; wait until that run has ended, or end it (if it is another router with the same host key"
-        f" {host_key}, give it one of its own)"
-    )

@@ -91,10 +91,6 @@ def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> It
             yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
 
 
-def _is_named(name: str, known: str) -> bool:
-    return name.startswith(known[:-1]) if known.endswith("…") else name == known
-
-
 OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
 
 
@@ -135,7 +131,8 @@ class Query(Config):
         key = "pattern" if self.pattern else "json_paths"
         places = {name: (key, str(at)) for at, text in enumerate(self.pattern) for name in compiled(text).groupindex}
         places |= {name: (key, name) for name in self.json_paths}
-        strange = [name for name in sorted(places) if not any(_is_named(name, known) for known in self.groups)]
+        begins, known = (tuple(name[:-1] for name in self.groups if name.endswith("…")), self.groups)
+        strange = [name for name in sorted(places) if name not in known and not name.startswith(begins)]
         for name in strange:
             yield places[name], f"names '{shortened(name)}'; {instead_of(name, self.groups)}"
         # one that is needed may be misspelt
@@ -164,8 +161,8 @@ class Query(Config):
         raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
-        return dict(self.read(output, interface))
+        """Return what is made of :meth:`read`, each text in one line, by the names that ``expected`` may use."""
+        return {name: " ".join(text.split()) for name, text in self.read(output, interface).items()}
 
 
 class VersionQuery(Query):
@@ -180,10 +177,6 @@ class FactQuery(Query):
 
     groups = ("value",)
     needed = ("value",)
-
-    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the ``value`` in one line."""
-        return {"value": " ".join(self.read(output)["value"].split())}
 
 
 class FigureQuery(Query):
@@ -376,8 +369,13 @@ class TableQuery(InterfaceQuery):
         return output
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
-        """Yield what *counts* of *interface* mean."""
-        return causes_by(self.causes, counts, interface, self.title)
+        """Yield what *counts* of *interface* mean, each by the first of ``causes`` that finds its name."""
+        for name, frames in counts.items():
+            matches = ((compiled(text).fullmatch(name), rule) for text, rule in self.causes.items())
+            if found := next(((match, rule) for match, rule in matches if match), None):
+                match, (stage, role, meaning, shown) = found
+                called = self.title + (match.expand(shown) or name)
+                yield Cause(Stage[stage.upper()], called, interface, frames, Role[role.upper()], meaning)
 
     def packets_in(self, counts: Counts) -> InterfaceCounters:
         """Return the ``packets`` of an interface with *counts*."""
@@ -412,8 +410,8 @@ class TableQuery(InterfaceQuery):
 class CountersQuery(TableQuery):
     """Counters of an interface since the router's start, by the names of COUNTERS.
 
-    Each other group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage.
-    ``absent_is_zero``: counters that the router leaves out while they are 0. ``drops``: the stage of ``rx_drops``.
+    Each other group ``arriving_…``, ``passing_…``, ``leaving_…`` counts lost frames at that stage. Errors may count
+    what the drops count, too. ``absent_is_zero``: counters that the router leaves out while they are 0.
     """
 
     groups = (*COUNTERS, "arriving_…", "passing_…", "leaving_…")
@@ -421,7 +419,15 @@ class CountersQuery(TableQuery):
     words, is_of_one = ("interface",), True
 
     packets: tuple[str, str] = ("rx_packets", "tx_packets")
-    drops: Literal["arriving", "passing"] = "arriving"
+    causes: Mapping[Expression, CauseRule] = {
+        "rx_drops": ("arriving", "loss", "", ""),
+        "rx_errors": ("arriving", "overlapping", "", ""),
+        "tx_drops": ("leaving", "loss", "", ""),
+        "tx_errors": ("leaving", "overlapping", "", ""),
+        r"arriving_(\w+)": ("arriving", "loss", "", r"\1"),
+        r"passing_(\w+)": ("passing", "loss", "", r"\1"),
+        r"leaving_(\w+)": ("leaving", "loss", "", r"\1"),
+    }
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return each counter. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
@@ -430,29 +436,6 @@ class CountersQuery(TableQuery):
             shown = first_line(output) or "no output"
             raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
         return {interface: {name: count(name, found.get(name, "0")) for name in sorted(self.named)}}
-
-    def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
-        """Yield those of *counts* that are lost frames. Errors may count what the drops count too."""
-        rules = {
-            "rx_drops": (self.drops, "loss", "", ""),
-            "rx_errors": ("arriving", "overlapping", "", ""),
-            "tx_drops": ("leaving", "loss", "", ""),
-            "tx_errors": ("leaving", "overlapping", "", ""),
-            **{rf"{stage}_(\w+)": (stage, "loss", "", r"\1") for stage in ("arriving", "passing", "leaving")},
-        }
-        return causes_by(rules, counts, interface)
-
-
-def causes_by(
-    rules: Mapping[str, tuple[str, str, str, str]], counts: Counts, interface: str, title: str = ""
-) -> Iterator[Cause]:
-    """Yield what *counts* of *interface* mean by the first of *rules* that finds their name."""
-    for name, frames in counts.items():
-        matches = ((compiled(text).fullmatch(name), rule) for text, rule in rules.items())
-        if found := next(((match, rule) for match, rule in matches if match), None):
-            match, (stage, role, meaning, shown) = found
-            called = title + (match.expand(shown) or name)
-            yield Cause(Stage[stage.upper()], called, interface, frames, Role[role.upper()], meaning)
 
 
 class Commands(Config):
@@ -468,9 +451,6 @@ class Commands(Config):
     neighbours6: NeighboursQuery | None = None
     link: LinkQuery | None = None
     tables: Mapping[str, TableQuery] = {}
-
-
-NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
 
 
 class LookQuery(Query):
@@ -495,7 +475,7 @@ class LookQuery(Query):
     @classmethod
     def _numbers(cls, data: Any) -> Any:
         lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
-        return {**data, "pattern": (NUMBERS,)} if lacks else data
+        return {**data, "pattern": (r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z",)} if lacks else data
 
     def untried(self) -> Iterator[Problem]:
         """Yield what is missing to try the examples, and where ``ours`` is another value than they show."""

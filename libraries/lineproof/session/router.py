@@ -18,9 +18,8 @@ from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
 from ..routers.base import LinkState, Shell, Side, SshShell
-from ..routers.commands import RESTORE_LIMIT
+from ..routers.commands import RESTORE_LIMIT, differences
 from ..routers.described import Router
-from ..routers.fact_reading import differences
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation.faults import InjectedFault, parse_fault
 from ..system.ssh import Connection
@@ -473,13 +472,6 @@ SAVED_FOR = 3600.0
 """Seconds for which a configuration that a run has saved is loaded again at the next start, without a question."""
 
 
-def leftover_text(found: Leftover) -> str:
-    """Return what is on the router, and the commands that undo it, in their order. *found* has changes."""
-    undos = "; ".join(f"'{change.undo_text}'" for change in reversed(found.changes))
-    count = len(found.changes)
-    return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
-
-
 def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -> str:
     """Undo what *journal* has of an earlier run on *router*; returns a sentence, "" if there is nothing.
 
@@ -491,7 +483,7 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
     found = journal.leftover
     if found is None:
         return ""
-    text, before, now = leftover_text(found), found.occasion, journal.occasion
+    text, before, now = found.text, found.occasion, journal.occasion
     if before.kind != now.kind:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}, which was 'shell:"

@@ -16,7 +16,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from lineproof.routers.commands import ShellCommands
+from lineproof.routers.commands import ShellCommands, summarised
 
 from ..core.causes import unsent_by_interface
 from ..core.goal import Goal
@@ -34,7 +34,6 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..routers.fact_reading import summarised
 from ..session.bench import EndedTrial, Reading
 from ..session.cpu_time import cpu_time
 from ..session.judging import judge

@@ -26,9 +26,8 @@ from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second
 from ...errors import TestbedError
 from ..base import Side, first_line
-from ..commands import Answers
+from ..commands import Answers, facts_as, facts_of, matched, output_by_moment, picked
 from ..described import Router, Words
-from ..fact_reading import facts_as, facts_of, matched, output_by_moment, picked
 from ..journal import NONE
 
 _CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat -i"
@@ -64,7 +63,20 @@ class FreeBsd(Router):
             for name in self.interfaces
         }
         shown = answers.ask(*(command for own in (facts, *cards.values()) for command, _ in own.values()))
-        machine = picked(shown, facts)
+        machine, nics = picked(shown, facts), list[NicFacts]()
+        for name, asked in cards.items():
+            card = picked(shown, asked)
+            if "_address" in card:
+                card.setdefault("driver", name.rstrip("0123456789"))
+            nic = facts_as(
+                *(NicFacts, card),
+                interface=name,
+                model=card.get("model") or card.get("_description"),
+                pci_address=pci_address(card.get("_location", "")) or pci_address(card.get("_address", "")),
+                rx_queues=len(card.get("_queues", "").split()) or None,
+                flow_control=_FLOW_CONTROL.get(card.get("_flow control", "")),
+            )
+            nics.append(nic)
         kernel, pfsense = machine.get("kernel"), machine.get("_pfsense")
         release = " ".join(filter(None, (machine.get("_system"), kernel))) or None
         filters = [("pf", "_pf", "Enabled"), ("ipfw", "_ipfw", "1")]
@@ -75,7 +87,7 @@ class FreeBsd(Router):
             *(RouterFacts, machine),
             os=f"pfSense {pfsense}{f' ({release})' if release else ''}" if pfsense else release,
             version=pfsense or kernel,
-            nics=tuple(_nic(name, picked(shown, own)) for name, own in cards.items()),
+            nics=tuple(nics),
             placement=tuple(
                 Placement(name, queue, f"CPU {cpu}")
                 for name in self.interfaces
@@ -176,18 +188,6 @@ def _served_cpus(text: str, interface: str) -> dict[int, int]:
     """Return the processor of each receive queue of *interface* that iflib names in what ``sysctl`` shows."""
     pattern = rf"^{re.escape(_subtree(interface) or '-')}\.iflib\.rxq(\d{{1,4}})\.cpu: *(\d{{1,6}}) *$"
     return {int(queue): int(cpu) for queue, cpu in re.findall(pattern, text, re.MULTILINE)}
-
-
-def _nic(interface: str, known: Mapping[str, str]) -> NicFacts:
-    own = {"driver": interface.rstrip("0123456789")} if "_address" in known else {}
-    return facts_as(
-        *(NicFacts, {**own, **known}),
-        interface=interface,
-        model=known.get("model") or known.get("_description"),
-        pci_address=pci_address(known.get("_location", "")) or pci_address(known.get("_address", "")),
-        rx_queues=len(known.get("_queues", "").split()) or None,
-        flow_control=_FLOW_CONTROL.get(known.get("_flow control", "")),
-    )
 
 
 def pci_address(text: str) -> str | None:

@@ -26,9 +26,18 @@ from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ..base import Shell, Side, counter_value
-from ..commands import Answers, ShellCommands
+from ..commands import (
+    Answers,
+    Fact,
+    ShellCommands,
+    ask_facts,
+    facts_as,
+    facts_of,
+    matched,
+    output_by_moment,
+    summarised,
+)
 from ..described import Router, Words
-from ..fact_reading import Fact, ask_facts, facts_as, facts_of, matched, output_by_moment, summarised
 
 _QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
@@ -128,7 +137,9 @@ class Linux(Router):
         elif option := {"queues": "-l", "offload": "-k"}.get(scope):
             for name in self.interfaces:
                 text = self._commands.shown(f"ethtool {option} {name}")
-                own = _queue_words(text) if scope == "queues" else _offload_words(given["key"], text)
+                # some cards have separate queues for each direction
+                kind = "combined" if re.search(r"^Combined:\s+[0-9]+\s*$", text, re.MULTILINE) else "rx"
+                own = {"kind": kind} if scope == "queues" else _offload_words(given["key"], text)
                 yield {**given, "interface": name, **own}
         else:
             for words in super().contexts(scope, sides, frames, given):
@@ -172,11 +183,6 @@ _OFFLOADS = {
     "gso": "generic-segmentation-offload",
     "tso": "tcp-segmentation-offload",
 }
-
-
-def _queue_words(shown: str) -> Words:
-    """Return how ``ethtool -L`` names receive queues: some cards have separate ones for each direction."""
-    return {"kind": "combined" if re.search(r"^Combined:\s+[0-9]+\s*$", shown, re.MULTILINE) else "rx"}
 
 
 def _offload_words(offload: str, shown: str) -> Words:

@@ -21,9 +21,8 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
 from ..base import Side, counter_value, figure, first_line
-from ..commands import Answers
+from ..commands import Answers, ask_facts, facts_as, facts_of, matched, picked
 from ..described import Router, Words, read_or_note
-from ..fact_reading import ask_facts, facts_as, facts_of, matched, picked
 from ..linux import card_facts, link_facts, read_machine
 from ..queries import Counts
 
