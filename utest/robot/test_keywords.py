@@ -41,9 +41,8 @@ from lineproof.robot.procedures import (
     search_plot,
     throughput_plot,
 )
-from lineproof.robot.run_variables import VARIABLES, check_names, check_values
 from lineproof.robot.sentences import METHODS, plain
-from lineproof.robot.shared import Judged, Shared
+from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values
 from support.catalogue import CATALOGUE
 from support.evidence_builders import requirement_record, words
 from support.made_testbeds import router
