@@ -28,7 +28,7 @@ from lineproof.generators.programs.description import Description
 from lineproof.platforms import read_platform
 from lineproof.power.meter import PowerSettings
 from lineproof.project import Project
-from lineproof.robot.run_variables import check_values
+from lineproof.robot.shared import check_values
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from lineproof.studies.study import check_study

@@ -27,9 +27,8 @@ from lineproof.procedures.search.margin import Margin
 from lineproof.robot import acceptance, characterisation
 from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.characterisation import CharacterisationKeywords
-from lineproof.robot.run_variables import VARIABLES, check_names, check_values
 from lineproof.robot.sentences import METHODS, plain
-from lineproof.robot.shared import Judged, Shared
+from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values
 from support.catalogue import CATALOGUE
 from support.evidence_builders import requirement_record
 from support.made_testbeds import router

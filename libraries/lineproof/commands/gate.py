@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs(parser)
     parser.add_argument("--baseline", metavar="RUN", action="append", default=[], help="the same, of what was good")
     words = f"by how much something may be worse, in per cent of the baseline ({100 * ALLOWED:g})"
-    parser.add_argument("--allow", type=_percent, default=ALLOWED, metavar="PERCENT", help=words)
+    parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=words)
     words = "of all sentences together, between 0 and 1 (0.95)"
     parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=words)
     parser.add_argument("--tag", metavar="NAME", help="where the exit status is 0: give RUN this name, as a baseline")
@@ -61,6 +61,6 @@ def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]
     return gate(runs, before, rule), folders
 
 
-def _percent(text: str) -> float:
+def percent(text: str) -> float:
     """Return the ratio that *text* in per cent is."""
     return number(0.1, 99.9)(text.removesuffix("%")) / 100

@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from ..evidence.history.importing import import_run, runs_named
-    from ..evidence.history.store import HistoryStore, store_url
+    from ..evidence.history.store import HistoryStore, import_run, runs_named, store_url
 
     paths = list(dict.fromkeys(run for name in arguments.run_names for run in runs_named(name)))
     store = HistoryStore(store_url(arguments.store, Project.find().results), create=True)

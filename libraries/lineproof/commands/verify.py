@@ -67,13 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
     key = None if arguments.public_key is None else read_public_key(arguments.public_key)
+    if arguments.signature is not None and len(arguments.run_names) > 1:
+        raise ConfigError("--signature is of one run; expected one RUN with it")
     found, refused = [], []
     for name in arguments.run_names:
         try:
-            folders = find_runs(name)
-            if arguments.signature is not None and len(arguments.run_names) * len(folders) > 1:
-                raise ConfigError("--signature is of one run; expected one RUN with it")
-            found += [verify(folder, key, arguments.signature) for folder in folders]
+            found += [verify(folder, key, arguments.signature) for folder in find_runs(name)]
         except ConfigError as error:
             refused.append(str(error))
     if found:

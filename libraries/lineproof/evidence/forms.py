@@ -44,7 +44,7 @@ def trials_document(
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
     texts = Counter(text for trial in trials for text in _problems(trial))
-    notes = {text: f"note {number}" for number, text in enumerate([text for text in texts if texts[text] > 1], 1)}
+    notes = {text: f"note {number}" for number, text in enumerate(texts, 1)}
     shown: Mapping[Column, Callable[[_Direction], Cell | str]]
     shown = {**_TRIALS, Column("trial is", left=True): partial(_state, notes=notes)}
     lines = []
@@ -66,14 +66,14 @@ def _problems(trial: Trial) -> list[str]:
 
 
 def _state(row: _Direction, notes: Mapping[str, str]) -> Cell:
-    """Return ``clean``, ``warm-up``, or what is wrong with the trial: once, with its first direction.
+    """Return ``clean``, ``warm-up``, or the names of the *notes* below the table that say what is wrong with the trial.
 
-    *notes*: what is said below the table -> its name.
+    They are named once, with its first direction.
     """
     if not (problems := _problems(row.trial)):
         return Cell("clean", "good") if row.trial.number else Cell("warm-up")
     is_first = row.counts is row.trial.outcome.directions[0]
-    return Cell("; ".join(notes.get(text, text) for text in problems) if is_first else "as above")
+    return Cell(", ".join(notes[text] for text in problems) if is_first else "as above")
 
 
 _TRIALS: Mapping[Column, Callable[[_Direction], Cell | str]] = {

@@ -37,9 +37,20 @@ from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab import LABGRID
 from ..units import si
-from .execution import closing_words, execution_id
 from .sentences import without_prefix
-from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
+from .shared import (
+    WIDTH,
+    Component,
+    Judged,
+    RunLabels,
+    Shared,
+    add_to_test_message,
+    closing_words,
+    execution_id,
+    narrow,
+    say,
+    show_document,
+)
 
 
 class AcceptanceKeywords(Component):

@@ -29,8 +29,7 @@ from ..session.plan import Plan
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
 from ..visible import shortened
-from .run_variables import check_run_variables
-from .shared import NO_TESTBED, Shared, narrow
+from .shared import NO_TESTBED, Shared, check_run_variables, narrow
 
 _CALLS = re.compile(
     r"(builtin\.)?(runkeywords?(andcontinueonfailure|andwarnonfailure|andreturn)?|runkeywordif(all|any|test|timeout).+"

@@ -1,36 +1,51 @@
-"""The state that the components of the keyword library share: session, records, labels, interrupts."""
+"""What the components of the keyword library share: session, records, labels, interrupts; variables; last words."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import os
+import re
+import secrets
 import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from robot.api import logger
+from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running.context import EXECUTION_CONTEXTS
+from robot.utils import timestr_to_secs
+
+from lineproof.system.folders import lock_within
 
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.verdict import Verdict
-from ..errors import ConfigError, Inconclusive
+from ..errors import BREAKDOWN_ERRORS, ConfigError, Inconclusive, in_words
 from ..evidence import allure
-from ..evidence.document import Document, as_html, as_page
+from ..evidence.document import Document, Facts, Table, as_html, as_page, as_text
 from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
+from ..evidence.report import write_report
+from ..evidence.run import new_run_id
+from ..evidence.summary import RunSummary, execution_summary, summary
+from ..files import is_folder, read_text, require_folder, write_whole
 from ..project import Project
 from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
+from ..system.login import Secrets
 from ..system.signals import handle_ending, interrupt_words, let_go_of_terminal
-from .execution import output_folder
+from ..visible import shortened
 
 NO_TESTBED = (
     "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and 'Suite Teardown"
@@ -298,3 +313,167 @@ class RunLabels:
 def show_simulated(session: Session) -> None:
     """Say on the console that *session* is simulated."""
     say(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")
+
+
+# -- an execution of Robot: where it leaves its evidence, and its last words -------------------------------------------
+
+
+def output_folder() -> Path:
+    """The ``--outputdir`` that Robot or pabot was given; the current folder if none was."""
+    output = Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}")))
+    shared = _pabot_folder(output)
+    return output if shared is None else shared.parent
+
+
+def execution_id() -> str:
+    """A new run id; one for all processes of pabot."""
+    new = new_run_id(datetime.now(UTC))
+    shared = _pabot_folder(Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}"))))
+    return new if shared is None else _agreed(shared / "lineproof-run-id", new)
+
+
+def beside_others() -> bool:
+    """Return whether this is a process of pabot, which shares Allure's results and the summary with others."""
+    return BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is not None
+
+
+def _pabot_folder(output: Path) -> Path | None:
+    if not beside_others():
+        return None
+    # each process has a folder in this one as its output folder; pabot empties it when it starts
+    return next((folder for folder in output.parents if folder.name == "pabot_results"), None)
+
+
+def _agreed(path: Path, proposal: str) -> str:
+    """Return what the first process wrote to *path*: its own *proposal*."""
+    own = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    write_whole(own, proposal)
+    try:
+        os.link(own, path)  # whole or not at all, and only once
+    except FileExistsError:
+        return path.read_text(encoding="utf-8")
+    finally:
+        own.unlink(missing_ok=True)
+    return proposal
+
+
+def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
+    """The last words on the console: page, counts and folders of *execution*, of which the report is left.
+
+    Empty if nothing was left. *closed*: this process's own runs, by folder.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # some file systems know no locks
+            descriptor = os.open(execution, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            lock_within(descriptor, 60.0)  # another process of pabot may be writing the report
+        found = execution_summary(execution, closed)
+        if not found.runs and not found.unread:
+            lonely = any((execution / "allure").glob("*-result.json"))
+            return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
+        try:
+            write_report(execution, found)
+        except BREAKDOWN_ERRORS as error:  # the records make them again
+            found = replace(found, unread=(*found.unread, in_words(error)), page="")
+    document = summary(replace(found, page=""))
+    sections = [
+        # the sentences were told, each when it was judged
+        replace(section, parts=[part for part in section.parts if not isinstance(part, Facts | Table)])
+        for section in document.sections
+    ]
+    # below Robot's own lines, as one of them
+    page = f"{'Page:':9}{found.page}\n" if found.page else ""
+    return f"{page}\n{as_text(replace(document, sections=sections))}"
+
+
+# -- variables of the command line, and Robot's secret ones ------------------------------------------------------------
+
+
+_ANY, _PERHAPS = (".+", "a value, or leave it out"), (".*", "")
+_WHEN = "never|onfailure|always", "never, on failure or always"
+
+VARIABLES = {
+    "TESTBED": _ANY,
+    "GOAL": _ANY,
+    "CHARACTERISE": _WHEN,
+    "TELEMETRY": _WHEN,
+    "SEARCH_DEADLINE": _ANY,
+    "MARGIN": ("on|off|true|false", "on or off"),  # a YAML file makes true and false of them
+    "MARGIN_DEADLINE": _ANY,
+    "SOAK": ("part|whole", "part or whole"),
+    "CALIBRATIONS": _PERHAPS,
+    "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
+    "RESUME": ("([a-z0-9][a-z0-9.]{0,99})?", "the name of a run's folder in the results"),
+    "PROJECT": _PERHAPS,
+    "RESULTS": _PERHAPS,
+}
+"""The variables of the resources: what a value matches, as :func:`_word`; and what is expected."""
+
+
+def check_run_variables() -> None:
+    """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
+    suite = Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}")))
+    given = (value.partition(":")[0] for word, value in pairwise(sys.argv) if word in ("-v", "--variable"))
+    check_names(given, read_text(suite, 1 << 20) if suite.is_file() else "")
+    check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in VARIABLES})
+
+
+def check_names(given: Iterable[str], suite: str) -> None:
+    """Raise ConfigError for a name *given* on the command line that is like one of ours, and not in the text *suite*.
+
+    Robot itself takes any name, and the run would have the default of ours; with '=' for ':' all of it is the name.
+    """
+    for name in given:
+        # 'GAOL' is 0.75 of 'GOAL'
+        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], VARIABLES, 1, 0.74)
+        if near and name.upper() not in VARIABLES and name.upper() not in suite.upper():
+            raise ConfigError(f"'-v {shortened(name)}': Lineproof has no such variable; did you mean '-v {near[0]}:…'?")
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a value that could only fail later. None: its default."""
+    for name, value in values.items():
+        pattern, expected = VARIABLES[name]
+        if value is not None and not re.fullmatch(pattern, _word(value), re.DOTALL):
+            raise _wrong(name, value, expected)
+    for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
+        deadline = values.get(name)
+        if deadline is not None and _word(deadline) != "none":
+            try:
+                seconds = timestr_to_secs(deadline)
+            except (ValueError, OverflowError):
+                seconds = 0.0
+            if not 0 < seconds <= 86400:
+                raise _wrong(name, deadline, "a time of more than 0 and at most 24 h, as '5 min'")
+    if calibrations := values.get("CALIBRATIONS"):
+        require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
+    if results := values.get("RESULTS"):
+        path = Path(str(results)).absolute()
+        there = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not is_folder(there):
+            raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
+
+
+def _wrong(name: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"'-v {name}:{shortened(value)}': expected {expected}")
+
+
+def _word(value: object) -> str:
+    """Return *value* as Robot compares words."""
+    return re.sub(r"[ _-]", "", str(value)).lower()
+
+
+def secrets_of_variables() -> Secrets:
+    """The secrets that the running suite has: ``${ROUTER_PASSWORD: Secret}`` is ROUTER_PASSWORD."""
+    given, plain = dict[str, str](), set[str]()
+    for name, value in BuiltIn().get_variables(no_decoration=True).items():
+        if isinstance(value, Secret):
+            given[_capitals(name)] = str(value.value)
+        elif isinstance(value, str):
+            plain.add(_capitals(name))
+    return Secrets(given, frozenset(plain))
+
+
+def _capitals(name: str) -> str:
+    """A variable's name as the testbed file has it: Robot does not tell 'router password' from 'ROUTER_PASSWORD'."""
+    return name.upper().replace(" ", "_")

@@ -15,8 +15,7 @@ from ..studies.forms import figure, headline, notes, page, write_page
 from ..studies.results import Compared, StudyCell, StudyResults, read_results
 from ..studies.runner import study_run
 from ..units import counted
-from .run_variables import check_run_variables, secrets_of_variables
-from .shared import Component, Shared, add_to_test_message, narrow
+from .shared import Component, Shared, add_to_test_message, check_run_variables, narrow, secrets_of_variables
 
 LEAST_VALUES = 3
 """Values of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""

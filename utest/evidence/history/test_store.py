@@ -21,8 +21,7 @@ import pytest
 from sqlalchemy import text
 
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.history.importing import Imported, import_run, runs_named
-from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
+from lineproof.evidence.history.store import HistoryStore, Imported, import_run, runs, runs_named, sentences, store_url
 from support.made_runs import SENTENCE, few, write_run
 
 

@@ -17,8 +17,7 @@ from ...stats import FALSE_ALARMS, LEAST_SEGMENT, Comparison, change_points
 from ...units import counted, moment
 from ...visible import shortened
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
-from .importing import AT_LEAST, CAPACITY
-from .store import HistoryStore, runs, sentences
+from .store import AT_LEAST, CAPACITY, HistoryStore, runs, sentences
 
 Point = StoreRow[Any]
 """A sentence in one run: the columns of ``sentences``, and those of its run."""
