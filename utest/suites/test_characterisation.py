@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from pathlib import Path
 
@@ -100,10 +99,4 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
         assert item["simulated"] and mine and {record.test for record in mine} == {item["test"]}
     pictures = [path.read_text() for path in (left / "allure").glob("*-attachment.svg")]
     assert len(pictures) >= len(results) and all("SIMULATED" in text for text in pictures)
-    page = (left / "summary.html").read_text()
-    tables = [part for item in results.values() for part in item["shown"] if "rows" in part]
-    assert len(tables) == len(results)
-    assert all(f">{html.escape(row['cells'][0])}<" in page for table in tables for row in table["rows"])
-    assert page.count("data:image/svg+xml") == len(pictures := [item for item in results.values() if item["picture"]])
-    assert pictures
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True
