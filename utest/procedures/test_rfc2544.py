@@ -105,8 +105,9 @@ class Streams(PureRouter):
 
 def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
     result = latency(Streams(10.0, 12.0, 14.0), 3)
-    assert [(row.direction, row.mean) for row in result.directions] == [("0 → 1", 12.0), ("1 → 0", 22.0)]
-    assert (result.directions[0].least, result.directions[0].most, result.directions[0].deviation) == (10, 14, 2)
+    assert result.directions == ("0 → 1", "1 → 0") and result.samples == ((10, 12, 14), (20, 22, 24))
+    rows = [[*row.values()][4:] for row in LATENCY.rows(result)]
+    assert rows == [["12.00", "10.00", "14.00", "2.00", "3"], ["22.00", "20.00", "24.00", "2.00", "3"]]
     declared = deviations_text(result)
     assert "trials of 10 s" in declared and "at least 20 repetitions; here: 3" in declared
 
@@ -115,9 +116,9 @@ def test_stream_without_latency_is_repeated_until_the_limit():
     nothing = float("nan")
     router = Streams(nothing, 3.0, *[nothing] * 4)
     result = latency(router, 9, 1)
-    assert result.samples == ((3.0, 13.0),) and result.ended.startswith("inconclusive: ")
+    assert result.samples == ((3.0,), (13.0,)) and result.ended.startswith("inconclusive: ")
     late = latency(Streams(*[1.0] * 9), 9, 120, deadline=250)
-    assert len(late.samples) == 2 and late.ended.startswith("deadline: ")
+    assert late.streams == 2 and late.ended.startswith("deadline: ")
 
 
 @settings(max_examples=30, deadline=None)
@@ -212,7 +213,7 @@ def test_sizes_are_taken_in_order_and_latency_follows_at_each_throughput():
     assert [item.size for item in found] == [64, 512]
     assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * LINE * 84 / 532], rel=0.05)
     measured = LATENCY.measure(run, "bidirectional", found, repeats=2, duration=timedelta(seconds=1))
-    assert [[direction.mean for direction in item.directions] for item in measured] == [[10, 20], [10, 20]]
+    assert [item.samples for item in measured] == [((10, 10), (20, 20))] * 2
     assert [(name, probe.pps) for name, _, probe in prepared(run)[2:]] == [("64b", 1000), ("512b", 1000)]
     assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
 

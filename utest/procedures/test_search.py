@@ -134,12 +134,6 @@ def test_loss_that_the_generator_may_have_caused_is_no_upper_bound():
     assert found(PureRouter(5e6, burst=lossy), STRICT, own=own)["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
 
 
-def test_search_without_a_trial_is_inconclusive():
-    nothing, some = (found(PureRouter(5e6), deadline=seconds) for seconds in (0.5, 5))
-    assert nothing.ended.startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
-    assert some.trials and some.ended.startswith("deadline: ")
-
-
 def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
     router, seen = PureRouter(), list[Any]()
     run = run_on(router, seen=seen, warm_up=1.0, most=0.97)

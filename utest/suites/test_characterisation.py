@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from pathlib import Path
 
@@ -102,11 +101,6 @@ def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> No
     pictures = [path.read_text() for path in (left / "allure").glob("*-attachment.svg")]
     assert len(pictures) >= len(results) and all("SIMULATED" in text for text in pictures)
     page = (left / "summary.html").read_text()
-    tables = [part for item in results.values() for part in item["shown"] if "rows" in part]
-    assert len(tables) == len(results)
-    assert all(f">{html.escape(row['cells'][0])}<" in page for table in tables for row in table["rows"])
-    assert page.count("data:image/svg+xml") == len(pictures := [item for item in results.values() if item["picture"]])
-    assert pictures
     # the test of each, and of traffic its load, its time and the keyword that failed meanwhile
     for words in (
         "Failing Meanwhile: traffic of 64b",

@@ -106,7 +106,7 @@ class ProcedureRun:
             return sendable(trial) if as_sent else highest
         return highest
 
-    def series(self, traffic: TrafficWords, measure: Measure | None = None) -> TrialSeries:
+    def series(self, traffic: TrafficWords) -> TrialSeries:
         """Return a series of trials of *traffic*, which end at the deadline of all."""
         session, goal = self.session, self.session.plan.goal
         # a generator that was watched below the loads that are tried may lose more at them, but no less
@@ -114,7 +114,7 @@ class ProcedureRun:
         own = own if own.lossy else TAKEN_AT_ITS_WORD
         of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
         return TrialSeries(
-            measure or self.measure,
+            self.measure,
             session.tolerance,
             session.clock_speed,
             on_trial=partial(self.keep, traffic),

@@ -1,1 +1,1 @@
-"""From a plan to verdicts: the open session, judging, bookkeeping, progress, characterising."""
+"""From a plan to verdicts: the open session, judging, bookkeeping, progress."""

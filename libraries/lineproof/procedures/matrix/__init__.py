@@ -8,7 +8,6 @@ from itertools import product
 
 from ...core.bounds import Bounds
 from ...core.phrases import percent
-from ...errors import ConfigError
 from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from ...evidence.document import Cell, Column, Note, Table
 from ..procedure import Procedure, ProcedureRun, figure
@@ -38,8 +37,6 @@ class Matrix(Procedure):
         """
         lists = frames.split(), flows.split(), directions.split()
         values = [" ".join((size, flow, *more.split(), way)) for size, flow, way in product(*lists)]
-        if not values or len(set(values)) < len(values):
-            raise ConfigError(f"expected frames, flows and directions, each once, not {lists}")
         run.words = " ".join(filter(None, (frames, flows, directions, more)))
         return scale(run, "traffic", values, str, relative_width)
 

@@ -57,12 +57,12 @@ class RampPlan:
     """
 
     line_pps: float
-    steps: int = 100
-    step: float = 1.0
-    target: float = 100.0
-    warm_up: float = 5.0
-    warm_up_pps: float = 1000.0
-    hold: float = 5.0
+    steps: int
+    step: float
+    target: float
+    warm_up: float
+    warm_up_pps: float
+    hold: float
 
     def __post_init__(self) -> None:
         if self.steps < 2 or not self.step > 0:

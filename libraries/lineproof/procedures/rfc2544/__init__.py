@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.deviations import TRIALS_OF_SECTION_23, Deviation
 from ...core.phrases import percent
@@ -68,13 +68,19 @@ class Rfc2544Test(Procedure):
         return [Table.of([row for each in results for row in self.rows(each)]), *endings]
 
 
-def at_throughputs(
-    run: ProcedureRun, traffic: str, throughputs: Sequence[ThroughputResult]
-) -> Iterator[tuple[int, Load, TrafficWords]]:
-    """Yield size, throughput and traffic of each result that has one."""
+class AtThroughput(NamedTuple):
+    """Traffic of one frame size (bytes with FCS), and its throughput of each port."""
+
+    size: int
+    load: Load
+    traffic: TrafficWords
+
+
+def at_throughputs(run: ProcedureRun, traffic: str, throughputs: Sequence[ThroughputResult]) -> Iterator[AtThroughput]:
+    """Yield the traffic and throughput of each result that has one."""
     for result in throughputs:
         if result.throughput is not None:
-            yield result.size, result.throughput, run.traffic(f"{result.size}b {traffic}")
+            yield AtThroughput(result.size, result.throughput, run.traffic(f"{result.size}b {traffic}"))
 
 
 # -- 26.1 throughput ---------------------------------------------------------------------------------------------------
@@ -207,37 +213,24 @@ RUNNING_MEAN = Deviation(
 
 
 @dataclass(frozen=True, slots=True)
-class DirectionLatency:
-    """Latency of one direction in µs over the repetitions; ``mean`` is the reported figure."""
-
-    mean: float
-    least: float
-    most: float
-    deviation: float
-    """Standard deviation of the repetitions in µs; NaN for one repetition."""
-    repeats: int
-    direction: str
-    """``0 → 1``: sending port, receiving port."""
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4g} µs ({self.least:.4g} to {self.most:.4g})"
-
-
-@dataclass(frozen=True, slots=True)
 class LatencyResult(ProcedureResult):
-    """Latency of one frame size at ``load`` (its throughput, into each port), per direction."""
+    """Latency of one frame size at ``load``, its throughput, into each port.
+
+    ``directions``: ``0 → 1`` is sending port → receiving port; ``samples``: of each, the means in µs of all streams.
+    """
 
     size: int
     load: Load
-    directions: tuple[DirectionLatency, ...]
+    directions: tuple[str, ...]
     samples: tuple[tuple[float, ...], ...]
-    """The means of every repetition in µs, one for each direction."""
+    streams: int
     duration: float
 
     @property
     def _found(self) -> str:
-        figures = ", ".join(map(str, self.directions)) or "not measured"
-        return f"{self.size} bytes: latency {figures}; {len(self.samples)} streams of {self.duration:g} s"
+        means = (f"{fmean(values):.4g} µs ({min(values):.4g} to {max(values):.4g})" for values in self.samples)
+        found = ", ".join(means) or "not measured"
+        return f"{self.size} bytes: latency {found}; {self.streams} streams of {self.duration:g} s"
 
 
 class LatencyTest(Rfc2544Test):
@@ -259,33 +252,31 @@ class LatencyTest(Rfc2544Test):
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
         found = at_throughputs(run, traffic, throughputs)
-        return tuple(_latency(run, *each, repeats, duration.total_seconds()) for each in found)
+        return tuple(_latency(run, each, repeats, duration.total_seconds()) for each in found)
 
     def rows(self, result: LatencyResult) -> Iterator[Cells]:
         """Yield what 26.2 asks for: size, rate, medium, latency; for each direction."""
-        for one in result.directions:
+        for direction, values in zip(result.directions, result.samples, strict=True):
             yield {
                 SIZE: str(result.size),
                 Column("rate", EACH): figure(result.load),
                 Column("medium", left=True): NONE,
-                Column("direction", left=True): one.direction,
-                Column("latency", "µs, mean"): f"{one.mean:.2f}",
-                Column("least", "µs"): f"{one.least:.2f}",
-                Column("most", "µs"): f"{one.most:.2f}",
-                Column("std. deviation", "µs"): f"{one.deviation:.2f}" if one.repeats > 1 else NONE,
-                Column("streams"): str(one.repeats),
+                Column("direction", left=True): direction,
+                Column("latency", "µs, mean"): f"{fmean(values):.2f}",
+                Column("least", "µs"): f"{min(values):.2f}",
+                Column("most", "µs"): f"{max(values):.2f}",
+                Column("std. deviation", "µs"): f"{stdev(values):.2f}" if len(values) > 1 else NONE,
+                Column("streams"): str(len(values)),
             }
 
 
 LATENCY = LatencyTest()
 
 
-def _latency(
-    run: ProcedureRun, size: int, load: Load, traffic: TrafficWords, repeats: int, duration: float
-) -> LatencyResult:
-    """Measure *repeats* streams of *duration* s at *load*. A stream without a latency is repeated a few times."""
+def _latency(run: ProcedureRun, at: AtThroughput, repeats: int, duration: float) -> LatencyResult:
+    """Measure *repeats* streams of *duration* s. A stream without a latency is repeated a few times."""
     streams: list[Trial] = []
-    run.put(traffic, warm_up=False, probe=Probe(min(PROBE_PPS, load.pps / 10)))
+    run.put(at.traffic, warm_up=False, probe=Probe(min(PROBE_PPS, at.load.pps / 10)))
 
     def has_latency(trial: Trial) -> bool:
         counts = trial.outcome.latency
@@ -293,29 +284,20 @@ def _latency(
         is_whole = len(known) == len(trial.outcome.directions)
         return is_whole and trials.shows_loss(trial)
 
-    with run.series(traffic) as trials:
+    with run.series(at.traffic) as trials:
         while len(streams) < repeats:
-            streams.append(trials.run(load, duration, has_latency))
+            streams.append(trials.run(at.load, duration, has_latency))
     deviations = (
         RUNNING_MEAN,
         *TRIALS_OF_SECTION_23,
         *of_short_trials(duration, "RFC 2544 26.2", STREAM_SECONDS),
         *of_few_repetitions(len(streams), STREAMS, "RFC 2544 26.2"),
     )
-    samples = tuple(tuple(count.mean for count in trial.outcome.latency) for trial in streams)
-    used = streams[0].outcome.directions if streams else ()
-    directions = tuple(
-        DirectionLatency(
-            fmean(values),
-            min(values),
-            max(values),
-            stdev(values) if len(values) > 1 else math.nan,
-            len(values),
-            f"{row.tx_port} → {row.rx_port}",
-        )
-        for row, values in zip(used, zip(*samples, strict=True), strict=True)
-    )
-    return LatencyResult(size, load, directions, samples, duration, **trials.as_fields(deviations))
+    rows = streams[0].outcome.directions if streams else ()
+    directions = tuple(f"{row.tx_port} → {row.rx_port}" for row in rows)
+    samples = tuple(zip(*([count.mean for count in trial.outcome.latency] for trial in streams), strict=True))
+    figures = at.size, at.load, directions, samples, len(streams), duration
+    return LatencyResult(*figures, **trials.as_fields(deviations))
 
 
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------

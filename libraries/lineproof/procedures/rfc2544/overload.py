@@ -25,7 +25,6 @@ from ...core.bounds import Bounds
 from ...core.deviations import TRIALS_OF_SECTION_23, Deviation
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between, percent
-from ...core.quantity import TrafficWords
 from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, Sample, StepDown
 from ...core.trial import Load, Outcome, Trial
 from ...errors import BREAKDOWN_ERRORS, SentenceError, TestbedError
@@ -36,7 +35,16 @@ from ...session.session import Session
 from ...units import si
 from ..procedure import EACH, NONE, Cells, ProcedureRun, figure
 from ..trials import CharacterisationEnded, ProcedureResult, breakdown_text, check_deadline, is_decided, loss_bounds
-from . import SIZE, TRIAL_SECONDS, Rfc2544Test, ThroughputResult, at_throughputs, of_few_repetitions, of_short_trials
+from . import (
+    SIZE,
+    TRIAL_SECONDS,
+    AtThroughput,
+    Rfc2544Test,
+    ThroughputResult,
+    at_throughputs,
+    of_few_repetitions,
+    of_short_trials,
+)
 
 BURSTS = 50
 """RFC 2544 26.4: repetitions."""
@@ -115,7 +123,7 @@ class BackToBackTest(Rfc2544Test):
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
         found = at_throughputs(run, traffic, throughputs)
-        return tuple(_back_to_back(run, *each, longest, resolution, repeats) for each in found)
+        return tuple(_back_to_back(run, each, longest, resolution, repeats) for each in found)
 
     def rows(self, result: BackToBackResult) -> Iterator[Cells]:
         """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
@@ -136,23 +144,17 @@ BACK_TO_BACK = BackToBackTest()
 
 
 def _back_to_back(
-    run: ProcedureRun,
-    size: int,
-    throughput: Load,
-    traffic: TrafficWords,
-    longest: int | None,
-    resolution: int,
-    repeats: int,
+    run: ProcedureRun, at: AtThroughput, longest: int | None, resolution: int, repeats: int
 ) -> BackToBackResult:
     """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
 
     A generator that cannot time so short a burst reports the reading ``elapsed_uncertainty`` (s); without it such a
-    burst counts as stretched and proves nothing. Where *throughput* is line rate, no buffer fills and nothing is found
-    (RFC 9004). A burst that loses frames is sent again before it counts, because loss may have another cause than a
-    full buffer.
+    burst counts as stretched and proves nothing. At a throughput of line rate no buffer fills and nothing is found (RFC
+    9004). A burst that loses frames is sent again before it counts, because loss may have another cause than a full
+    buffer.
     """
-    rate, line = run.put(traffic, warm_up=False).pps, run.line(traffic)
-    carried, limit = min(throughput.pps, rate), longest if longest is not None else max(1, round(2 * rate))
+    rate, line = run.put(at.traffic, warm_up=False).pps, run.line(at.traffic)
+    carried, limit = min(at.load.pps, rate), longest if longest is not None else max(1, round(2 * rate))
     if limit < 1 or resolution < 1:
         raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}")
     bursts: list[int] = []
@@ -170,7 +172,7 @@ def _back_to_back(
         tries = (trials.run_measured(burst, frames / rate, decides, OF_FRAMES) for _ in range(2))
         return any(not trial.lost for trial in tries)
 
-    with run.series(traffic) as trials:
+    with run.series(at.traffic) as trials:
         while len(bursts) < repeats and not unlimited:
             # if the longest burst passes, one repetition is enough
             good, bad = (limit, limit) if (unlimited := passes(limit)) else (0, limit)
@@ -187,7 +189,7 @@ def _back_to_back(
     if rate < line * (1 - 1e-9):
         done = f"bursts at {100 * rate / line:.4g} % of it, the most that the generator is asked for"
         deviations.append(Deviation("RFC 2544 26.4", "frames with the minimum gap of the medium", done))
-    figures = size, rate, carried, tuple(bursts), limit, unlimited
+    figures = at.size, rate, carried, tuple(bursts), limit, unlimited
     return BackToBackResult(*figures, **trials.as_fields(deviations))
 
 
@@ -250,7 +252,7 @@ class RecoveryTest(Rfc2544Test):
         if seconds[1] < MIN_SAMPLES * INTERVAL:
             raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
         found = at_throughputs(run, traffic, throughputs)
-        return tuple(_recovery(run, *each, repeats, *seconds) for each in found)
+        return tuple(_recovery(run, each, repeats, *seconds) for each in found)
 
     def rows(self, result: RecoveryResult) -> Iterator[Cells]:
         """Yield the row of 26.5."""
@@ -267,20 +269,12 @@ class RecoveryTest(Rfc2544Test):
 RECOVERY = RecoveryTest()
 
 
-def _recovery(
-    run: ProcedureRun,
-    size: int,
-    throughput: Load,
-    traffic: TrafficWords,
-    repeats: int,
-    overload_for: float,
-    after: float,
-) -> RecoveryResult:
+def _recovery(run: ProcedureRun, at: AtThroughput, repeats: int, overload_for: float, after: float) -> RecoveryResult:
     """Overload for *overload_for* s, halve the load, and see when the last frame is lost in the *after* s of it.
 
     If the router loses no frames in the overload, for example because it carries line rate, ``ended`` says so.
     """
-    overload = Load(min(1.1 * throughput.pps, run.put(traffic).pps))
+    overload = Load(min(1.1 * at.load.pps, run.put(at.traffic).pps))
     reduced = Load(overload.pps * REDUCED_LOAD_SHARE)
     seen: list[StepDown] = []
 
@@ -292,7 +286,7 @@ def _recovery(
         return trial.is_clean and _worst_recovery(seen[-1]) is not None
 
     times: list[Bounds] = []
-    with run.series(traffic) as trials:
+    with run.series(at.traffic) as trials:
         while len(times) < repeats:
             trials.run_measured(measure_once, overload_for + after, decides)
             span = _worst_recovery(seen[-1])
@@ -307,7 +301,7 @@ def _recovery(
         *TRIALS_OF_SECTION_23,
         *of_short_trials(overload_for, "RFC 2544 26.5"),
     )
-    return RecoveryResult(size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
+    return RecoveryResult(at.size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
 
 
 def _text(time: Bounds) -> str:
@@ -394,16 +388,16 @@ class ResetTest(Rfc2544Test):
             raise SentenceError("a reset is measured at a throughput, and none was found")
         session = run.session
         session.router.check_resettable()
-        size, load, known = min(measured, key=lambda smallest: smallest[0])
-        if known.pairs > 1:
+        smallest = min(measured, key=lambda each: each.size)
+        if smallest.traffic.pairs > 1:
             raise SentenceError(
                 f"'{traffic}': the frames of all ports together show when a router is back, and one pair's frames may"
                 " hide that another's are missing; expected without 'on N pairs'"
             )
-        run.put(known)
+        run.put(smallest.traffic)
         with _reconfiguring_after_restart(session):
             seconds = min(limit.total_seconds(), run.deadline - run.sent)
-            result = _reset(run, partial(session.router.reset, command), kind, size, load, known, seconds)
+            result = _reset(run, smallest, partial(session.router.reset, command), kind, seconds)
         if session.plan.testbed.prepare == "configure":
             reconfigured = Deviation(
                 "RFC 2544 26.6",
@@ -455,29 +449,21 @@ def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
         thread.join(60.0)
 
 
-def _reset(
-    run: ProcedureRun,
-    cause: Callable[[], object],
-    kind: str,
-    size: int,
-    load: Load,
-    traffic: TrafficWords,
-    limit: float,
-) -> ResetResult:
-    """Send at *load*, *cause* the reset, and wait until frames come again.
+def _reset(run: ProcedureRun, at: AtThroughput, cause: Callable[[], object], kind: str, limit: float) -> ResetResult:
+    """Send at the throughput, *cause* the reset, and wait until frames come again.
 
     *cause* returns when the reset has begun. The router is back when it lost no more than a thousandth of the frames
     for 5 s; at most *limit* s are waited.
     """
     quiet, slack, before = 5.0, 0.001, 2.0
     samples, lossy_until = list[Sample](), math.inf
-    with run.series(traffic) as trials:
+    with run.series(at.traffic) as trials:
         check_deadline(trials.deadline, 0.0, before)
         try:
             with ExitStack() as stack:
                 live = run.session.traffic.live()
                 stack.callback(live.stop)
-                live.start(load)
+                live.start(at.load)
                 live.wait(before)
                 samples.append(live.sample())
                 cause()
@@ -502,7 +488,7 @@ def _reset(
         "the times of the last frame before and the first frame after the reset",
         f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
     )
-    figures = kind, size, load, is_back, by_loss, by_time, lost, known
+    figures = kind, at.size, at.load, is_back, by_loss, by_time, lost, known
     return ResetResult(*figures, **trials.as_fields((times, *TRIALS_OF_SECTION_23)))
 
 

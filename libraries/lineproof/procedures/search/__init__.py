@@ -23,7 +23,7 @@ from ...core.phrases import percent
 from ...core.trial import Load, Trial
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
-from ...units import l1_bits, line_rate_pps, si
+from ...units import l1_bits, si
 from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, sendable
 from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
@@ -239,7 +239,7 @@ class Search(Procedure):
     def parts(self, run: ProcedureRun, result: SearchResult) -> Sequence[Note | Table]:
         """Return the bounds for each loss ratio, in every unit."""
         known = run.traffic(run.words)
-        size, line = known.profile.mean_size, line_rate_pps(run.link_bps(known), known.profile.mean_size)
+        size, line = known.profile.mean_size, run.line(known)
         bounds_of_ratios = [
             {
                 **bounds_cells(bounds),
