@@ -189,7 +189,8 @@ def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str
     """The facts of a router that is what *variant* says, and its answers by command."""
     software, own = found.plans[variant].software, found.study.variants[variant]
     cards = tuple(NicFacts(name, rx_queues=software.rx_queues) for name in software.interfaces[:2])
-    told = {name: f"the {value} of a maker" for name, value in found.study.facts_of(variant).items()}
+    expected = found.study.facts_of(variant).items()
+    told = {name: f"the {value} of a maker" if isinstance(value, str) else f"{value:g}" for name, value in expected}
     answers = {line: LINES.get(each.pattern, each.pattern) for line, each in own.settings.items()}
     return RouterFacts(version=software.version, workers=software.workers, nics=cards, other=told), answers
 

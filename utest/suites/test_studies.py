@@ -107,7 +107,7 @@ def test_a_router_with_other_queues_than_its_variant_stops_a_study(tmp_path: Pat
         ran = lineproof(home, *options)
         print(ran.stdout, ran.stderr)
         assert ran.returncode == 2 and ran.stdout.index("by hand, 1 of 2") < ran.stdout.index("by hand, 2 of 2")
-        assert "BY HAND: make the router netgate6100 with 'vpp-1q'" in ran.stdout
+        assert "BY HAND: make the router testbed 'lab', netgate6100, vpp 22.02, " in ran.stdout
         assert "and has not restarted since" in ran.stderr and "go on with --resume" in ran.stdout
         assert [record.variant for record in read_run(runs(home)[1]).measured] == ["vpp-3q"]
 

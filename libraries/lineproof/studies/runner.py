@@ -106,30 +106,32 @@ class PreparedStudy:
 
     def session_key(self, variant: str) -> tuple[object, ...]:
         """Variants with the same share a session, one after the other."""
-        return *self.made_by_hand(variant), self._started(variant)
+        plan = self.plans[variant]
+        box = plan.platform.platform, plan.software_name, plan.software.rx_queues
+        return plan.testbed.testbed, *box, self._started(variant)
 
-    def made_by_hand(self, variant: str) -> tuple[object, ...]:
-        """Return what a person makes the router for *variant*, on hardware: what takes longest to change first."""
-        plan, by_hand = self.plans[variant], self.study.variants[variant].by_hand
-        return plan.testbed.testbed, plan.platform.platform, by_hand, plan.software_name, plan.software.rx_queues
+    def made_by_hand(self, variant: str) -> tuple[str, ...]:
+        """Return what a person makes the router for *variant*, in words: what takes longest to change first.
 
-    def step_by_hand(self, variant: str) -> str:
-        """Return what a person does before *variant*, in words."""
+        The rest is done by command: a software's tuning, and a variant's commands.
+        """
         plan, own = self.plans[variant], self.study.variants[variant]
-        queues = plan.software.rx_queues
-        parts = [
-            f"{plan.platform.platform} with '{plan.software_name}', version {plan.software.version}",
+        software = plan.software
+        queues = 0 if software.tuning.queues else software.rx_queues or 0
+        return (
+            f"testbed '{plan.testbed.testbed}', {plan.platform.platform}",
             own.by_hand,
-            plan.software.about,
-            counted(queues, "receive queue") + " of each port" if queues else "",
-        ]
-        return ", ".join(filter(None, parts))
+            f"{software.shell} {software.version}",
+            software.about,
+            f"interfaces {', '.join(software.interfaces)}",
+            f"{counted(queues, 'receive queue')} of each port" if queues else "",
+        )
 
     def steps_by_hand(self, steps: Sequence[Step]) -> list[str]:
         """Return what a person makes the router on hardware before *steps* and between them: a line for each."""
         here = [step.variant for step in steps if self.is_made_by_hand(step.variant)]
-        made = {self.made_by_hand(variant): self.step_by_hand(variant) for variant in here}
-        return [f"by hand, {number} of {len(made)}: {words}" for number, words in enumerate(made.values(), 1)]
+        made = dict.fromkeys(map(self.made_by_hand, here))
+        return [f"by hand, {place} of {len(made)}: {', '.join(filter(None, own))}" for place, own in enumerate(made, 1)]
 
     def is_made_by_hand(self, variant: str) -> bool:
         """Return whether the router of *variant* is hardware that a person installs and starts."""
@@ -172,7 +174,9 @@ class PreparedStudy:
 
         The study's own part (what judges figures is a part of it), the files of its plans (SHA-256), and the machine.
         """
-        part = self.study.model_dump(mode="json", exclude={"title", "about", "source", "parameter", "repeats"})
+        part = self.study.model_dump(
+            mode="json", exclude={"title", "about", "source", "parameter", "repeats", "tables"}
+        )
         if self.study.published is not None:
             del part["published"]["explained"]
         plan, host = self.plan, host_facts()
@@ -547,7 +551,7 @@ class StudyRun:
             session, self._made = self._session_of(step), made
             return session
         self._close_session()
-        needed = self.prepared.step_by_hand(step.variant)
+        needed = ", ".join(filter(None, made))
         self.say(f"BY HAND: make the router {needed}; restart it once it is so")
         progress = WaitProgress("the router", self.wait, self.say)
         while True:

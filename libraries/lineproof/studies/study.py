@@ -1,9 +1,6 @@
-"""A study as a file says it (keys: docs/studies.md), and the order of its measurements.
+"""A study as a file says it, and the order of its measurements. docs/studies.md has all keys.
 
 A *row* is what is measured (``measures``), a *variant* is on what; a *block* measures every row on every variant once.
-The unit is that of the study's rates (``unit``) or of the row, and not of the published figures alone, so that a study
-without any has one, too: published figures are in the unit of their row. A variant's ``traffic`` takes the place of
-that of its rows, as for frames of IPv6. A row may have a tolerance of its own.
 """
 
 from __future__ import annotations
@@ -121,16 +118,9 @@ class StudyTolerance(Config):
 
 
 class StudyRow(Config):
-    """A row of a study: one of the kinds, whose value is the traffic in a sentence's words.
+    """A row of a study: one of the kinds (RATES, UNITS), whose value is the traffic in a sentence's words.
 
-    ``ramp``: the load at which the router falls behind in a ramp of ``steps``; ``throughput``: the same by a
-    search; ``forwards``: the forwarding rate at a load; ``takes_in`` and ``drops_sending``: what the router takes in
-    and drops when it sends, by its own counters; ``cycles`` … ``vectors``: VPP's runtime; ``latency``: its
-    ``statistic``; ``energy``: of a power meter, or the platform's ``watts``; ``cpu_time``: of a kernel that forwards;
-    ``sends``: what the generator offers when it is asked for the testbed's maximum load, with the router bypassed.
-    ``at``: a load per port, as ``1 Mpps``.
-    ``repeats``: fewer than the study's, as for long ramps. ``marks``: lines in the picture, in the row's unit, as
-    of what a line rate requires.
+    ``at``: a load per port, as ``1 Mpps``. ``marks``: lines in the picture, in the row's unit.
     """
 
     kind: str
@@ -164,17 +154,12 @@ class StudyRow(Config):
 
 
 class Variant(Config):
-    """A router as it is measured. ``value``: its place on the axis of the study's parameter.
+    """A router as it is measured; what it has takes the place of the study's, the software's or the rows' own.
 
-    ``commands`` are run on the router, and undone in reverse order after it. ``configured``: what they make of it, for
-    the simulation's model. ``rx_queues``: what the router has been booted with, in place of the
-    software's; a simulated one gets them from its testbed. ``traffic``: in place of the rows' own; ``flows``: in place
-    of their flows, as ``2-flows``. ``measures``: the rows that it has (None: all). ``baseline``: the variant that it is
-    compared with, in place of the study's. ``testbed``: in place of the run's; where it is not here, its rows are gaps.
-
-    ``facts``: what the router must report of itself beside version, workers and receive queues, by name (that of
-    :class:`.RouterFacts`, of a card, or of ``other``); ``settings``: command -> expression that must be in its answer.
-    ``by_hand``: what a person has to do for it, beside installing the software and starting it.
+    ``configured``: what its commands make of the router, for the simulation's model. ``facts``: what the router must
+    report of itself beside version, workers and receive queues, by name (of :class:`.RouterFacts`, of a card, or of
+    ``other``); ``settings``: command -> expression that must be in its answer. ``by_hand``: what a person has to do for
+    it, beside installing the software and starting it.
     """
 
     platform: Name | None = None
@@ -242,10 +227,8 @@ class StudyTable(Config):
 
 
 class Study(Config):
-    """A study. ``repeats``: blocks; ``seed``: of the order within them; ``baseline``: a variant (None: no comparison).
+    """A study. ``repeats``: blocks; ``seed``: of the order within them; ``unit``: of rates; ``seconds``: of a trial.
 
-    ``unit``: of rates. ``seconds``: of a trial (None: the run's goal has it). ``testbed``: of a run that names none
-    (None: the simulated one). ``bypass``: without a router, the generator's ports are connected to each other.
     ``facts``: of all variants of a platform, by its name. ``tables``: the source's, by their titles.
     """
 
