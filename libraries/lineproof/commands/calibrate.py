@@ -22,8 +22,8 @@ from ..generators.base import Probe
 from ..methods.ceiling import find_ceiling
 from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..project import Project
+from ..session.came_back import BYPASS_REMEDY, check_router_bypassed
 from ..session.plan import Plan
-from ..session.seen_frames import BYPASS_REMEDY, check_router_bypassed
 from ..session.session import Session
 from ..session.traffic import PROBE_PPS
 from ..system.cpu_clock import cpu_times, steal_percent, steal_text

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ..errors import SentenceError
-from .binomial import ranks
-from .bounds import UNKNOWN, Bounds
+from .bounds import UNKNOWN, Bounds, ranks
 from .json_types import Count, NamedEnum
 
 _PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)$")

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..core.doubts import OwnPart
-from ..core.explanation import Why
 from ..core.goal import Goal
 from ..core.json_types import Count, Figure, NotNegative, Positive
 from ..core.ledger import Ledger
@@ -25,7 +24,7 @@ from ..core.quantity import Promise, Requirement
 from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.step_down import StepDown
 from ..core.trial import Load, Problem, Tolerance, Trial
-from ..core.under_load import UnderLoad
+from ..core.under_load import UnderLoad, Why
 from ..core.verdict import Try
 from ..errors import SentenceError
 from ..generators.base import GeneratorPort

@@ -14,13 +14,12 @@ from datetime import timedelta
 from functools import partial
 from statistics import fmean
 
-from ..core.causes import unsent_by_interface
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.step_down import StepDown
-from ..core.telemetry import Telemetry
+from ..core.telemetry import Telemetry, unsent_by_interface
 from ..core.trial import Load, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import SentenceError, TestbedError

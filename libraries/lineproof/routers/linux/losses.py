@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ...core.causes import Cause, Stage
+from ...core.telemetry import Cause, Stage
 from ..shell_output import counter_value
 
 QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "softnet backlog full"
