@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.telemetry import Stage
 from lineproof.core.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT

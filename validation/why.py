@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lineproof.commands.main import finish
-from lineproof.core.explanation import Explanation, TriedLoad
 from lineproof.core.traffic.profiles import Profile
+from lineproof.core.under_load import Explanation, TriedLoad
 from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.why import explanation

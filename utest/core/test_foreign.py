@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds
 from lineproof.core.counter_names import group_frames, is_pause, is_received_pause, received_pauses
 from lineproof.core.foreign import ForeignFrames, Heard, copied_frames, origin, origins
-from lineproof.core.frame_sizes import size_problem
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
+from lineproof.session.came_back import size_problem
 from lineproof.simulation.faults import parse_fault
 from support.made_testbeds import router, verdict_on
 from support.simulated_session import opened, owed

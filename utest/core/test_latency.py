@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.binomial import at_most, ranks
-from lineproof.core.bounds import Bounds
+from lineproof.core.bounds import Bounds, at_most, ranks
 from lineproof.core.latency import LatencyCount, Resolution, Statistic, pooled
 
 FINE = Resolution.THREE_DIGITS

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.causes import Cause, Role, Stage, risen
 from lineproof.core.deciding import Asked
 from lineproof.core.goal import read_goal
 from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.telemetry import Cause, InterfaceCounters, Role, Stage, Telemetry, risen
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.reachability import ALL_RATIO, DIRECTION_STEP, NothingArrives, check_arrival
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
+from lineproof.session.links import ALL_RATIO, DIRECTION_STEP, NothingArrives, check_arrival
 
 SENT = [1000, 1250, 1500, 1750]
 DIRECTIONS = [(0, 1), (1, 0), (2, 3), (3, 2)]

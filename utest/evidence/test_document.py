@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lineproof.core.causes import Stage
-from lineproof.core.explanation import Why
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.telemetry import Stage
 from lineproof.core.trial import Fault, Problem
-from lineproof.core.under_load import QueueLoad, UnderLoad
+from lineproof.core.under_load import QueueLoad, UnderLoad, Why
 from lineproof.evidence.document import (
     Cell,
     Code,

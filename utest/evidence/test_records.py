@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.frame_sizes import size_problem
 from lineproof.core.goal import Goal
 from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
 from lineproof.core.trial import DirectionCount
 from lineproof.evidence.records import Digest, Id, Record, RequirementRecord, TrialRecord
 from lineproof.evidence.run_files import KINDS, first_link, sealed
+from lineproof.session.came_back import size_problem
 from support.evidence_builders import requirement_record, trial_record
 
 LINK = first_link("20261121T040000Z-abc123")

@@ -11,14 +11,13 @@ from unittest import mock
 from golden import refused
 from golden.refused import indented, raised
 from golden.scripted import ScriptedBench, T
-from lineproof.core.causes import Cause, Stage
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
-from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.router_facts import Placement
 from lineproof.core.sentence import parse
+from lineproof.core.telemetry import Cause, NeighbourEntry, Stage
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     HOST_COUNTS,
@@ -41,9 +40,9 @@ from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux import FILTER_DROPS
 from lineproof.routers.vpp import FAILED_ALLOCATIONS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
+from lineproof.session.came_back import SeenFrames, check_router_bypassed
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
-from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from lineproof.units import duration_text
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group

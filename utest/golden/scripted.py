@@ -9,12 +9,11 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from lineproof.ceilings.headroom import own_part
-from lineproof.core.causes import Cause, Stage
 from lineproof.core.doubts import OwnPart
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Instruments, Promise, Requirement, TrafficWords
 from lineproof.core.step_down import CountSnapshot, StepDown
-from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.core.telemetry import Cause, InterfaceCounters, NodeRuntime, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
 from lineproof.errors import TestbedError
 from lineproof.session.bench import AFTER, Listener

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lineproof.command_values import compiled
-from lineproof.core.neighbours import NeighbourEntry
+from lineproof.core.telemetry import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
 from lineproof.routers import BUILT_IN, described, make_router

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.causes import Stage
-from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement
-from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.telemetry import Stage
+from lineproof.core.under_load import CpuLoad, QueueLoad, TriedLoad, UnderLoad, WorkerLoad
 from lineproof.routers import described
 from lineproof.routers.linux import FILTER_DROPS, discipline_of, parse_qdiscs
 from lineproof.routers.why import KERNEL_IDENT, explanation

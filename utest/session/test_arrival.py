@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from lineproof.core.foreign import Heard
 from lineproof.core.latency import LatencyCount
-from lineproof.core.reachability import NONE_RATIO, check_arrival
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile, Traffic
@@ -26,6 +25,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.routers.base import SshShell
+from lineproof.session.links import NONE_RATIO, check_arrival
 from lineproof.session.traffic import SentTraffic
 from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.settings import default_side

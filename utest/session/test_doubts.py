@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
-from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.rule import Ruling
-from lineproof.core.telemetry import Telemetry
+from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project

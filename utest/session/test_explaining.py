@@ -11,12 +11,12 @@ from typing import Any, cast
 import pytest
 
 from lineproof import stacks
-from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.quantity import Reason, Requirement
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
+from lineproof.core.telemetry import Stage
 from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
 from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from lineproof.core.reachability import NothingArrives, OthersArrive
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault
 from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.routers.base import LinkState
-from lineproof.session.links import LinkWait, is_down
+from lineproof.session.links import LinkWait, NothingArrives, OthersArrive, is_down
 from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault

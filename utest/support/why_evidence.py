@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lineproof.core.causes import Stage
-from lineproof.core.explanation import TriedLoad
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.core.telemetry import Stage
+from lineproof.core.under_load import CpuLoad, TriedLoad, UnderLoad, WorkerLoad
 from lineproof.routers.linux import BACKLOG_FULL, QDISC_DROPS
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.sentence import parse
-from lineproof.core.traffic.captures import read_capture
-from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.catalogue import Catalogue, read_capture
 from lineproof.core.traffic.profiles import Profile
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.units import Layer

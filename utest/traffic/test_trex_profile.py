@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.core.traffic.counted_flows import flow_count
-from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
+from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile, flow_count, read_trex_profile
 from lineproof.errors import ConfigError
 from support.server_support import counter, rate, write
 from support.server_support import stream as sent

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .binomial import highest_share
+from .bounds import highest_share
 from .json_types import OpenEnd
 from .latency import LOST, LatencySpread, Statistic
 from .trial import UNDER_WAY, DirectionCount, Fault, Problem, Tolerance, Trial

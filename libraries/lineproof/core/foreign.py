@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .causes import risen
 from .counter_names import group_frames
-from .telemetry import Telemetry
+from .telemetry import Telemetry, risen
 from .traffic.ip_header import ip_header
 from .trial import DirectionCount, Outcome, Trial
 

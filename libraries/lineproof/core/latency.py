@@ -15,8 +15,7 @@ from typing import Self
 
 from ..errors import SentenceError
 from ..units import range_text
-from .binomial import ranks
-from .bounds import UNKNOWN, Bounds
+from .bounds import UNKNOWN, Bounds, ranks
 from .json_types import Count, NamedEnum
 from .units import Unit, Value
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .causes import Cause, Role, Stage, risen
 from .foreign import SLACK_FRAMES, SLACK_RATIO, most_counted
-from .telemetry import Telemetry
+from .telemetry import Cause, Role, Stage, Telemetry, risen
 from .trial import Trial
 
 

@@ -10,8 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
-from .binomial import highest_share
-from .bounds import UNKNOWN, Bounds, Limit
+from .bounds import UNKNOWN, Bounds, Limit, highest_share
 from .doubts import AT_THE_EXACT_LOAD, foreign_frames
 from .goal import Goal
 from .latency import LatencyCount

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from ..units import counted
 from .bounds import Bounds, Limit
 from .deciding import Decision
-from .explanation import Why
 from .ledger import Drop, Ledger, frames_text
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
+from .under_load import Why
 
 RFC2544_GOAL = "rfc2544"
 """The goal whose messages point to the declared deviations from RFC 2544."""

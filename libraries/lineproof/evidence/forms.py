@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..core.causes import Stage
 from ..core.ledger import DirectionAccount, Ledger, sum_of
 from ..core.phrases import percent
 from ..core.router_facts import NicFacts, RouterFacts
+from ..core.telemetry import Stage
 from ..core.trial import DirectionCount, Fault, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import where_lost

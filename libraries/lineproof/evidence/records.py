@@ -18,7 +18,6 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.doubts import OwnPart
-from ..core.explanation import Why
 from ..core.goal import Goal
 from ..core.json_types import Count, Figure, NotNegative, Positive
 from ..core.ledger import Ledger
@@ -30,7 +29,7 @@ from ..core.sentence import parse
 from ..core.step_down import StepDown
 from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from ..core.trial import Load, Problem, Tolerance, Trial
-from ..core.under_load import UnderLoad
+from ..core.under_load import UnderLoad, Why
 from ..core.units import Unit
 from ..core.verdict import Try
 from ..errors import SentenceError

@@ -14,7 +14,6 @@ from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.frame_sizes import size_problem
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
@@ -32,6 +31,7 @@ from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Reading
+from ..session.came_back import size_problem
 from ..session.judging import decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent

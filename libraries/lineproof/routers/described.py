@@ -12,11 +12,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..command_values import compiled
-from ..core.causes import Cause
 from ..core.counter_names import received_pauses
-from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts, RouterSetUp
-from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.telemetry import Cause, InterfaceCounters, NeighbourEntry, Telemetry
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..core.traffic.profiles import LABEL_STEP
 from ..core.under_load import UnderLoad, per_second

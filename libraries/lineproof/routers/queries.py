@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..command_values import Expression, JsonPath, compiled, value_at
 from ..config import Config, Location, did_you_mean
-from ..core.causes import Cause, Role, Stage
-from ..core.telemetry import InterfaceCounters
+from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
 from ..visible import shortened, visible

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from ..core.causes import Stage
-from ..core.explanation import SMALL_LOSS, Confidence, Explanation, TriedLoad
 from ..core.ledger import Drop, Ledger
 from ..core.router_facts import NicFacts, RouterFacts
-from ..core.under_load import UnderLoad
+from ..core.telemetry import Stage
+from ..core.under_load import SMALL_LOSS, Confidence, Explanation, TriedLoad, UnderLoad
 from ..units import FCS, l1_bits, si
 from .busy_workers import Workers
 from .linux import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system

@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.causes import Stage
 from ..core.counter_names import pause_seconds
 from ..core.deciding import KEEPS, Standing
 from ..core.doubts import OwnPart
 from ..core.foreign import SLACK_FRAMES, SLACK_RATIO
 from ..core.ledger import Ledger, ledger_without_router, make_ledger
-from ..core.telemetry import Telemetry
+from ..core.telemetry import Stage, Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
 from ..core.trial import Fault, Problem, Trial

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
-from ..core.explanation import TriedLoad, Why
 from ..core.quantity import Requirement
 from ..core.registry import SAMPLERS, extensions
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.trial import DURING_READING, Load, Outcome
-from ..core.under_load import UnderLoad
+from ..core.under_load import TriedLoad, UnderLoad, Why
 from ..core.verdict import Verdict
 from ..routers.why import GENERATOR, explanation
 from .session import Session

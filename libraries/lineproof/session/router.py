@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts, RouterSetUp
+from ..core.telemetry import NeighbourEntry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort

@@ -14,7 +14,6 @@ from typing import TypeVar
 from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.quantity import Requirement
-from ..core.reachability import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival
 from ..core.step_down import LiveTraffic, StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
@@ -24,12 +23,11 @@ from ..generators.base import Direction, Generator, Probe, ProbesRefused, direct
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
-from .came_back import Content, frames_kept, with_content
+from .came_back import Content, SeenFrames, frames_kept, longest_frames, with_content
 from .generator import GeneratorConnection, Reconnection
-from .links import dropped_by_card, wrong_destinations
+from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival, dropped_by_card, wrong_destinations
 from .plan import PROBE_SHARE, Plan
 from .router import RouterConnection
-from .seen_frames import SeenFrames, longest_frames
 
 T = TypeVar("T")
 

@@ -18,14 +18,13 @@ from typing import Any
 
 from lineproof.routers.commands import ShellCommands, summarised
 
-from ..core.causes import unsent_by_interface
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.step_down import StepDown
-from ..core.telemetry import Telemetry
+from ..core.telemetry import Telemetry, unsent_by_interface
 from ..core.trial import Load, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import SentenceError, TestbedError

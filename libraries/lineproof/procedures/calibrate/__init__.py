@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lineproof.session.came_back import BYPASS_REMEDY, check_router_bypassed
+
 from ... import __version__
 from ...ceilings.calibration import Calibration, CeilingEntry, Watch, own_latency, write_calibration
 from ...core.doubts import USABLE_SHARE
@@ -24,7 +26,6 @@ from ...evidence.document import Code, Document, Items, Note, Part, Section, as_
 from ...files import check_writable
 from ...generators.base import Probe
 from ...session.plan import Plan
-from ...session.seen_frames import BYPASS_REMEDY, check_router_bypassed
 from ...session.session import Session
 from ...session.traffic import PROBE_PPS
 from ...system.cpu_clock import cpu_times, steal_percent, steal_text

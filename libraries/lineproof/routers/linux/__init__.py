@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...core.causes import Cause, Stage
+from lineproof.core.telemetry import Cause, Stage
+
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
