@@ -1,4 +1,4 @@
-"""Statistics of samples: summaries, intervals, comparisons. Their use: docs/methodology/statistics.md.
+"""Statistics of samples: summaries, intervals, comparisons. Their use: docs/ci.md.
 
 A sample is a sequence of measurements in one unit; results are in that unit unless they are in per cent. SciPy is
 imported on first use, because the import takes about a second and most runs do not need it.
