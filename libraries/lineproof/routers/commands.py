@@ -207,6 +207,10 @@ class Answers:
                 self.unread[name] = f"no output, status {result.status}"
         return answers
 
+    def facts(self, facts: Mapping[str, Fact]) -> dict[str, str]:
+        """Run the commands of *facts*, each once; return those that they show, by name."""
+        return picked(self.ask(*(command for command, _ in facts.values())), facts)
+
 
 F = TypeVar("F", RouterFacts, NicFacts)
 Fact = tuple[str, str]
@@ -242,12 +246,6 @@ def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
         if name in types and ("str" in types[name] or re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value))
     }
     return TypeAdapter(kind).validate_python({**named, "other": other, **own})
-
-
-def ask_facts(answers: Answers, facts: Mapping[str, Mapping[str, Fact]]) -> dict[str, dict[str, str]]:
-    """Run the commands of *facts* of several cards, each once; return those that they show, by card and name."""
-    output = answers.ask(*(command for own in facts.values() for command, _ in own.values()))
-    return {card: picked(output, own) for card, own in facts.items()}
 
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:

@@ -27,17 +27,7 @@ from ...core.telemetry import Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ..base import Shell, Side, counter_value
-from ..commands import (
-    Answers,
-    Fact,
-    ShellCommands,
-    ask_facts,
-    facts_as,
-    facts_of,
-    matched,
-    output_by_moment,
-    summarised,
-)
+from ..commands import Answers, Fact, ShellCommands, facts_as, facts_of, matched, output_by_moment, summarised
 from ..described import Router, Words
 
 _QDISCS = "tc -s qdisc show"
@@ -54,7 +44,7 @@ class Linux(Router):
         answers = Answers(self._commands)
         machine = read_machine(answers)
         asked = {name: _described("card", interface=name) | link_facts(_device(name)) for name in self.interfaces}
-        known = ask_facts(answers, asked)
+        known = {name: answers.facts(facts) for name, facts in asked.items()}
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
         rows = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
@@ -282,7 +272,7 @@ def _device(interface: str) -> str:
 
 def read_machine(answers: Answers) -> dict[str, str]:
     """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
-    return ask_facts(answers, {"": _described("machine")})[""]
+    return answers.facts(_described("machine"))
 
 
 def link_facts(folder: str) -> dict[str, Fact]:
@@ -353,7 +343,7 @@ def read_host(shell: Shell) -> RouterFacts:
     nics = list[NicFacts]()
     for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
         card = devices[address]
-        link = ask_facts(answers, {"": link_facts(card["folder"])})[""]
+        link = answers.facts(link_facts(card["folder"]))
         information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
         firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
         own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}

@@ -20,7 +20,7 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
 from ..base import Side, counter_value, figure, first_line
-from ..commands import Answers, ask_facts, facts_as, facts_of, matched, picked
+from ..commands import Answers, facts_as, facts_of, matched, picked
 from ..described import Router, Words, read_or_note
 from ..linux import card_facts, link_facts, read_machine
 from ..queries import Counts
@@ -73,7 +73,7 @@ class Vpp(Router):
             if address := card.get("pci_address", ""):
                 # VPP prints 0000:03:00.00
                 card["pci_address"] = address = re.sub(r"\.0(?=\d)", ".", address)
-                link = ask_facts(answers, {"": link_facts(f"/sys/bus/pci/devices/{address}")})[""]
+                link = answers.facts(link_facts(f"/sys/bus/pci/devices/{address}"))
             if link:  # it says whether there are nodes
                 card.pop("NUMA node", None)
             rx_queues = queues[name] or int(card.get("_rx queues", 0)) or None
