@@ -22,7 +22,7 @@ from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import router_differences
 from lineproof.studies.runner import Carried, PreparedStudy, prepare_study
-from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
+from lineproof.studies.study import Step, Study, load_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -41,7 +41,6 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
     assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
     assert found.published_figures("one flow", "vpp") == (33.6, 33.7)
     assert found.tolerance_of("cost").percent == 10 and found.tolerance_of("one flow").percent == 5
-    assert read_study(tmp_path, "small") == found
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:

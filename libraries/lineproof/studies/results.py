@@ -177,14 +177,16 @@ class StudyResults:
 
 def in_unit(found: StudyResults, cell: StudyCell, value: float, unit: str) -> float | None:
     """Return *value* of *cell* in a *unit* of :class:`.StudyTable`; None where what that needs is not recorded."""
-    records = [each for each in found.records if each.row == cell.row and each.value is not None]
-    figures = next((each.figures for each in records if LINE in each.figures), {})
-    if unit in ("pps", "MHz") and cell.unit not in TABLE_UNITS:
-        own = [each.figures["forwarded_pps"] for each in records if "forwarded_pps" in each.figures]
-        return None if not own else median(own) * (1.0 if unit == "pps" else value / 1e6)
     if unit in ("", cell.unit):
         return value
-    if not figures:
+    known = [each for each in found.records if each.row == cell.row and each.value is not None]
+    own = [each.figures for each in known if each.variant == cell.variant]
+    if cell.unit not in TABLE_UNITS:
+        forwarded = [each["forwarded_pps"] for each in own if "forwarded_pps" in each]
+        return median(forwarded) * (1.0 if unit == "pps" else value / 1e6) if forwarded else None
+    # of a gap the published figure is shown by what others of the row were sent
+    figures = next((each for each in (*own, *(each.figures for each in known)) if LINE in each), None)
+    if figures is None:
         return None
     directions = 2 if "bidirectional" in found.study.traffic_of(cell.row, cell.variant).split() else 1
     line = figures[LINE]
@@ -238,7 +240,8 @@ def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int 
     drifts: dict[str, Compared] = {}
     for row in study.measures:
         mine = [record for record in records if record.row == row]
-        own = {name: [record for record in mine if record.variant == name] for name in study.variants_of(row)}
+        names = [name for name in study.variants if row in study.rows_of(name)]
+        own = {name: [record for record in mine if record.variant == name] for name in names}
         bare = {name: _cell(study, row, name, of_variant) for name, of_variant in own.items()}
         baselines = {name: study.baseline_of(name) for name in own}
         line = next((record.line for record in mine if record.line is not None), 0.0)

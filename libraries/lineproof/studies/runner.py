@@ -78,26 +78,18 @@ READINGS_SECONDS = 0.2
 """Real seconds of a measurement beside its trials, about: streams, and readings of the router."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """The reason why a row of a variant need not be tried. ``excused``: it is no failure, as of what is not here."""
-
-    reason: str
-    excused: bool = True
-
-
 @dataclass(frozen=True)
 class PreparedStudy:
     """A study with everything that it needs, read and checked. ``plans``: of each variant that is here, by its name.
 
-    ``gaps``: by variant and row. Variants that are not here have a gap in each row.
+    ``gaps``: what need not be tried, by variant and row. Variants that are not here have a gap in each row.
     """
 
     project: Project
     study: Study
     path: Path
     plans: Mapping[str, Plan]
-    gaps: Mapping[tuple[str, str], Gap] = field(default_factory=dict)
+    gaps: Mapping[tuple[str, str], Measured] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -257,12 +249,13 @@ def prepare_study(
         study = study.model_copy(update={"repeats": repeats})
     path = project.studies / f"{name}.yaml"
     testbed = testbed or study.testbed or SIMULATED
-    gaps: dict[tuple[str, str], Gap] = {}
+    gaps: dict[tuple[str, str], Measured] = {}
     plans: dict[str, Plan] = {}
     for name, own in study.variants.items():
         gap = None
         if own.testbed is not None and not (project.testbeds / f"{own.testbed}.yaml").is_file():
-            gap = Gap(f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)")
+            words = f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
+            gap = Measured(None, words, excused=True)
         else:
             plans[name] = plan = replace(_plan(project, study, name, testbed, goal), secrets=secrets)
             gap = _unknown_commands(plan, study, name)
@@ -287,7 +280,7 @@ def prepare_study(
     return prepared
 
 
-def _unknown_commands(plan: Plan, study: Study, variant: str) -> Gap | None:
+def _unknown_commands(plan: Plan, study: Study, variant: str) -> Measured | None:
     """Return a gap if a simulated router would be the same with the commands of *variant* as without them."""
     own = study.variants[variant]
     if not own.commands or "configured" in own.model_fields_set or not isinstance(plan.testbed, SimulatedSettings):
@@ -296,15 +289,15 @@ def _unknown_commands(plan: Plan, study: Study, variant: str) -> Gap | None:
         f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
         " router; add 'configured', or measure it on another testbed"
     )
-    return Gap(words, excused=False)
+    return Measured(None, words)
 
 
-def _refused(plan: Plan, study: Study, row: str, variant: str) -> Gap | None:
+def _refused(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
     """Return a gap if the testbed's generator cannot send *row* of a study that bypasses the router."""
     try:
         plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
     except SentenceError as error:
-        return Gap(str(error))
+        return Measured(None, str(error), excused=True)
     return None
 
 
@@ -414,7 +407,7 @@ class StudyRun:
         self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
         self._held: dict[str, HeldTestbed] = {}
         self._noted: set[str] = set()
-        self._away: dict[tuple[int, str, str], Gap] = {}
+        self._away: dict[tuple[int, str, str], Measured] = {}
         self._failures = 0
         self._afterwards: list[str] = []
 
@@ -483,7 +476,7 @@ class StudyRun:
         self._current, started = str(step), time.time()
         number = self._recorder.number
         if gap := self.prepared.gaps.get((step.variant, step.row)) or self._away.get(step.place):
-            self._keep(step, Measured(None, gap.reason, excused=gap.excused), started, 0)
+            self._keep(step, gap, started, 0)
             return
         try:
             session = self._set_up(step)
@@ -495,8 +488,7 @@ class StudyRun:
             measured = Measured(None, in_words(error))
             if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
                 # as a program that is not installed: the other variants need it not
-                self._away[step.place] = gap = Gap(f"{NOT_HERE}: {in_words(error)}")
-                measured = Measured(None, gap.reason, excused=True)
+                self._away[step.place] = measured = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
             elif self._session is None:
                 self._count_failure(error)
         if measured.value is None:

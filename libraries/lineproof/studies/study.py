@@ -21,7 +21,7 @@ from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
 from ..platforms import CommandPair, RouterSetup, named_file, read_platform
-from ..project import Folder, Project
+from ..project import Project
 from ..visible import shortened
 
 RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
@@ -274,10 +274,6 @@ class Study(Config):
         own = self.variants[variant].measures
         return tuple(name for name in self.measures if own is None or name in own)
 
-    def variants_of(self, row: str) -> tuple[str, ...]:
-        """The names of the variants that have *row*."""
-        return tuple(name for name in self.variants if row in self.rows_of(name))
-
     def traffic_of(self, row: str, variant: str) -> str:
         """Return what is sent for *row* through *variant*."""
         own = self.variants[variant]
@@ -308,11 +304,6 @@ class Study(Config):
     def explanation(self, row: str, variant: str) -> str:
         """Why the published figure is not met, as the file says; ""."""
         return "" if self.published is None else self.published.explained.get(row, {}).get(variant, "")
-
-
-def read_study(folder: Folder, name: str) -> Study:
-    """The study *name* of *folder*. Raises ConfigError, which lists the studies that exist."""
-    return load_study(named_file(folder, name, "study"))
 
 
 def load_study(path: Path) -> Study:
@@ -395,22 +386,20 @@ def steps_of(study: Study) -> tuple[Step, ...]:
     A row with fewer ``repeats`` is left out of later blocks; one with a single repeat has no second baseline, which
     nothing could be compared with.
     """
-    return tuple(step for block in range(1, study.repeats + 1) for step in _block(study, block))
-
-
-def _block(study: Study, block: int) -> Iterator[Step]:
-    others = [name for name in study.variants if name != study.baseline]
-    # a text as the seed gives the same order on every Python
-    random.Random(f"{study.seed}/{block}").shuffle(others)  # noqa: S311  (nothing secret depends on it)
-    order: list[tuple[Turn, str]] = [("", name) for name in others]
-    if study.baseline is not None:
-        order.insert(0, ("first", study.baseline))
-    if study.baseline is not None and others:
-        order.append(("last", study.baseline))
-    for turn, variant in order:
-        for row in study.rows_of(variant):
-            if block <= (repeats := study.repeats_of(row)) and (turn != "last" or repeats > 1):
-                yield Step(block, turn, variant, row)
+    steps: list[Step] = []
+    for block in range(1, study.repeats + 1):
+        others = [name for name in study.variants if name != study.baseline]
+        # a text as the seed gives the same order on every Python
+        random.Random(f"{study.seed}/{block}").shuffle(others)  # noqa: S311  (nothing secret depends on it)
+        order: list[tuple[Turn, str]] = [("", name) for name in others]
+        if study.baseline is not None:
+            order.insert(0, ("first", study.baseline))
+            order += [("last", study.baseline)] if others else []
+        for turn, variant in order:
+            for row in study.rows_of(variant):
+                if block <= (repeats := study.repeats_of(row)) and (turn != "last" or repeats > 1):
+                    steps.append(Step(block, turn, variant, row))
+    return tuple(steps)
 
 
 def sentence_of(study: Study, row: str, variant: str) -> str:
@@ -436,7 +425,8 @@ def check_study(project: Project, name: str) -> Study:
 
     Raises ConfigError with file, line and key.
     """
-    study, path = read_study(project.studies, name), project.studies / f"{name}.yaml"
+    path = named_file(project.studies, name, "study")
+    study = load_study(path)
     catalogue = Catalogue.read(project.profiles)
     if study.testbed is not None:
         with placed(path, "", "testbed"):
