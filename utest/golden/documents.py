@@ -41,7 +41,8 @@ VARYING = (
     (r"(?m)\| \d+\.\d{3} (?=\| [^|\n]*$)", "| <duration> "),
     (r"(?i)lineproof( \d+\.\d+\.\d+)?( \(commit [^)]*\))?", "<program>"),
     (r"\| (<program>|generator\.(client python|pyzmq|scapy)) \| .*", r"| \1 | <version>"),
-    (r"(?m)^[* ]*this machine was busy, [^\n]*\n", ""),
+    (r"(?m)^\*\*this machine was busy, [^\n]*\n\n", ""),
+    (r"(?m)^this machine was busy, [^\n]*\n([^\n]*(began|\(steal\))\n)?", ""),
     (r"Machine of the run: [\s\S]*?\.\n", "Machine of the run: <host>\n"),
     (r"\| name \| .*(\n\| .*)*?\n\| python_implementation \| .*", "| <host>"),
 )
