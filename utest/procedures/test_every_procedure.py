@@ -96,4 +96,4 @@ def test_each_example_gives_a_record_a_document_and_a_section_of_the_page(exampl
     for record in records:
         document = Document(record.method, [Section("Result", record.shown)], record.simulated)
         assert [form.__name__ for form in FORMS if not form(document)] == [] and record.result is not None
-        assert html.escape(f"{record.method}: {record.sentence}") in page
+        assert html.escape(f"{record.test}: {record.method} of {record.sentence}") in page

@@ -111,7 +111,7 @@ MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
         (MIX, {"what": "length"}, "bytes"),
         (SENTENCE, {"what": "cached"}, "copies"),
         (SENTENCE, {"what": "flow"}, "copies"),
-        (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost at least"),
+        (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost 2 %"),
         (ONE_FLOW, {"what": "copies"}, "come back twice"),
         (ONE_FLOW, {"what": "cached"}, "probe frames were lost"),
         (MIX_SOON, {"what": "late", "size": 1518}, "p99"),

@@ -201,9 +201,13 @@ class FreeBsdNetwork:
         return CommandOutput()
 
     def ifconfig(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        """``ifconfig NAME [WORDS]``."""
+        """``ifconfig [-l | NAME [WORDS]]``."""
         interfaces = {one.name: one for one in line.state.interfaces}
         match list(arguments):
+            case ["-l"]:
+                return CommandOutput(" ".join([*interfaces, "lo0", *self.vlans]) + "\n")
+            case []:
+                return CommandOutput("".join(self._shown(one, line) for one in interfaces.values()))
             case [name, *words] if re.fullmatch(r"vlan\d+", name):
                 return self._vlan(name, words)
             case [name] if name in interfaces:

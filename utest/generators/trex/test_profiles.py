@@ -85,8 +85,6 @@ def test_named_offsets_and_imports_of_both_clients_work(own: Own, client: str, s
         assert [row["pkt_offset"] for row in written] == [26, 34, 36, 14]
     assert [round(item["mode"]["rate"]["value"] * 48) for item in data] == [28, 16, 4]
     assert [item["isg"] for item in data] == [0, 0.1, 0.2]
-    # 100 sources and 5 ports that step together
-    assert found.flows.count == 100
     assert (found.flows.source.first, found.flows.source.last) == ("16.0.0.1", "16.0.0.100")
     assert (found.flows.destination.first, found.flows.destination.last) == ("48.0.0.1", "48.0.0.1")
 
