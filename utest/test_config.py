@@ -113,7 +113,7 @@ def test_a_file_of_another_ending_and_a_name_with_the_ending_are_explained(tmp_p
 
 
 def test_the_page_of_goal_files_has_every_key_with_its_default():
-    page = (ROOT / "docs" / "goals.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "methodology.md").read_text(encoding="utf-8")
     rows = {
         row[1].strip("` "): row for line in page.splitlines() if (row := line.split("|"))[0] == "" and len(row) == 6
     }

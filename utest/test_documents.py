@@ -1,8 +1,7 @@
-"""Documents tell the truth: rows of hardware-habits.md, files of the walk-through, sentences of the README."""
+"""Documents tell the truth: their links, the files of the walk-through, the sentences of the README."""
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -15,23 +14,57 @@ from lineproof.session.plan import Plan
 from lineproof.testbed.files import read_testbed
 from support.paths import ROOT
 
-TABLE = ROOT / "docs" / "hardware-habits.md"
-ROWS = [
-    [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-    for line in TABLE.read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ") and not line.startswith(("| habit ", "| --- "))
-]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "validation").glob("*.md")]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
-def test_a_habit_has_a_test(row: list[str]) -> None:
-    assert len(row) == 4, row
-    named = re.findall(r"`(?:utest/)?([\w/]+\.py)::(\w+)`", row[3])
-    assert named and row[0] and row[2], row
-    for file, name in named:
-        tree = ast.parse((ROOT / "utest" / file).read_text(encoding="utf-8"))
-        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        assert name in functions, f"{file} has no {name}"
+def anchors(page: Path) -> set[str]:
+    """Return what a link may name after its '#': each heading in small letters, with hyphens, without signs."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if re.match(r"https?:|mailto:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+def test_every_page_of_the_documentation_is_in_its_list() -> None:
+    listed = set(re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert pages - listed == {"README.md"}
+
+
+FOLDERS = ("libraries", "resources", "tests", "utest", "validation", "variables")
+NAMING = {".py", ".yaml", ".resource", ".robot", ".txt"}
+
+
+def test_pages_that_files_name_exist() -> None:
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in NAMING]
+    named = {
+        page
+        for path in files
+        for page in re.findall(
+            r"\bdocs/(?:methodology/)?[\w-]+\.md", path.read_text(encoding="utf-8", errors="replace")
+        )
+    }
+    assert {page for page in named if not (ROOT / page).exists()} == set()
+
+
+def test_files_that_pages_for_developers_name_exist() -> None:
+    pages = [ROOT / "docs" / name for name in ("architecture.md", "extending.md")]
+    named = {
+        file for page in pages for file in re.findall(r"`([\w.]+/[\w./]+\.\w+)`", page.read_text(encoding="utf-8"))
+    }
+    folders = (ROOT, ROOT / "libraries", ROOT / "libraries" / "lineproof")
+    assert {file for file in named if not any((folder / file).exists() for folder in folders)} == set()
 
 
 # -- the walk-through's made-up box, and the README: all that they show of files and sentences is true

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 from lineproof.commands.main import finish
@@ -167,10 +166,9 @@ def _claim(found: Rulings, ruling: Ruling, where: str, least: float = 0.0, most:
 def main() -> int:
     """Print the tables; 1 if a claim does not hold, else 0."""
     options = options_of("characteristic", __doc__ or "")
-    routers, seed, markdown = options.routers, options.seed, options.markdown
+    routers, seed = options.routers, options.seed
     fewer, half = max(20, routers // 5), max(20, routers // 2)
 
-    section = partial(print_section, markdown=markdown)
     near = edges(half, seed)
     rows = [
         [
@@ -179,40 +177,38 @@ def main() -> int:
         ]
         for ways, sigma in product((1, 2, 4, 8), (0.003, 0.006))
     ]
-    head = ["directions, noise", *(f"`{goal}` {edge} %" for goal in ("standard", "quick") for edge in ("-1", "+1"))]
-    section(f"Routers passed 1 % beside the SLA, {half} of each", table(head, rows, markdown))
+    head = ["directions, noise", *(f"{goal} {edge} %" for goal in ("standard", "quick") for edge in ("-1", "+1"))]
+    print_section(f"Routers passed 1 % beside the SLA, {half} of each", table(head, rows))
     names = "standard", "quick", "rfc2544"
     at = {(goal, offset): rulings(goal, 1 + offset, routers, seed=seed) for goal in names for offset in GRID}
     rows = [
         [f"{100 * offset:+g} %" if offset else "0 %", *(str(at[goal, offset]) for goal in names)] for offset in GRID
     ]
-    section("Routers passed by capacity", table(["capacity / SLA", *(f"`{name}`" for name in names)], rows, markdown))
+    print_section("Routers passed by capacity", table(["capacity / SLA", *names], rows))
     bursting = {every: RouterKind(replace(NOISE, every=every)) for every in INTERVALS}
     bursts = {
         (goal, every): rulings(goal, 1.05, routers, kind, seed) for goal in names for every, kind in bursting.items()
     }
     rows = [[f"{every:g} s", *(str(bursts[goal, every]) for goal in names)] for every in INTERVALS]
-    section(
-        "Routers passed at +5 % that lose a burst", table(["every", *(f"`{name}`" for name in names)], rows, markdown)
-    )
+    print_section("Routers passed at +5 % that lose a burst", table(["every", *names], rows))
     corners = (0.99, 1.0, 1.005, 1.01)
     shown = ["-1 %", "at the SLA", "+0.5 %", "+1 %"]
     rows = [
         [words, *(str(rulings("standard", ratio, fewer, kind, seed)) for ratio in corners)]
         for words, kind in NOISES.items()
     ]
-    section(f"Other noise: routers passed by `standard`, {fewer} of each", table(["noise", *shown], rows, markdown))
+    print_section(f"Other noise: routers passed by standard, {fewer} of each", table(["noise", *shown], rows))
     few = max(20, routers // 20)
     rows = []
     for words in tuple(NOISES)[:2] + tuple(NOISES)[3:7]:
         for time, runs, asked in ((SOAK, 1, SOAK.strip()), ("", DAYS, f"on {DAYS} days")):
             cells = [str(rulings("standard", ratio, few, NOISES[words], seed, time, runs)) for ratio in corners]
             rows.append([f"{words}, {asked}", *cells])
-    section(f"Asked for more: routers passed by `standard`, {few} of each", table(["noise", *shown], rows, markdown))
-    trials = [[f"`{goal}`", *(f"{figure:.2f}" for figure in figures)] for goal, figures, _ in wald_rows()]
-    section(
+    print_section(f"Asked for more: routers passed by standard, {few} of each", table(["noise", *shown], rows))
+    trials = [[goal, *(f"{figure:.2f}" for figure in figures)] for goal, figures, _ in wald_rows()]
+    print_section(
         "Mean trials of one direction at the goal's own two shares, and Wald's bound",
-        table(["goal", "good share", "bound", "bad share", "bound"], trials, markdown),
+        table(["goal", "good share", "bound", "bad share", "bound"], trials),
     )
     dips = RouterKind(replace(NOISE, dip=0.10))
     soaks = {
@@ -220,7 +216,7 @@ def main() -> int:
         "-1 %": rulings("standard", 0.99, few, seed=seed, time=SOAK),
         "dips": rulings("standard", 1.05, few, dips, seed, SOAK),
     }
-    return print_claims(claims(near, at, bursts["standard", 10.0], soaks), routers, markdown)
+    return print_claims(claims(near, at, bursts["standard", 10.0], soaks), routers)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def wrong(judged: Sequence[Judged]) -> tuple[PassShare, PassShare]:
     return PassShare(sum(slow), len(slow)), PassShare(sum(fast), len(fast))
 
 
-def text_of(found: dict[str, list[Judged]], markdown: bool) -> str:
+def text_of(found: dict[str, list[Judged]]) -> str:
     """Return a row for each rule."""
     rows = []
     for name, judged in found.items():
@@ -106,7 +106,7 @@ def text_of(found: dict[str, list[Judged]], markdown: bool) -> str:
         open_ = PassShare(sum(one.ruling is Ruling.INCONCLUSIVE for one in judged), len(judged))
         rows.append([name, *(f"{s:.2f}" for s in seconds), f"{high:.0f}", *map(str, (*wrong(judged), open_))])
     head = ["rule", "traffic s", "of a PASS", "of others", "95 % within", "wrong PASS", "no PASS", "INCONCLUSIVE"]
-    return table(head, rows, markdown)
+    return table(head, rows)
 
 
 def claims(found: dict[str, list[Judged]]) -> list[Claim]:
@@ -131,8 +131,8 @@ def main() -> int:
     options = options_of("cost", __doc__ or "")
     found = costs(options.routers, options.seed)
     title = f"Traffic per verdict, and wrong verdicts ({options.routers} routers)"
-    print_section(title, text_of(found, options.markdown), options.markdown)
-    return print_claims(claims(found), options.routers, options.markdown)
+    print_section(title, text_of(found))
+    return print_claims(claims(found), options.routers)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``python -m validation.faults``: prints the table of docs/faults.md, of the cases that ``tox -e matrix`` tries."""
+"""``python -m validation.faults``: prints what becomes of three sentences in the cases that ``tox -e matrix`` tries."""
 
 from __future__ import annotations
 

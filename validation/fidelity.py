@@ -88,7 +88,6 @@ def answers_text(found: Sequence[MinistatAnswer]) -> str:
 def main() -> int:
     """Print the tables; 0 when enough rows are inside, else 1."""
     parser = argparse.ArgumentParser(prog="python -m validation.fidelity", description=__doc__)
-    parser.add_argument("--markdown", action="store_true", help="print the tables as in docs/fidelity.md")
     parser.add_argument("--answers", action="store_true", help="print ministat's answers in place of the tables")
     options = parser.parse_args()
     if options.answers:
@@ -98,7 +97,7 @@ def main() -> int:
     found = published_rows(project)
     for study in published_studies(project):
         rows = found[study.study]
-        print(f"{'### ' if options.markdown else ''}{study.title}\n\n{_unit(study)}\n")
+        print(f"{study.title}\n\n{_unit(study)}\n")
         print(text_of(rows))
         for row in rows:
             if not row.inside and row.explained:

@@ -177,10 +177,10 @@ def main() -> int:
                 cells.append(str(rulings))
             seconds = sum(one.traffic for one in rulings.judged) / routers
             rows.append([name, *cells, f"{seconds:.1f} s"])
-        title = f"Routers passed by `{goal}`, {routers} of each, and traffic of the sound ones"
+        title = f"Routers passed by {goal}, {routers} of each, and traffic of the sound ones"
         head = ["testbed", "-1 %", "+1 %", "+5 %", "traffic"]
-        print_section(title, table(head, rows, options.markdown), options.markdown)
-    return print_claims(claims(found), routers, options.markdown)
+        print_section(title, table(head, rows))
+    return print_claims(claims(found), routers)
 
 
 if __name__ == "__main__":

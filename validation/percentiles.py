@@ -94,8 +94,8 @@ def main() -> int:
     for goal in ("standard", "quick"):
         head = ["late frames / the limit's", *(f"{percentile}, {probes}" for percentile, probes in PROBES)]
         rows = [[f"{ratio:g}", *(_cell(found[goal, *column, ratio], ratio) for column in PROBES)] for ratio in GRID]
-        print_section(f"`{goal}`: right, wrong", table(head, rows, options.markdown), options.markdown)
-    return print_claims(claims(found), options.routers, options.markdown)
+        print_section(f"{goal}: right, wrong", table(head, rows))
+    return print_claims(claims(found), options.routers)
 
 
 def _cell(rulings: Rulings, ratio: float) -> str:

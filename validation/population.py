@@ -160,17 +160,17 @@ class Claim:
     shown: bool
 
 
-def print_claims(found: list[Claim], routers: int, markdown: bool) -> int:
+def print_claims(found: list[Claim], routers: int) -> int:
     """Print what became of each claim; the exit status: 1 if one does not hold, else 0."""
     for claim in found:
         kept = "kept" if claim.shown else f"not shown with {routers} routers"
-        print(f"{'- ' if markdown else ''}{claim.words}: {kept if claim.good else 'NOT KEPT'}")
+        print(f"{claim.words}: {kept if claim.good else 'NOT KEPT'}")
     return 0 if all(claim.good for claim in found) else 1
 
 
-def print_section(title: str, text: str, markdown: bool) -> None:
+def print_section(title: str, text: str) -> None:
     """Print *text* below its *title*."""
-    print(f"{'### ' if markdown else ''}{title}\n\n{text}\n", flush=True)
+    print(f"{title}\n\n{text}\n", flush=True)
 
 
 def options_of(name: str, doc: str) -> argparse.Namespace:
@@ -178,24 +178,20 @@ def options_of(name: str, doc: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"python -m validation.{name}", description=doc.partition("\n")[0])
     parser.add_argument("--routers", type=int, default=1000, metavar="N", help="made-up routers (default: 1000)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that is drawn (default: 1)")
-    parser.add_argument("--markdown", action="store_true", help="print the tables as in docs/methodology/")
     options = parser.parse_args()
     if options.routers < 20:
         parser.error(f"--routers {options.routers}: at least 20 are needed")
     return options
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
-    """Return a table as text, or as Markdown; the first column is words, the others are figures."""
-    if markdown:
-        lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    plain = [[cell.replace("`", "") for cell in line] for line in (head, *rows)]
-    widths = [max(len(line[column]) for line in plain) for column in range(len(head))]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as text; the first column is words, the others are figures."""
+    lines = (head, *rows)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
-        for line in plain
+        for line in lines
     )

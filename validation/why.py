@@ -136,7 +136,7 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
         yield ExplainedRow(row.name, share, limits, explanation(tried, ledger, facts, seen))
 
 
-def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
+def text_of(rows: Sequence[ExplainedRow]) -> str:
     """The rows as text."""
     head = ("row", "load", "binds", "rule", "confidence", "outcome")
     cells = [
@@ -150,7 +150,7 @@ def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
         )
         for row in rows
     ]
-    return table(head, cells, markdown)
+    return table(head, cells)
 
 
 def enough_right(rows: Sequence[ExplainedRow]) -> bool:
@@ -160,11 +160,9 @@ def enough_right(rows: Sequence[ExplainedRow]) -> bool:
 
 def main() -> int:
     """Print the table; 0 when enough rows are right, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m validation.why", description=__doc__)
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    options = parser.parse_args()
+    argparse.ArgumentParser(prog="python -m validation.why", description=__doc__).parse_args()
     rows = explained_rows(Project.find())
-    print(text_of(rows, options.markdown))
+    print(text_of(rows))
     counts = Counter(row.outcome for row in rows)
     several = sum(len(row.named) > 1 and row.outcome == "right" for row in rows)
     print(

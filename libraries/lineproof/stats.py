@@ -1,4 +1,4 @@
-"""Statistics of samples: summaries, intervals, comparisons, changes of a level (docs/methodology/statistics.md).
+"""Statistics of samples: summaries, intervals, comparisons, changes of a level (docs/ci.md).
 
 A sample is a sequence of measurements in one unit; results are in that unit unless they are in per cent. SciPy and
 NumPy are imported on first use, because the import takes about a second and most runs do not need it.

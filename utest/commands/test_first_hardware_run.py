@@ -148,7 +148,7 @@ def shorten(home: Path) -> None:
 
 def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
     assert len(COMMANDS) >= 8 and COMMANDS[0] == "lineproof init mybox"
-    page = (ROOT / "docs" / "trex-server.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "generators.md").read_text(encoding="utf-8")
     (config,) = [block for block in blocks("yaml", page) if "port_info" in block]
     (server,) = yaml.safe_load(config)
     lab = yaml.safe_load((ROOT / "libraries/lineproof/commands/template/testbed.yaml").read_text(encoding="utf-8"))

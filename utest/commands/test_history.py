@@ -89,7 +89,7 @@ def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]
     write_run(project / "results", 1, [5e6, 5e6])
     output(capsys, "import", "results")
     store = HistoryStore(store_url(None, project / "results"))
-    page = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     assert queries
     for statement in filter(str.strip, ";".join(queries).split(";")):

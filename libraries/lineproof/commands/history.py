@@ -20,7 +20,7 @@ ONLY = ("platform", "software", "testbed")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = (
-        "A store over all runs: SQLite in results/history.db, or PostgreSQL for a team. docs/history.md describes its"
+        "A store over all runs: SQLite in results/history.db, or PostgreSQL for a team. docs/ci.md describes its"
         " tables for SQL."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

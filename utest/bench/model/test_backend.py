@@ -164,13 +164,6 @@ def test_slow_rows_are_close_by_their_own_rate() -> None:
     assert [row.name for row in slow if row.error_percent > 10 and "dropped" not in row.name] == []
 
 
-def test_the_page_has_these_rows() -> None:
-    page = (PROJECT.root / "docs" / "fidelity.md").read_text(encoding="utf-8")
-    for study, rows in rows_by_study().items():
-        assert published.text_of(rows) in page, f"python -m validation.fidelity: {study}"
-        assert all(f"\n{row.name}: {row.explained}\n" in page for row in rows if row.explained)
-
-
 def test_every_row_outside_is_explained_in_its_study_and_no_other() -> None:
     assert [row.name for row in rows_of("freebsd_") if row.inside == bool(row.explained)] == []
 

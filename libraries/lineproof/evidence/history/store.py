@@ -26,7 +26,7 @@ from ..summary import SentenceRow, sentence_rows
 metadata = MetaData()
 
 version = Table("lineproof_history_3", metadata, Column("empty", Integer, primary_key=True))
-"""An empty table, whose name says which tables a store has. docs/history.md explains them to people who ask by SQL."""
+"""An empty table, whose name says which tables a store has. docs/ci.md explains them to people who ask by SQL."""
 
 runs = Table(
     "runs",
