@@ -14,7 +14,7 @@ from lineproof.session.plan import Plan
 from lineproof.testbed.files import read_testbed
 from support.paths import ROOT
 
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "validation").glob("*.md")]
 
 
