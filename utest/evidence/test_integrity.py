@@ -208,12 +208,6 @@ def test_what_is_no_manifest_is_an_alteration(closed: Path, tmp_path: Path, cont
     assert altered(run) == ["manifest.json was changed: it is no manifest of a run"]
 
 
-def test_a_removed_manifest_is_no_run_that_was_never_closed(closed: Path, tmp_path: Path):
-    run = copied(closed, tmp_path)
-    (run / MANIFEST_FILE).unlink()
-    assert altered(run) == ["manifest.json is missing, though the run was closed"]
-
-
 def test_a_manifest_that_was_made_again_does_not_hide_what_the_chain_shows(closed: Path, tmp_path: Path):
     run = copied(closed, tmp_path)
     path = run / "telemetry.jsonl"

@@ -181,7 +181,6 @@ def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
         ({"load": 1.9, "cpus": 2}, 2.5, "INCONCLUSIVE", True),
         ({"load": 1.9, "cpus": 2}, 1.0, "INCONCLUSIVE", False),
         ({"load": 8.1, "cpus": 2}, 2.5, "PASS", False),
-        ({}, None, "INCONCLUSIVE", False),
     ],
 )
 def test_a_busy_machine_is_named_where_something_is_not_proven(
