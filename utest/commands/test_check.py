@@ -29,26 +29,14 @@ def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return lineproof(folder, "check", *words)
 
 
-def test_it_reads_the_tests_of_the_project_and_says_what_it_read(tmp_path: Path) -> None:
-    assert lineproof(tmp_path, "init", "mybox").returncode == 0
-    assert check(tmp_path).stdout == "0 problems in 2 files and 1 suite\n"
-    (tmp_path / "tests" / "mybox.robot").rename(tmp_path / "mybox.txt")
-    assert check(tmp_path).stdout == f"0 problems in 2 files and no suite: there is none in {tmp_path / 'tests'}\n"
-    for words in (["variables"], ["tests", "variables"]):
-        found = check(tmp_path, *words)
-        assert found.returncode == 2 and f"{words[0]}: holds no suite; expected a file *.robot" in found.stderr
-    found = check(tmp_path, "robot.toml")
-    assert found.returncode == 1 and "robot.toml: " in found.stdout and "252" not in found.stdout
-
-
-def test_the_testbed_is_told_as_to_robot(tmp_path: Path) -> None:
+def test_a_platform_that_no_simulation_has_and_a_project_without_suites_are_named(tmp_path: Path) -> None:
     assert lineproof(tmp_path, "init", "mybox").returncode == 0
     platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
     platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
     found = check(tmp_path)
     assert found.returncode == 1 and "a black box (shell: none) is hardware" in found.stdout
-    found = check(tmp_path, "-v", "TESTBED:lbb")
-    assert "did you mean 'lab'?" in found.stdout
+    (tmp_path / "tests" / "mybox.robot").unlink()
+    assert f"no suite: there is none in {tmp_path / 'tests'}" in check(tmp_path).stdout
 
 
 def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""May this go out? Exit status, why, and the forms for people and CI servers."""
+"""Commands on recorded runs: gate (exit status, why, and the forms for CI servers), verify, history; and init."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Any
 import pytest
 import yaml
 from junitparser import JUnitXml
+from sqlalchemy import text
 
 from lineproof.commands.main import command_parser, main
 from lineproof.errors import ConfigError
 from lineproof.evidence.gate import RunComparison, junit
+from lineproof.evidence.history.store import HistoryStore, store_url
 from lineproof.evidence.run_files import sum_of_records, sums_of
 from support.evidence_builders import written
-from support.made_runs import COSTS, FORWARDS, LOAD, Sentence, around, made_run
+from support.made_runs import COSTS, FORWARDS, LOAD, SENTENCE, Sentence, around, few, made_run, write_run
 from support.paths import ROOT
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
@@ -45,11 +48,9 @@ def test_a_margin_that_was_not_measured_is_noted_and_decides_nothing(
     ("before", "after", "changes", "words"),
     [
         (GOOD, GOOD, {"platform": "otherbox"}, "other platform"),
-        (GOOD, GOOD, {"closed": False}, "was never closed"),
         (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the run"),
         (GOOD, GOOD[:1], {}, f"'{FORWARDS}' (T) of the baseline was not judged in {LATER}"),
         ((), (), {}, ""),
-        ((), GOOD, {"closed": False}, "was never closed"),
         ((), GOOD, {"unjudged": COSTS}, f"ended in '{COSTS}', which has no verdict"),
     ],
 )
@@ -228,10 +229,6 @@ def test_its_commands_are_ours(path: Path):
         (None, "lineproof[bench]"),
         ({"url": "file:///srv/lineproof", "dir_info": {"editable": True}}, "lineproof[bench] @ file:///srv/lineproof"),
         (
-            {"url": "https://example.org/lineproof-1-py3-none-any.whl", "archive_info": {}},
-            "lineproof[bench] @ https://example.org/lineproof-1-py3-none-any.whl",
-        ),
-        (
             {"url": "https://example.org/lineproof.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
             "lineproof[bench] @ git+https://example.org/lineproof.git@0af3",
         ),
@@ -246,3 +243,84 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+
+
+# -- ``lineproof history``: import and trend, as a person uses them
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LINEPROOF_HISTORY", raising=False)
+    return tmp_path
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(["history", *words]) == 0
+    return capsys.readouterr().out
+
+
+def trend(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    output(capsys, "import", "results")
+    found: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
+    return found
+
+
+def test_unlike_things_have_tables_of_their_own(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in range(3):
+        write_run(project / "results", day, few(5.4e6, day), name=f"real{day}")
+        write_run(project / "results", day, few(9.9e6, day), name=f"sim{day}", simulated=True)
+        write_run(project / "results", day, few(5.4e6, day), name=f"quick{day}", goal="quick")
+        write_run(project / "results", day, few(5.4e6, day), name=f"other{day}", platform="other")
+    output(capsys, "import", "results")
+    tables = [line for line in output(capsys, "trend").splitlines() if ", goal " in line]
+    goals = [f"{platform} vpp on lab, goal {goal}" for platform, goal in (("box", "quick"), ("box", "standard"))]
+    assert tables == [*goals, "other vpp on lab, goal standard", "box vpp on lab, goal standard"]
+    assert output(capsys, "trend").count("SIMULATED – not a measurement") == 1
+    for words, points in (
+        (("--platform", "other"), 3),
+        (("--sentence", "FORWARDS ≥ 5"), 12),
+        (("--since", "2026-09-22"), 8),
+    ):
+        assert len(trend(capsys, *words)["points"]) == points
+    with pytest.raises(ConfigError, match="no sentence of these"):
+        main(["history", "trend", "--sentence", "5%"])  # a letter, no wildcard
+
+
+def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in range(12):
+        margin = None if day in (4, 5, 6) else (1.08, 1.09)
+        write_run(project / "results", day, few(5e6, day), sentence="64b unidirectional ≥ 5 Mpps", margin=margin)
+    found = trend(capsys)
+    assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}
+    assert found["changes"] == []
+
+
+@pytest.mark.parametrize("sentence", [SENTENCE, "64b unidirectional loses ≤ 60 % at 5 Mpps"])
+def test_fewer_frames_forwarded_is_worse_in_either_sense(
+    project: Path, capsys: pytest.CaptureFixture[str], sentence: str
+) -> None:
+    for day in range(12):
+        write_run(project / "results", day, few(6e6 if day < 6 else 5e6, day), sentence=sentence)
+    (change,) = trend(capsys)["changes"]
+    assert change["worse"] and change["run"] == "run-0006" and abs(change["percent"]) > 15
+
+
+def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("sqlalchemy", "lineproof.evidence.history"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ConfigError, match=r"pip install 'lineproof\[history\]"):
+        main(["history", "trend"])
+
+
+def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(project / "results", 1, [5e6, 5e6])
+    output(capsys, "import", "results")
+    store = HistoryStore(store_url(None, project / "results"))
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert queries
+    for statement in filter(str.strip, ";".join(queries).split(";")):
+        assert store.rows(text(statement))
