@@ -42,11 +42,6 @@ def test_a_router_that_says_hello_is_judged() -> None:
     assert judged(HELLO, stray=1).ruling is Ruling.PASS
 
 
-def test_more_frames_than_expected_are_a_surplus() -> None:
-    found = judged(HELLO, stray=40)
-    assert found.ruling is Ruling.INCONCLUSIVE and Fault.SURPLUS.value in found.message
-
-
 def test_loss_counts_whatever_else_came() -> None:
     assert judged(HELLO, stray=0, lost=1).ruling is Ruling.FAIL
     assert judged(HELLO, stray=2, lost=300).ruling is Ruling.FAIL
@@ -146,7 +141,6 @@ def ipv4(protocol: int, inner: bytes = b"") -> bytes:
         (bytes.fromhex("0180c200000e") + FROM + b"\x88\xcc" + bytes(40), "LLDP"),
         (bytes.fromhex("0180c2000002") + FROM + b"\x88\x09" + bytes(40), "slow protocol (LACP, OAM)"),
         (bytes.fromhex("01000ccccccc") + FROM + b"\x00\x40" + bytes(60), "Cisco's CDP, VTP or UDLD"),
-        (TO + FROM + b"\x08\x06" + bytes(28), "ARP"),
         (TO + FROM + b"\x81\x00\x00\x07\x08\x06" + bytes(28), "ARP"),
         (TO + FROM + b"\x08\x00" + ipv4(17, b"\x00\x44\x00\x43"), "DHCP of 192.0.2.1"),
         (TO + FROM + b"\x08\x00" + ipv4(17, b"\x12\x34\x14\xe9"), "mDNS of 192.0.2.1"),
@@ -215,8 +209,6 @@ rx_prio3_pause_transition tx_offset rx_crc_errors
     ("before", "after", "lost", "copies"),
     [
         (0, 900_000, 0, []),
-        (0, 800_000, 0, [100_000]),
-        (2**32 - 7, 899_993, 0, []),
         (2**32 - 7, 799_993, 0, [100_000]),
         # reset: of lost frames nobody knows whether others stood in for more of them
         (5_000_000, 100_000, 0, []),
