@@ -87,8 +87,6 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
     ("key", "then", "says"),
     [
         ("host", "elsewhere", "host was 'elsewhere' and is '"),
-        ("goal", "standard", "goal was 'standard' and is 'quick'"),
-        ("number of blocks", "3", "number of blocks was '3' and is '2'"),
         ("study file", "0", "study file has changed; go on with its own options, or run the study again"),
         (CODE, "0", "code of Lineproof has changed"),
     ],

@@ -236,11 +236,8 @@ def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
     assert simulated.steps == list(steps_of(found.study)) and not simulated.steps_by_hand(simulated.steps)
 
 
-@pytest.mark.parametrize(("study", "says"), [("netgate6100", "of study 'netgate6100'"), ("", "of no study")])
-def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: str, says: str) -> None:
+def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path) -> None:
     found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
-    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, study=study)).close()
-    with pytest.raises(TestbedError) as raised:
+    Recorder(tmp_path / "results", RUN, ENVIRONMENT).close()
+    with pytest.raises(TestbedError, match=f"run '{RUN}' is of no study, and cannot go on as 'small';"):
         Carried.of(tmp_path / "results" / RUN, found)
-    assert f"run '{RUN}' is {says}, and cannot go on as 'small'" in str(raised.value)
-    assert ";" in str(raised.value) and "has changed" not in str(raised.value)
