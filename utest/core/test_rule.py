@@ -13,11 +13,30 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds, Limit
 from lineproof.core.deciding import Asked, TrialConditions, decide
+from lineproof.core.deviations import deviations_of_verdict
 from lineproof.core.doubts import OwnPart
-from lineproof.core.quantity import Promise
+from lineproof.core.goal import read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.quantity import Promise, Reason
 from lineproof.core.rule import Rule, Ruling, Shares
-from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault, Load, Tolerance, Trial, read_trial, unended
-from lineproof.core.verdict import Try
+from lineproof.core.sentence import parse
+from lineproof.core.trial import (
+    EXAMINED,
+    HOST_COUNTS,
+    DirectionCount,
+    Fault,
+    Load,
+    Outcome,
+    Tolerance,
+    Trial,
+    read_trial,
+    unended,
+)
+from lineproof.core.verdict import Try, Verdict
+from lineproof.generators.trex.client.running_traffic import QUIET_TIME
+from lineproof.generators.trex.driver import TrexSettings
+from lineproof.session.traffic import LONGEST_PAUSE
+from support.catalogue import CATALOGUE
 from support.fuzz import TIMES
 from support.made_testbeds import (
     LINE_PPS,
@@ -44,6 +63,7 @@ from support.made_trials import (
     ruling_of,
     runs,
 )
+from support.paths import VARIABLES
 
 STANDARD, QUICK, STRICT = (goal_named(name).shares() for name in ("standard", "quick", "rfc2544"))
 RATE = "64b unidirectional ≥ 5 Mpps"
@@ -339,16 +359,6 @@ def test_values_inside_the_intervals_never_have_the_opposite_ruling(figures: lis
     assert {ruling_on(figures), ruling_on([Bounds(value, value) for value in values])} != {Ruling.PASS, Ruling.FAIL}
 
 
-@MANY
-@given(RUN_OF_INTERVALS, st.integers(0, 39), st.floats(0, 2), st.floats(0, 2))
-def test_a_wider_interval_moves_a_ruling_only_towards_inconclusive(
-    figures: list[Bounds], place: int, down: float, up: float
-) -> None:
-    wider = list(figures)
-    wider[place] = Bounds(figures[place].low - down, figures[place].high + up)
-    assert ruling_on(wider) in (ruling_on(figures), Ruling.INCONCLUSIVE)
-
-
 # -- runs whose evidence is multiplied: one that is gone on with, and goals of several runs. The risk holds
 
 
@@ -475,3 +485,54 @@ def test_a_worse_trial_never_improves_the_verdict_of_several_runs(
         ruling_over(promise, *[[made(loss) for loss in part] for part in rows]) for rows in (losses, worse)
     )
     assert RANK[after or Ruling.INCONCLUSIVE] <= RANK[before or Ruling.INCONCLUSIVE]
+
+
+# -- what a verdict declares of RFC 2544 section 23 and RFC 9971
+
+
+def verdict(sentence: str, goal: str, **looked_at: float) -> Verdict:
+    row = DirectionCount(0, 1, 1000, 1000, 1000)
+    readings = {f"{name}.1": frames for name, frames in (looked_at or {"examined": 1000.0}).items()}
+    probes = () if "unprobed" in looked_at else (LatencyCount(0, 1, 10, 10),)
+    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings, latency=probes)
+    trials = (read_trial(1, outcome, Tolerance()),)
+    requirement = parse(sentence, CATALOGUE)
+    promise = requirement.promise(read_goal(VARIABLES / "goals", goal), outcome.load, 10e9)
+    found = Verdict(requirement, promise, Ruling.PASS, Reason(""), trials)
+    return replace(found, deviations=deviations_of_verdict(found))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "goal", "sources"),
+    [
+        ("64b unidirectional ≥ 5 Mpps", "quick", ["RFC 9971"]),
+        ("64b unidirectional loses ≤ 1% at 5 Mpps", "quick", ["RFC 9971"]),
+        ("64b unidirectional ≥ 5 Mpps", "rfc2544", ["RFC 9971", "RFC 2544 23", "RFC 2544 23"]),
+        ("64b unidirectional forwards ≥ 5 Mpps", "rfc2544", ["RFC 2544 23", "RFC 2544 23"]),
+        ("64b unidirectional forwards ≥ 5 Mpps", "quick", []),
+    ],
+)
+def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: list[str]) -> None:
+    found = verdict(sentence, goal)
+    assert [words.split(" asks")[0].split(" (")[0] for words in found.deviations] == sources
+    assert ("are declared in its record" in found.message) is (goal == "rfc2544")
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "words"),
+    [
+        ({"examined_slowly": 500.0}, "500 frames of slow traffic"),
+        ({"none": 0.0}, "not looked"),
+        ({"examined": 500.0, "unprobed": 0.0}, "no probe frames"),
+    ],
+)
+def test_content_that_was_not_looked_at_is_named(looked_at: dict[str, float], words: str) -> None:
+    found = verdict("64b unidirectional ≥ 5 Mpps", "quick", **looked_at).deviations[-1]
+    assert "RFC 2544 10 asks for" in found and words in found
+
+
+def test_the_pauses_that_are_declared_are_those_of_the_code() -> None:
+    done = " ".join(verdict("64b unidirectional ≥ 5 Mpps", "rfc2544").deviations).split("here: ")[-1]
+    assert f"at most {LONGEST_PAUSE:g} s before" in done
+    assert f"{TrexSettings('a server').drain:g} s at most" in done
+    assert f"has come for {QUIET_TIME:g} s" in done

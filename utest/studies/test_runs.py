@@ -16,7 +16,7 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.session.session import Session
-from lineproof.studies.results import StudyResults, read_results
+from lineproof.studies.results import read_results
 from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements, study_project, text
@@ -66,11 +66,6 @@ def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRu
     run._keep_inputs()
     carried.copy_to(run._recorder)
     return run
-
-
-def closed(run: StudyRun) -> StudyResults:
-    run._recorder.close()
-    return read_results(run._recorder.folder.path)
 
 
 def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
@@ -147,7 +142,8 @@ def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
     environment: EnvironmentRecord = run._recorder.environment
     assert environment.versions["router.version"] == "v26.10"
     assert environment.extra[SESSIONS].keys() == {NAME, "netgate6100, linux"}
-    assert f"2 of 2 measurements carried over from run {RUN}." in text(closed(run))
+    run._recorder.close()
+    assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(run._recorder.folder.path))
 
 
 def test_a_session_that_another_router_answers_ends_the_run(
