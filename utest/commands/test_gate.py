@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 import sys
@@ -18,13 +19,38 @@ from junitparser import JUnitXml
 from sqlalchemy import text
 
 from lineproof.commands.main import command_parser, main
+from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.gate import RunComparison, junit
+from lineproof.evidence.gate import (
+    ComparedSentence,
+    ComparisonRule,
+    Proven,
+    RunComparison,
+    compare_runs,
+    compare_sentences,
+    junit,
+)
 from lineproof.evidence.history.store import HistoryStore, store_url
+from lineproof.evidence.records import MarginRecord
+from lineproof.evidence.run import read_run
 from lineproof.evidence.run_files import sum_of_records, sums_of
-from support.evidence_builders import written
-from support.made_runs import COSTS, FORWARDS, LOAD, SENTENCE, Sentence, around, few, made_run, write_run
-from support.paths import ROOT
+from lineproof.evidence.summary import SentenceRow
+from lineproof.generators.base import GeneratorPort
+from support.evidence_builders import RUN, promised, requirement_record, written
+from support.made_runs import (
+    COSTS,
+    FORWARDS,
+    LOAD,
+    LOSES,
+    RECOVERS,
+    SENTENCE,
+    Sentence,
+    around,
+    few,
+    made_run,
+    write_run,
+)
+from support.paths import ROOT, VARIABLES
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
@@ -324,3 +350,137 @@ def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]
     assert queries
     for statement in filter(str.strip, ";".join(queries).split(";")):
         assert store.rows(text(statement))
+
+
+# -- the rule of gate: when runs can be compared, and what is proven worse
+
+
+QUICK = read_goal(VARIABLES / "goals", "quick")
+
+
+def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float | None] | None = None, **more: Any):
+    reason = "" if more.pop("finished", True) else "time"
+    record = requirement_record(sentence=words, **more)
+    search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, reason, 9.0)
+    return SentenceRow(record, sample, 0.0, search=search)
+
+
+def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01) -> list[ComparedSentence]:
+    rule = ComparisonRule(allowed=allowed)
+    sentences = [ComparedSentence(*couple, rule) for couple in couples]
+    compare_sentences(sentences, rule)
+    return sentences
+
+
+def state(before: SentenceRow, after: SentenceRow) -> Proven:
+    return compared((before, after))[0].state
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ((1.10, 1.11), (1.07, 1.088), Proven.WORSE),  # apart by 1.1 %
+        ((1.10, 1.11), (1.07, 1.09), Proven.NOTHING_PROVEN),  # apart by 0.9 %
+        ((1.10, 1.11), (1.13, 1.14), Proven.BETTER),
+        ((1.10, None), (1.10, None), Proven.NOTHING_PROVEN),  # both carry all that can be sent
+        ((1.10, None), (1.05, 1.06), Proven.WORSE),
+        ((1.05, 1.06), (1.10, None), Proven.BETTER),
+    ],
+)
+def test_margins_are_worse_where_they_are_apart_by_more_than_is_allowed(old: Any, new: Any, expected: Proven):
+    assert state(row(LOAD, margin=old), row(LOAD, margin=new)) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (((1.10, 1.11), True), ((1.0, None), False), Proven.NOT_COMPARED),
+        (((1.10, 1.11), True), ((1.0, 1.05), False), Proven.WORSE),  # enough, however it would have ended
+        (((1.10, 1.11), True), ((1.108, None), False), Proven.NOTHING_PROVEN),  # at least as much is carried
+    ],
+)
+def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, new: Any, expected: Proven):
+    sides = [row(LOAD, margin=ends, finished=finished) for ends, finished in (old, new)]
+    assert state(*sides) is expected
+
+
+def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
+    none, to_nothing = (0.0,) * 7, LOSES.replace("2 %", "0 %")
+    (found,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
+    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+    assert state(row(to_nothing, none), row(to_nothing, none)) is Proven.NOTHING_PROVEN
+    assert state(row(to_nothing, none), row(to_nothing, (*none, 1e-5))) is Proven.NOT_COMPARED
+
+
+def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
+    """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
+    chance = random.Random(20261122)
+
+    def equal() -> SentenceRow:
+        return row(FORWARDS, tuple(5e6 * (1 + chance.gauss(0, 0.02)) for _ in range(7)))
+
+    for allowed, most in ((0.001, 8), (0.01, 2)):
+        pairs = ([(equal(), equal()) for _ in range(12)] for _ in range(70))
+        states = [{each.state for each in compared(*pair, allowed=allowed)} for pair in pairs]
+        assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
+
+
+def test_a_real_regression_is_found_among_many_equal_sentences():
+    equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
+    slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
+    found = compared(*equal, slower)
+    assert [item.state for item in found] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
+    # what is shown agrees with what is decided
+    assert all(item.change is not None and item.change.high is not None for item in found)
+    assert found[-1].change.high < -0.01 and found[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+
+
+def test_a_trial_without_an_upper_bound_is_not_left_out():
+    (found,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
+    assert found.state is Proven.NOT_COMPARED and "1 of 3 trials" in found.why_not
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"software": "linux"}, "other platform: box with vpp → box with linux"),
+        ({"testbed": "lab2"}, "other testbed: lab → lab2"),
+        ({"versions": {"generator.server": "TRex v3.06"}}, "other generator: TRex v3.08 → TRex v3.06"),
+        ({"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)}, "other generator: "),
+        ({"generator_card": {"card": "x710"}}, "other generator: "),
+        ({"goal": QUICK.model_copy(update={"risk": 0.04})}, "other risk of goal 'quick': 0.05 → 0.04"),
+        ({"simulated": True}, "other testbed: lab → lab (SIMULATED)"),
+        ({"closed": False}, "new was never closed"),
+    ],
+)
+def test_runs_of_other_conditions_are_not_comparable(tmp_path: Path, changes: Any, words: str):
+    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **changes)
+    (problem,) = compare_runs([read_run(old)], [read_run(new)], ComparisonRule()).problems
+    assert problem.startswith(words)
+
+
+def test_another_firmware_is_what_is_compared(tmp_path: Path):
+    newer: dict[str, Any] = {"versions": {"router.version": "25.02", "generator.server": "TRex v3.08"}}
+    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **newer)
+    found = compare_runs([read_run(old)], [read_run(new)], ComparisonRule())
+    assert found.problems == [] and found.differences == ["router.version: 24.10 → 25.02"]
+
+
+def test_the_same_words_with_another_meaning_are_not_compared():
+    old = row(FORWARDS, (5e6, 5.1e6))
+    other = {"goal": QUICK.model_copy(update={"risk": 0.04})}
+    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, other, {"load_pps": 1e6}, promised(LOAD)):
+        new = replace(old, record=replace(old.record, **change))
+        assert state(old, new) is Proven.NOT_COMPARED
+
+
+def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
+    def run(name: str, suite: str):
+        return read_run(made_run(tmp_path, name, Sentence(LOAD), suite=suite))
+
+    one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
+    found = compare_runs([one, two], [three, four], ComparisonRule())
+    assert [(pair.before, pair.after) for pair in found.pairs] == [(two, three), (None, four)]
+    assert [problem[-6:] for problem in found.problems] == ["'A': 1", "'C': 4"]
+    (pair,) = compare_runs([one], [four], ComparisonRule()).pairs
+    assert pair.before is one  # the only ones: Robot names a suite by how it was called

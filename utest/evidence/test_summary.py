@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,16 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
+from lineproof.core.bounds import Bounds
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
+from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.registry import quantities
+from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Stage
-from lineproof.core.trial import Fault, Problem
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.core.under_load import QueueLoad, UnderLoad, Why
 from lineproof.evidence.document import (
     Cell,
@@ -44,7 +51,7 @@ from lineproof.evidence.document import (
     verdict_cell,
 )
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord, MarginRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord, RequirementRecord
 from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
 from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.summary import (
@@ -52,15 +59,25 @@ from lineproof.evidence.summary import (
     RunSummary,
     SentenceRow,
     execution_summary,
+    measured,
     next_command,
+    sentence_rows,
     side_by_side,
     summary,
     summary_of,
 )
 from lineproof.visible import one_line, visible
-from support.evidence_builders import ENVIRONMENT, RUN, SENTENCE, Elements, requirement_record, trial, trial_record
+from support.evidence_builders import (
+    ENVIRONMENT,
+    RUN,
+    SENTENCE,
+    Elements,
+    requirement_record,
+    trial,
+    trial_record,
+)
 from support.made_runs import LOAD, Sentence, made_run
-from support.paths import ROOT
+from support.paths import ROOT, VARIABLES
 from support.study_builders import measurements, study_of
 
 
@@ -440,3 +457,106 @@ def test_a_wide_table_keeps_to_the_width_and_its_first_column_is_the_widest() ->
 def test_a_path_is_never_broken() -> None:
     path = f"/{'long-name/' * 20}"
     assert path in as_text(Document("", [Section("", [Note(f"It is in {path}"), Items([path]), Facts({"a": path})])]))
+
+
+# -- a run's sentences as rows: demand, figures and margin in the sentence's own unit
+
+
+LINK = 10e9
+SECOND = Bounds(1.0, 1.0)
+
+
+def one_trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
+
+
+def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS") -> SentenceRow:
+    run = RunFolder.create(folder, RUN)
+    run.write_environment(ENVIRONMENT)
+    for each in trials:
+        run.add(replace(trial_record(), sentence=sentence, trial=each))
+    run.add(requirement_record(sentence=sentence, verdict=verdict))
+    run.close()
+    (found,) = sentence_rows(read_run(run.path))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words", "figure"),
+    [
+        ("64b unidirectional ≥ 50% line rate", "≥ 50% line rate", 100 * 990_000 / (LINK / 672)),
+        ("64b unidirectional forwards ≥ 500 Mbit/s L2", "≥ 500 Mbit/s L2", 990_000 * 512),
+        ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
+        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", math.inf),
+        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 1.0916),
+    ],
+)
+def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
+    record = requirement_record(sentence=sentence)
+    found = measured(record.promise, one_trial(1, 990_000, power_watts=19.0))
+    assert record.requirement.demand == words
+    assert found == pytest.approx(figure, rel=1e-3)
+
+
+def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
+    counts = tuple(DirectionCount(a, 1 - a, 10**6, 10**6, frames) for a, frames in ((0, 900_000), (1, 800_000)))
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), SECOND)
+    sentences = [f"64b bidirectional ≥ 500 kpps {scope}" for scope in ("each way", "in total")]
+    each, total = (requirement_record(sentence=sentence).promise for sentence in sentences)
+    assert measured(each, both) == 800_000
+    assert measured(total, both) == 1_700_000
+
+
+@pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
+def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
+    """Each quantity, also after the record was written and read."""
+    requirement = parse(sentence, Catalogue.read(VARIABLES / "profiles"))
+    load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
+    own = OwnPart(lossless_pps=5e6, received_pps=6e6)
+    promise = requirement.promise(QUICK, load, LINK, own)
+    record = requirement_record(sentence=sentence, own_part=own)
+    again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
+    assert again == promise
+
+
+@pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3)])
+def test_an_interval_holds_its_mean(tmp_path: Path, sample: tuple[float, ...]) -> None:
+    made = sentence_row(tmp_path, "64b unidirectional costs ≤ 1 µJ/packet above idle at 1 Mpps", [])
+    found = replace(made, sample=sample).measured
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low <= found.estimate <= found.high
+
+
+def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> None:
+    found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [one_trial(1, 600_000)], "FAIL")
+    assert found.margin == pytest.approx((-0.4, -0.4))
+    assert found.lost == pytest.approx(0.4)
+    energy = "64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps"
+    above = sentence_row(tmp_path / "c", energy, [one_trial(1, 10**6, power_watts=22.0)])
+    assert above.margin == pytest.approx((-0.1, -0.1))
+
+
+def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
+    spoilt = one_trial(2, 5, (Problem(Fault.LINK_DOWN, "port 1"),))
+    bounded = one_trial(3, 10**6 - 100, (Problem(Fault.COPIES, "port 0 to 1", 900.0),))
+    found = sentence_row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [one_trial(1, 10**6), spoilt, bounded])
+    assert found.sample == (10**6, 10**6 - 1000)
+    assert found.set_aside == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
+        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
+        (
+            {"low": 1.0, "high": None, "limit": "line rate", "reason": "deadline: 0 of 9 s"},
+            "carries ≥ 100 % of it (line rate); the search is unfinished: deadline: 0 of 9 s",
+        ),
+    ],
+)
+def test_words_never_promise_more_than_was_found(changes: dict[str, Any], words: str) -> None:
+    fields: dict[str, Any] = {"reason": "", **changes}
+    assert str(MarginRecord(RUN, True, 1, "T", LOAD, seconds=12.0, **fields)) == words

@@ -302,6 +302,7 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
     return cast(Session, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "then", "says"),
     [
@@ -318,6 +319,7 @@ def test_what_is_not_the_same_adds_nothing(
     assert str(raised.value).startswith(f"run '{RUN}' cannot be resumed: {says}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed", [SMALL.replace("published:\n", "published:\n  tolerance: {percent: 40}\n"), SMALL.replace("4.32", "5")]
 )
@@ -329,18 +331,21 @@ def test_what_judges_figures_is_not_chosen_after_some_were_seen(
         Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=changed))
 
 
+@pytest.mark.slow
 def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_path: Path) -> None:
     prepared = prepared_in(tmp_path, re.sub("  ramp: .*\n", "", SMALL))
     with pytest.raises(TestbedError, match="is complete, and its differences were seen"):
         kept(prepared, tmp_path / "results", (33.4, 33.6, None, 33.5), ("vpp", "linux"))
 
 
+@pytest.mark.slow
 def test_other_titles_and_explanations_are_the_same_study(tmp_path: Path, prepared: PreparedStudy) -> None:
     kept(prepared, tmp_path / "results")
     text = f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n".replace("title: Two", "title: The two")
     assert Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=text)).records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["router.version", "generator.server"])
 def test_another_router_or_generator_adds_nothing(tmp_path: Path, prepared: PreparedStudy, name: str) -> None:
     run = going_on(prepared, tmp_path / "results", kept(prepared, tmp_path / "results"))
@@ -354,6 +359,7 @@ def test_another_router_or_generator_adds_nothing(tmp_path: Path, prepared: Prep
         run._note(opened(prepared, VERSIONS))
 
 
+@pytest.mark.slow
 def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
     tmp_path: Path, prepared: PreparedStudy
 ) -> None:
@@ -370,6 +376,7 @@ def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
     assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(run._recorder.folder.path))
 
 
+@pytest.mark.slow
 def test_a_session_that_another_router_answers_ends_the_run(
     tmp_path: Path, prepared: PreparedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +392,7 @@ def test_a_session_that_another_router_answers_ends_the_run(
     assert run.measured == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])
 def test_the_error_of_a_testbed_is_not_its_own_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
