@@ -6,15 +6,26 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands.main import BENCH_COMMANDS, COMMANDS
+from lineproof.errors import TestbedError
+from lineproof.procedures import calibrate
+from lineproof.procedures.calibrate import Ceiling, find_ceiling
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
+from support.simulated_session import started
+
+pytestmark = pytest.mark.slow
 
 DOCS = ROOT / "docs" / "command-line.md"
 
@@ -24,7 +35,6 @@ def test_the_document_has_every_command() -> None:
     assert rows == [*COMMANDS, *BENCH_COMMANDS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["check", "--help"], ["check"], ["study"], ["doctor", "simulated", "--platform", "netgate6100"]],
@@ -42,7 +52,6 @@ def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
     assert robot_run.processes_of(tmp_path) == []
 
 
-@pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     for shell, status, errors in (
         (">/dev/full", 2, "lineproof: the output cannot be written: No space left on device\n"),
@@ -61,7 +70,6 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         assert (found.returncode, found.stderr) == (status, errors)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -83,7 +91,6 @@ def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
     assert {word.strip() for word in answer.read_text().split("\013")} == offered
 
 
-@pytest.mark.slow
 def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path) -> None:
     words = ("--frames", "64b imix", "--flows", "1-flow", "--directions", "unidirectional")
     project = "--project", str(ROOT), "--results", str(tmp_path / "results")
@@ -120,7 +127,6 @@ def shell(folder: Path, script: str) -> tuple[int, str]:
     return found.returncode, text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "status", "says"),
     [
@@ -138,9 +144,150 @@ def test_a_command_in_an_odd_environment(script: str, status: int, says: str, tm
     assert found == status
 
 
-@pytest.mark.slow
 def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_path: Path) -> None:
     """Imports of Python itself before that are beyond it: ``importlib``, ``warnings``."""
     for name in ("argparse", "random", "json", "yaml", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('from the current folder')")
     assert shell(tmp_path, f"{CALL} --version")[0] == 0
+
+
+# -- ``lineproof check`` of projects, whose problems are in the golden documents; ``calibrate`` knows the generator
+
+
+def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return lineproof(folder, "check", *words)
+
+
+def test_a_platform_that_no_simulation_has_and_a_project_without_suites_are_named(tmp_path: Path) -> None:
+    assert lineproof(tmp_path, "init", "mybox").returncode == 0
+    platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
+    platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
+    found = check(tmp_path)
+    assert found.returncode == 1 and "a black box (shell: none) is hardware" in found.stdout
+    (tmp_path / "tests" / "mybox.robot").unlink()
+    assert f"no suite: there is none in {tmp_path / 'tests'}" in check(tmp_path).stdout
+
+
+def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:
+    goals, profiles, cards = (tmp_path / "variables" / kind for kind in ("goals", "profiles", "generators"))
+    for folder in (goals, profiles, cards):
+        folder.mkdir(parents=True)
+    shipped = ROOT / "variables"
+    (goals / "standard.yaml").write_text((shipped / "goals" / "standard.yaml").read_text() + "# mine\n")
+    (goals / "quick.yaml").write_text((shipped / "goals" / "quick.yaml").read_text())
+    (cards / "virtual.yaml").write_text((shipped / "generators" / "virtual.yaml").read_text() + "# mine\n")
+    (profiles / "own.yaml").write_text(
+        "entries:\n- {kind: mix, name: imix, frames: [{size: 64, weight: 1}], about: x}\n"
+        "- {kind: mix, name: mine, frames: [{size: 64, weight: 1}], about: x}\n"
+    )
+    found = check(tmp_path, "--json")
+    assert found.returncode == 0, found.stdout + found.stderr
+    warnings = json.loads(found.stdout)["warnings"]
+    assert [words.split(": ")[0] for words in warnings] == [
+        str(goals / "standard.yaml"),
+        str(profiles / "own.yaml"),
+        str(cards / "virtual.yaml"),
+    ]
+    assert "promise of goal 'standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
+    assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
+
+
+def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    (home / "variables" / "platforms" / "mine.yaml").write_text("platform: yours\n", encoding="utf-8")
+    suite = robot_run.write_suite(
+        tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    mine    software=vpp"
+    )
+    found = lineproof(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
+    assert found.returncode == 1 and found.stdout.count("mine.yaml") == 3, found.stdout + found.stderr
+    assert "3 problems in " in found.stdout
+
+
+# -- from 'lineproof calibrate' to verdicts that use the generator's ceiling
+
+
+TESTS = """\
+Above
+    64b bidirectional ≥ 96.5% line rate each way
+Below
+    64b bidirectional ≥ 90% line rate each way
+"""
+
+
+def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):
+    folder = tmp_path / "calibrations"
+    words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
+    options = ("--goal", "quick", "--calibrations", str(folder))
+    done = lineproof(tmp_path, "calibrate", *words, *options, cwd=robot_run.ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    known = read_calibration(folder, "simulated", "netgate6100")
+    assert known is not None
+    assert [(item.traffic, item.bidirectional) for item in known.ceilings] == [("64b", True), ("1514b", True)]
+    assert all(item.latency is not None for item in known.ceilings)
+    watched = [item.watched for item in known.ceilings if item.watched is not None]
+    assert [(item.trials, item.lossy, item.most_lost) for item in watched] == [(20, 0, 0)] * 2
+
+    suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
+    found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
+    messages = {name: message for name, (_, message) in found.tests.items()}
+    assert messages["Above"].startswith("INCONCLUSIVE: ")
+    assert "calibrated on 20" in messages["Above"]
+    assert messages["Below"].startswith("FAIL: ") and "calibrated" not in messages["Below"]
+
+    (run,) = (tmp_path / "results").iterdir()
+    records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
+    applied = {record["test"]: record["own_part"]["evidence"] for record in records}
+    assert applied["Above"]["lossless_pps"] == known.ceilings[0].lossless_pps
+    assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_ceiling_that_is_not_found_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = iter([TestbedError("nothing is offered")])
+
+    def find_the_second(*terms: Any) -> Ceiling:
+        for error in failing:
+            raise error
+        return find_ceiling(*terms)
+
+    monkeypatch.setattr(calibrate, "find_ceiling", find_the_second)
+    plan = Plan.read(Project.find(ROOT), "netgate6100", None, "simulated", "quick", tmp_path)
+    profiles = [plan.catalogue.profile([words]) for words in ("imix", "1514b")]
+    with pytest.raises(TestbedError, match=r"1 of 2 ceilings .*: imix unidirectional: nothing is offered \(CPU steal"):
+        calibrate.calibrate(plan, profiles, [False], 1, 0.2, tmp_path, print)
+    known = read_calibration(tmp_path, "simulated", "netgate6100")
+    assert known is not None and [item.traffic for item in known.ceilings] == ["1514b"]
+
+
+def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
+    with started(tmp_path) as session:
+        session.generator.connect()
+        with pytest.raises(TestbedError, match="connect the generator's two ports to each other"):
+            calibrate._check_bypassed(session)
+        session.router.connect()
+        session.router.configure()
+        with pytest.raises(TestbedError, match="a router is still between the generator's ports: "):
+            calibrate._check_bypassed(session)
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
+    words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
+    with subprocess.Popen(
+        [*PROGRAM, *words, "--calibrations", str(tmp_path / "calibrations")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path),
+        cwd=robot_run.ROOT,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("64b unidirectional: "):
+                process.send_signal(signal.SIGTERM)
+                break
+        rest, _ = process.communicate(timeout=240)
+    assert process.returncode == 130
+    assert "kept in" in rest
+    known = read_calibration(tmp_path / "calibrations", "simulated", "netgate6100")
+    assert known is not None
+    assert [item.traffic for item in known.ceilings] == ["64b"]
+    assert robot_run.processes_of(tmp_path) == []

@@ -1,25 +1,32 @@
-"""'lineproof doctor': its output for a testbed that is fit, for one with mistakes, and on a served bench."""
+"""'lineproof doctor': a testbed that is fit, one with mistakes, a served bench; and 'lineproof restore'."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.project import Project
 from lineproof.routers.base import SshShell
-from support import robot_run
+from lineproof.routers.journal import Change, ChangeJournal, Occasion
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory, common_commands
+from support import robot_run, router_rig
 from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server
-from support.hostile_ssh import Guard
+from support.hostile_ssh import Guard, HostileServer, OpenHouse
 from support.robot_run import environment
+from support.router_rig import Rig
 from support.served_bench import ServedBench, served
-from support.trex_host import trex_host_server
 
 pytestmark = pytest.mark.slow
 
@@ -52,12 +59,6 @@ def of_lab(folder: Path, root: Path, *more: str) -> subprocess.CompletedProcess[
     return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", *more, root=root)
 
 
-def wrongs(found: subprocess.CompletedProcess[str]) -> list[str]:
-    assert found.returncode == 1, found.stdout + found.stderr
-    assert found.stderr == ""
-    return [line.removeprefix("wrong    ") for line in found.stdout.splitlines() if line.startswith("wrong ")]
-
-
 def test_a_router_that_differs_from_the_platforms_file_is_a_warning(tmp_path: Path, bench: ServedBench):
     changes = ('"22.02"', '"24.06"'), ("workers: 3", "workers: 2"), ("rx_queues: 3", "rx_queues: 4")
     found = of_lab(tmp_path, changed(tmp_path, bench, *changes, file="platforms/netgate6100"))
@@ -86,7 +87,62 @@ def test_the_netns_testbed_passes(tmp_path: Path):
     assert robot_run.processes_of(tmp_path) == []
 
 
-# -- the generator's host, over its login
+# -- the generator's host, over its login: a Linux machine on which TRex is badly placed
+
+
+CARDS = (
+    ("0000:01:00.0", "igb", "8086:1521", 8, 0, "eno1"),
+    ("0000:03:00.0", "i40e", "8086:1572", 4, 0, "enp3s0f0"),
+    ("0000:81:00.0", "i40e", "8086:1572", 4, 1, "enp3s0f1"),
+)
+"""Address, driver, identifiers, lanes of 8, node, interface."""
+FILES = {
+    "/etc/os-release": 'PRETTY_NAME="Ubuntu 24.04 (SIMULATED)"\nID=simulated\n',
+    **{
+        f"/sys/devices/pci0000:00/{address}/{name}": text
+        for address, driver, identifiers, lanes, node, interface in CARDS
+        for name, text in {
+            "uevent": f"DRIVER={driver}\nPCI_CLASS=20000\nPCI_ID={identifiers}\n",
+            "numa_node": f"{node}\n",
+            "current_link_width": f"{lanes}\n",
+            "max_link_width": "8\n",
+            "current_link_speed": "8.0 GT/s PCIe\n",
+            "max_link_speed": "8.0 GT/s PCIe\n",
+            f"net/{interface}/uevent": f"INTERFACE={interface}\n",
+        }.items()
+    },
+}
+X710 = "Ethernet controller: Intel Corporation Ethernet Controller X710 for 10GbE SFP+ (rev 02)"
+
+
+def machine() -> Machine:
+    def said(text: str) -> Builtin:
+        return lambda arguments, line: CommandOutput(text)
+
+    files = {path: (lambda line, text=text: text) for path, text in FILES.items()}
+    tools = {
+        "ethtool": said("driver: i40e\nfirmware-version: 4.26 0x8000143f 0.0.0\n"),
+        "lscpu": said("CPU(s): 24\nModel name:   a processor\nNUMA node(s): 2\n"),
+        "lspci": said("".join(f"{address} {X710}\n" for address, *_ in CARDS)),
+        "uname": said("6.8.0-simulated\n"),
+    }
+    no_router: Any = None
+    return Machine({**common_commands(files), **tools}, no_router, Memory())
+
+
+@contextmanager
+def trex_host_server(folder: Path, guard: type[Guard] = OpenHouse) -> Iterator[str]:
+    """The machine at 127.0.0.1, until the context ends: its login as YAML of a testbed file."""
+    host = machine()
+
+    async def answer(process: Any) -> None:
+        output = host.run(process.command)
+        process.stdout.write(output.stdout.encode())
+        process.stderr.write(output.stderr.encode())
+        process.exit(output.status)
+
+    with closing(HostileServer(folder, guard, process_factory=answer)) as server:
+        yield f"{{user: trex, port: {server.port}, key: {server.key}, known_hosts: {server.known}}}"
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +241,9 @@ def test_a_run_names_swapped_interfaces_as_doctor_does(tmp_path: Path, bench: Se
     first, second = "TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"
     swapped = f"[{first}, {second}]", f"[{second}, {first}]"
     root = changed(tmp_path, bench, swapped, file="platforms/netgate6100")
-    said = [line for line in wrongs(of_lab(tmp_path, root)) if line.startswith("router interface ")]
-    assert len(said) == 2
+    printed = of_lab(tmp_path, root)
+    said = re.findall("^wrong    (router interface .*)$", printed.stdout, re.MULTILINE)
+    assert printed.returncode == 1 and len(said) == 2
     suite = robot_run.write_suite(root, "64b unidirectional ≥ 1 kpps", setup="Open Testbed For    netgate6100")
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:lab", "-v", "GOAL:quick")
     words = " ".join(found.console.split())
@@ -200,7 +257,6 @@ MOST_COMMANDS = 28
 """Commands on the router, one after the other. On a management network each takes tenths of a second."""
 
 
-@pytest.mark.slow
 def test_doctor_pauses_for_2_s_and_asks_the_router_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,3 +282,62 @@ def test_doctor_pauses_for_2_s_and_asks_the_router_a_few_times(
     assert status == 0, capsys.readouterr().out
     assert sum(pauses) <= MOST_SLEEP, pauses
     assert 5 <= len(asked) <= MOST_COMMANDS, asked
+
+
+# -- 'lineproof restore', and what doctor says of a router on which something is left
+
+
+DOCTOR = ("doctor", "lab", "--platform", "box")
+ADDRESS = Change(
+    ("vppctl set interface ip address TenGigabitEthernet3/0/0 198.51.100.1/24",),
+    ("vppctl set interface ip address del TenGigabitEthernet3/0/0 198.51.100.1/24",),
+)
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with router_rig.simulated(tmp_path_factory.mktemp("rig")) as rig:
+        yield rig
+
+
+@pytest.fixture
+def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A change that a killed run has left; returns the router's name."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(rig.folder / "runtime" / "state"))
+    with_router = Session.of_router(Plan.read(Project(rig.folder / "project"), "box", None, "lab", "quick"))
+    shell = SshShell(with_router.testbed.facts.router)
+    shell.open()
+    name = with_router.router.journal_name
+    journal = ChangeJournal.claim(Occasion.now(name, "vpp"), *shell.connection.host_keys())
+    journal.add(ADDRESS)
+    rig.run(" ".join(ADDRESS.do))
+    journal.close()
+    shell.close()
+    return name
+
+
+def test_what_is_left_is_shown_and_then_undone(rig: Rig, leftover: str) -> None:
+    state = rig.state()
+    listed = rig.restore("--dry-run", "--json")
+    found = json.loads(listed.stdout)
+    assert (listed.returncode, found["router"], found["undone"]) == (1, leftover, False)
+    assert found["commands"] == [" ".join(ADDRESS.undo)]
+    shown = rig.lineproof(*DOCTOR, "--dry-run")
+    assert re.search(
+        r"^warning  router changes: left by an earlier run: 1 change of process .*"
+        r"198\.51\.100\.1/24'\); the next"
+        r" run undoes them, or now: lineproof restore lab --platform box$",
+        shown.stdout,
+        re.MULTILINE,
+    ), shown.stdout
+    assert rig.state() == state
+    done = rig.restore()
+    assert done.returncode == 0 and done.stdout.startswith("undid 1 change "), done
+    assert "198.51.100.1" in state and "198.51.100.1" not in rig.state() and not rig.journals
+    again = rig.restore()
+    assert (again.returncode, again.stdout) == (0, f"nothing: no run has left a change on {leftover}\n")
+
+
+def test_a_testbed_that_ends_with_its_run_has_nothing_to_restore(tmp_path: Path, rig: Rig) -> None:
+    found = lineproof(tmp_path, "restore", "simulated", "--platform", "netgate6100", cwd=rig.folder / "project")
+    assert found.returncode == 2 and "ends with each run, and nothing stays on it" in found.stderr

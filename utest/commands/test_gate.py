@@ -1,10 +1,12 @@
-"""May this go out? Exit status, why, and the forms for people and CI servers."""
+"""Commands on recorded runs: gate (exit status, why, and the forms for CI servers), verify, history; and init."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +16,41 @@ from typing import Any
 import pytest
 import yaml
 from junitparser import JUnitXml
+from sqlalchemy import text
 
 from lineproof.commands.main import command_parser, main
+from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.gate import RunComparison, junit
+from lineproof.evidence.gate import (
+    ComparedSentence,
+    ComparisonRule,
+    Proven,
+    RunComparison,
+    compare_runs,
+    compare_sentences,
+    junit,
+)
+from lineproof.evidence.history.store import HistoryStore, store_url
+from lineproof.evidence.records import MarginRecord
+from lineproof.evidence.run import read_run
 from lineproof.evidence.run_files import sum_of_records, sums_of
-from support.evidence_builders import written
-from support.made_runs import COSTS, FORWARDS, LOAD, Sentence, around, made_run
-from support.paths import ROOT
+from lineproof.evidence.summary import SentenceRow
+from lineproof.generators.base import GeneratorPort
+from support.evidence_builders import RUN, promised, requirement_record, written
+from support.made_runs import (
+    COSTS,
+    FORWARDS,
+    LOAD,
+    LOSES,
+    RECOVERS,
+    SENTENCE,
+    Sentence,
+    around,
+    few,
+    made_run,
+    write_run,
+)
+from support.paths import ROOT, VARIABLES
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
@@ -45,11 +74,9 @@ def test_a_margin_that_was_not_measured_is_noted_and_decides_nothing(
     ("before", "after", "changes", "words"),
     [
         (GOOD, GOOD, {"platform": "otherbox"}, "other platform"),
-        (GOOD, GOOD, {"closed": False}, "was never closed"),
         (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the run"),
         (GOOD, GOOD[:1], {}, f"'{FORWARDS}' (T) of the baseline was not judged in {LATER}"),
         ((), (), {}, ""),
-        ((), GOOD, {"closed": False}, "was never closed"),
         ((), GOOD, {"unjudged": COSTS}, f"ended in '{COSTS}', which has no verdict"),
     ],
 )
@@ -228,10 +255,6 @@ def test_its_commands_are_ours(path: Path):
         (None, "lineproof[bench]"),
         ({"url": "file:///srv/lineproof", "dir_info": {"editable": True}}, "lineproof[bench] @ file:///srv/lineproof"),
         (
-            {"url": "https://example.org/lineproof-1-py3-none-any.whl", "archive_info": {}},
-            "lineproof[bench] @ https://example.org/lineproof-1-py3-none-any.whl",
-        ),
-        (
             {"url": "https://example.org/lineproof.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
             "lineproof[bench] @ git+https://example.org/lineproof.git@0af3",
         ),
@@ -246,3 +269,218 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+
+
+# -- ``lineproof history``: import and trend, as a person uses them
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LINEPROOF_HISTORY", raising=False)
+    return tmp_path
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(["history", *words]) == 0
+    return capsys.readouterr().out
+
+
+def trend(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    output(capsys, "import", "results")
+    found: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
+    return found
+
+
+def test_unlike_things_have_tables_of_their_own(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in range(3):
+        write_run(project / "results", day, few(5.4e6, day), name=f"real{day}")
+        write_run(project / "results", day, few(9.9e6, day), name=f"sim{day}", simulated=True)
+        write_run(project / "results", day, few(5.4e6, day), name=f"quick{day}", goal="quick")
+        write_run(project / "results", day, few(5.4e6, day), name=f"other{day}", platform="other")
+    output(capsys, "import", "results")
+    tables = [line for line in output(capsys, "trend").splitlines() if ", goal " in line]
+    goals = [f"{platform} vpp on lab, goal {goal}" for platform, goal in (("box", "quick"), ("box", "standard"))]
+    assert tables == [*goals, "other vpp on lab, goal standard", "box vpp on lab, goal standard"]
+    assert output(capsys, "trend").count("SIMULATED – not a measurement") == 1
+    for words, points in (
+        (("--platform", "other"), 3),
+        (("--sentence", "FORWARDS ≥ 5"), 12),
+        (("--since", "2026-09-22"), 8),
+    ):
+        assert len(trend(capsys, *words)["points"]) == points
+    with pytest.raises(ConfigError, match="no sentence of these"):
+        main(["history", "trend", "--sentence", "5%"])  # a letter, no wildcard
+
+
+def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in range(12):
+        margin = None if day in (4, 5, 6) else (1.08, 1.09)
+        write_run(project / "results", day, few(5e6, day), sentence="64b unidirectional ≥ 5 Mpps", margin=margin)
+    found = trend(capsys)
+    assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}
+    assert found["changes"] == []
+
+
+@pytest.mark.parametrize("sentence", [SENTENCE, "64b unidirectional loses ≤ 60 % at 5 Mpps"])
+def test_fewer_frames_forwarded_is_worse_in_either_sense(
+    project: Path, capsys: pytest.CaptureFixture[str], sentence: str
+) -> None:
+    for day in range(12):
+        write_run(project / "results", day, few(6e6 if day < 6 else 5e6, day), sentence=sentence)
+    (change,) = trend(capsys)["changes"]
+    assert change["worse"] and change["run"] == "run-0006" and abs(change["percent"]) > 15
+
+
+def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("sqlalchemy", "lineproof.evidence.history"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ConfigError, match=r"pip install 'lineproof\[history\]"):
+        main(["history", "trend"])
+
+
+def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(project / "results", 1, [5e6, 5e6])
+    output(capsys, "import", "results")
+    store = HistoryStore(store_url(None, project / "results"))
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert queries
+    for statement in filter(str.strip, ";".join(queries).split(";")):
+        assert store.rows(text(statement))
+
+
+# -- the rule of gate: when runs can be compared, and what is proven worse
+
+
+QUICK = read_goal(VARIABLES / "goals", "quick")
+
+
+def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float | None] | None = None, **more: Any):
+    reason = "" if more.pop("finished", True) else "time"
+    record = requirement_record(sentence=words, **more)
+    search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, reason, 9.0)
+    return SentenceRow(record, sample, 0.0, search=search)
+
+
+def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01) -> list[ComparedSentence]:
+    rule = ComparisonRule(allowed=allowed)
+    sentences = [ComparedSentence(*couple, rule) for couple in couples]
+    compare_sentences(sentences, rule)
+    return sentences
+
+
+def state(before: SentenceRow, after: SentenceRow) -> Proven:
+    return compared((before, after))[0].state
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ((1.10, 1.11), (1.07, 1.088), Proven.WORSE),  # apart by 1.1 %
+        ((1.10, 1.11), (1.07, 1.09), Proven.NOTHING_PROVEN),  # apart by 0.9 %
+        ((1.10, 1.11), (1.13, 1.14), Proven.BETTER),
+        ((1.10, None), (1.10, None), Proven.NOTHING_PROVEN),  # both carry all that can be sent
+        ((1.10, None), (1.05, 1.06), Proven.WORSE),
+        ((1.05, 1.06), (1.10, None), Proven.BETTER),
+    ],
+)
+def test_margins_are_worse_where_they_are_apart_by_more_than_is_allowed(old: Any, new: Any, expected: Proven):
+    assert state(row(LOAD, margin=old), row(LOAD, margin=new)) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (((1.10, 1.11), True), ((1.0, None), False), Proven.NOT_COMPARED),
+        (((1.10, 1.11), True), ((1.0, 1.05), False), Proven.WORSE),  # enough, however it would have ended
+        (((1.10, 1.11), True), ((1.108, None), False), Proven.NOTHING_PROVEN),  # at least as much is carried
+    ],
+)
+def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, new: Any, expected: Proven):
+    sides = [row(LOAD, margin=ends, finished=finished) for ends, finished in (old, new)]
+    assert state(*sides) is expected
+
+
+def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
+    none, to_nothing = (0.0,) * 7, LOSES.replace("2 %", "0 %")
+    (found,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
+    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+    assert state(row(to_nothing, none), row(to_nothing, none)) is Proven.NOTHING_PROVEN
+    assert state(row(to_nothing, none), row(to_nothing, (*none, 1e-5))) is Proven.NOT_COMPARED
+
+
+def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
+    """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
+    chance = random.Random(20261122)
+
+    def equal() -> SentenceRow:
+        return row(FORWARDS, tuple(5e6 * (1 + chance.gauss(0, 0.02)) for _ in range(7)))
+
+    for allowed, most in ((0.001, 8), (0.01, 2)):
+        pairs = ([(equal(), equal()) for _ in range(12)] for _ in range(70))
+        states = [{each.state for each in compared(*pair, allowed=allowed)} for pair in pairs]
+        assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
+
+
+def test_a_real_regression_is_found_among_many_equal_sentences():
+    equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
+    slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
+    found = compared(*equal, slower)
+    assert [item.state for item in found] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
+    # what is shown agrees with what is decided
+    assert all(item.change is not None and item.change.high is not None for item in found)
+    assert found[-1].change.high < -0.01 and found[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+
+
+def test_a_trial_without_an_upper_bound_is_not_left_out():
+    (found,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
+    assert found.state is Proven.NOT_COMPARED and "1 of 3 trials" in found.why_not
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"software": "linux"}, "other platform: box with vpp → box with linux"),
+        ({"testbed": "lab2"}, "other testbed: lab → lab2"),
+        ({"versions": {"generator.server": "TRex v3.06"}}, "other generator: TRex v3.08 → TRex v3.06"),
+        ({"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)}, "other generator: "),
+        ({"generator_card": {"card": "x710"}}, "other generator: "),
+        ({"goal": QUICK.model_copy(update={"risk": 0.04})}, "other risk of goal 'quick': 0.05 → 0.04"),
+        ({"simulated": True}, "other testbed: lab → lab (SIMULATED)"),
+        ({"closed": False}, "new was never closed"),
+    ],
+)
+def test_runs_of_other_conditions_are_not_comparable(tmp_path: Path, changes: Any, words: str):
+    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **changes)
+    (problem,) = compare_runs([read_run(old)], [read_run(new)], ComparisonRule()).problems
+    assert problem.startswith(words)
+
+
+def test_another_firmware_is_what_is_compared(tmp_path: Path):
+    newer: dict[str, Any] = {"versions": {"router.version": "25.02", "generator.server": "TRex v3.08"}}
+    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **newer)
+    found = compare_runs([read_run(old)], [read_run(new)], ComparisonRule())
+    assert found.problems == [] and found.differences == ["router.version: 24.10 → 25.02"]
+
+
+def test_the_same_words_with_another_meaning_are_not_compared():
+    old = row(FORWARDS, (5e6, 5.1e6))
+    other = {"goal": QUICK.model_copy(update={"risk": 0.04})}
+    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, other, {"load_pps": 1e6}, promised(LOAD)):
+        new = replace(old, record=replace(old.record, **change))
+        assert state(old, new) is Proven.NOT_COMPARED
+
+
+def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
+    def run(name: str, suite: str):
+        return read_run(made_run(tmp_path, name, Sentence(LOAD), suite=suite))
+
+    one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
+    found = compare_runs([one, two], [three, four], ComparisonRule())
+    assert [(pair.before, pair.after) for pair in found.pairs] == [(two, three), (None, four)]
+    assert [problem[-6:] for problem in found.problems] == ["'A': 1", "'C': 4"]
+    (pair,) = compare_runs([one], [four], ComparisonRule()).pairs
+    assert pair.before is one  # the only ones: Robot names a suite by how it was called

@@ -13,7 +13,7 @@ from lineproof.core.counter_names import group_frames, is_pause, is_received_pau
 from lineproof.core.foreign import ForeignFrames, Heard, copied_frames, origin, origins
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
-from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome, Trial
+from lineproof.core.trial import EXAMINED, DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.session.came_back import size_problem
 from lineproof.simulation.faults import parse_fault
@@ -42,21 +42,9 @@ def test_a_router_that_says_hello_is_judged() -> None:
     assert judged(HELLO, stray=1).ruling is Ruling.PASS
 
 
-def test_more_frames_than_expected_are_a_surplus() -> None:
-    found = judged(HELLO, stray=40)
-    assert found.ruling is Ruling.INCONCLUSIVE and Fault.SURPLUS.value in found.message
-
-
 def test_loss_counts_whatever_else_came() -> None:
     assert judged(HELLO, stray=0, lost=1).ruling is Ruling.FAIL
     assert judged(HELLO, stray=2, lost=300).ruling is Ruling.FAIL
-
-
-def test_many_frames_of_other_origin_prove_nothing() -> None:
-    noisy = ForeignFrames({1: 400}, 4.0)
-    found = judged(noisy, stray=50, pps=20e3)
-    assert found.ruling is Ruling.INCONCLUSIVE and Fault.FOREIGN.value in found.message
-    assert judged(noisy, stray=100, lost=120, pps=20e3).ruling is Ruling.FAIL
 
 
 def test_no_label_where_loss_may_hide() -> None:
@@ -146,7 +134,6 @@ def ipv4(protocol: int, inner: bytes = b"") -> bytes:
         (bytes.fromhex("0180c200000e") + FROM + b"\x88\xcc" + bytes(40), "LLDP"),
         (bytes.fromhex("0180c2000002") + FROM + b"\x88\x09" + bytes(40), "slow protocol (LACP, OAM)"),
         (bytes.fromhex("01000ccccccc") + FROM + b"\x00\x40" + bytes(60), "Cisco's CDP, VTP or UDLD"),
-        (TO + FROM + b"\x08\x06" + bytes(28), "ARP"),
         (TO + FROM + b"\x81\x00\x00\x07\x08\x06" + bytes(28), "ARP"),
         (TO + FROM + b"\x08\x00" + ipv4(17, b"\x00\x44\x00\x43"), "DHCP of 192.0.2.1"),
         (TO + FROM + b"\x08\x00" + ipv4(17, b"\x12\x34\x14\xe9"), "mDNS of 192.0.2.1"),
@@ -178,16 +165,23 @@ def test_the_most_frequent_comes_first_with_its_period() -> None:
     ("forwarded", "size", "words"),
     [
         (100, 64.0, ""),
-        (90, 64.0, ""),
-        (100, 60.0, "4 fewer: the generator's card counts no FCS of what it receives (net_ixgbe does not)"),
         (90, 60.0, "4 fewer: the generator's card counts no FCS"),
         (100, 61.0, "which lost frames do not explain: other frames were counted too"),
-        (100, 68.0, "which lost frames do not explain: other frames were counted too"),
+        (95, 68.0, "which lost frames do not explain: other frames were counted too"),
     ],
 )
-def test_a_card_that_leaves_the_fcs_out_is_named(forwarded: int, size: float, words: str) -> None:
+def test_bytes_show_frames_that_were_not_sent_and_a_card_that_leaves_the_fcs_out(
+    forwarded: int, size: float, words: str
+) -> None:
     found = size_problem(DirectionCount(0, 1, 100, 100, forwarded, 6400, int(forwarded * size)), 64, 64)
     assert words in found and bool(words) is bool(found)
+
+
+@given(st.lists(st.sampled_from((64, 594, 1518)), min_size=2, max_size=30), st.data())
+def test_loss_alone_explains_any_bytes(sizes: list[int], data: st.DataObject) -> None:
+    kept = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True, min_size=1))
+    count = DirectionCount(0, 1, len(sizes), len(sizes), len(kept), sum(sizes), sum(sizes[place] for place in kept))
+    assert not size_problem(count, min(sizes), max(sizes))
 
 
 # -- pause frames by the names of drivers' counters: DPDK's, Linux's, FreeBSD's
@@ -208,8 +202,6 @@ rx_prio3_pause_transition tx_offset rx_crc_errors
     ("before", "after", "lost", "copies"),
     [
         (0, 900_000, 0, []),
-        (0, 800_000, 0, [100_000]),
-        (2**32 - 7, 899_993, 0, []),
         (2**32 - 7, 799_993, 0, [100_000]),
         # reset: of lost frames nobody knows whether others stood in for more of them
         (5_000_000, 100_000, 0, []),

@@ -54,8 +54,6 @@ def of(histogram: dict[int, int], received: int = 1000, duplicates: int = 0, els
 VARIED = of({50: 900, 400: 100})
 EXACT = [
     (of({50: 1000}), "max", Bounds(50, 60)),
-    (of({50: 300, 10: 700}), "p50", Bounds(10, 20)),
-    (of({900_000: 1000}), "max", Bounds(900_000, 1_000_000)),
     (of({50: 900, 1_000_000: 100}), "max", Bounds(1e6, math.inf)),
     # frames that the histogram lacks may have any latency
     (of({10: 990}), "max", Bounds(10, math.inf)),
@@ -64,9 +62,6 @@ EXACT = [
     (of({50: 1001}), "p50", None),
     (VARIED, Statistic("p99", variation=True), Bounds(340, 450)),
     (VARIED, Statistic("p50", variation=True), Bounds(0, 10)),
-    (replace(of({53: 900, 4100: 100}), resolution=FINE), "p50", Bounds(53, 54)),
-    (replace(of({53: 900, 4100: 100}), resolution=FINE), "max", Bounds(4100, 4104)),
-    (replace(of({53: 900, 4100: 100}), resolution=FINE), "mean", Bounds(457.7, 459.0)),
     (replace(of({53: 900, 4100: 100}), resolution=FINE), Statistic("p99", variation=True), Bounds(4046, 4051)),
 ]
 

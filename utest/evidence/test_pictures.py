@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.latency import LatencyCount
-from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
@@ -22,13 +21,12 @@ from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
 from lineproof.stacks import COLOURS
-from support.evidence_builders import requirement_record, trial, words
+from support.evidence_builders import requirement_record, words
 from support.made_trials import SENTENCES, Made, Way
 
-FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
+FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
 SECOND = Bounds(1.0, 1.0)
 HATCHED = 'fill="url(#'
-BARS = (0, 14, {9: 7, 10: 7}), (1, 9, {60: 9})
 BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
 
 
@@ -40,11 +38,6 @@ def measured(number: int, problems: tuple[Problem, ...] = (), lost: int = 0, lat
     counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
     probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
     return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
-
-
-def cycles(*figures: float) -> dict[str, Any]:
-    """Readings of a trial whose packets cost so many cycles on the workers."""
-    return cost_readings([PacketCost(f"vpp_wk_{n}", 10, 10, 10 * figure, 0.0) for n, figure in enumerate(figures)])
 
 
 @pytest.mark.parametrize("quantity", quantities().values(), ids=str)
@@ -60,12 +53,6 @@ def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity
         aside = picture(sentence, *(Made((Way(),), ((Fault.COUNTERS, None, (), 0.0),)).trial(n) for n in (1, 2)))
         assert "set aside" in words(aside)
         assert "nothing was measured" in words(picture(sentence))
-
-
-def test_of_more_workers_than_marks_the_spread_is_shown() -> None:
-    readings = cycles(*(300.0 + worker for worker in range(64)))
-    shown = words(picture("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", measured(1, **readings)))
-    assert "64 workers: least to greatest" in shown and "wk_9" not in shown
 
 
 def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> None:
@@ -86,19 +73,6 @@ def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> Non
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
-
-
-def test_rates_are_labelled() -> None:
-    trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0), problems=STRANGE)]
-    shown = words(picture("64b bidirectional ≥ 0.9 Mpps in total", *trials))
-    for expected in (
-        "forwarded 0 → 1 | forwarded 1 → 0 | lost",
-        "never sent by the generator",
-        "≥ 0.9 Mpps in total",
-        "−2.5 %",
-        "line rate of one direction: 14.88 Mpps",
-    ):
-        assert expected in shown, shown
 
 
 @pytest.mark.parametrize(("forwarded", "is_kept"), [(5_300_000, True), (4_300_000, False)])
@@ -143,14 +117,6 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
     assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
     later = picture(sentence.replace("latency", "pdv"), measured(1))
     assert "≤ 50 µs later than the fastest frame" in words(later)
-
-
-def test_a_direction_without_late_frames_has_no_bar_for_them() -> None:
-    probe = [LatencyCount(tx, 1 - tx, n, n, 20.0, 90.0, histogram=bars) for tx, n, bars in BARS]
-    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6),)
-    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, latency=tuple(probe)), (), SECOND)
-    shown = words(picture("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both))
-    assert shown.count(" 14 |") == shown.count(" 9 |") == 1 and "| 100 |" in shown  # the axis is longer than the bars
 
 
 # -- kinds of pictures

@@ -1,33 +1,48 @@
-"""A run's folder judged again: by its own sentences, and by those of another SLA."""
+"""A run's folder judged again: its records as a bench, by its own sentences, and by those of another SLA."""
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lineproof import __version__
+from lineproof.core.deciding import Standing, TrialConditions, decide
 from lineproof.core.goal import read_goal
 from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Telemetry
-from lineproof.errors import ConfigError, SentenceError
+from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
+from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.evidence.inputs import REMOVED, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder, code_identity
-from lineproof.evidence.records import EnvironmentRecord, MarginRecord, ReadingRecord
-from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla, rejudge
-from lineproof.evidence.run import RunFolder, read_run
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord, ReadingRecord, TrialRecord
+from lineproof.evidence.rejudge import (
+    AnotherVerdict,
+    AskedSentence,
+    RecordedBench,
+    RecordMismatch,
+    judge_another_sla,
+    rejudge,
+)
+from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.run_files import INPUTS
 from lineproof.evidence.signoff.sheet import make_sheet
 from lineproof.project import Project
-from lineproof.session.bench import AFTER, BEFORE, Reading
+from lineproof.session.bench import AFTER, BEFORE, SET_UP, EndedTrial, Reading, nobody
 from lineproof.session.plan import Plan
+from lineproof.session.router_watch import RouterRestarted
 from support import robot_run
-from support.evidence_builders import ENVIRONMENT, RUN, change_records, requirement_record, reseal, trial_record
+from support.evidence_builders import ENVIRONMENT, LINK, RUN, change_records, requirement_record, reseal, trial_record
+from support.made_testbeds import fault, router
 from support.paths import ROOT, VARIABLES
 
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
@@ -254,6 +269,7 @@ def test_the_kept_files_are_the_same_plan(tmp_path: Path, monkeypatch: pytest.Mo
     project = own_project(tmp_path / "project")
     plan = Plan.read(project, "netgate6100", "vpp", "simulated", "quick")
     folder = kept(plan, tmp_path / "results")
+    assert "hunter2" not in (folder / INPUTS).read_text()
     # neither the project's files nor those that come with Lineproof are there any more
     monkeypatch.setattr("lineproof.project.packaged_variables", lambda: tmp_path / "nothing")
     again = read_kept_plan(read_run(folder))
@@ -289,13 +305,6 @@ def test_no_file_of_the_packaged_ones_is_changed():
     for path in (robot_run.ROOT / "variables").rglob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         assert without_secrets("", text) == text, path
-
-
-def test_a_secret_of_a_file_is_removed_in_its_copy(tmp_path: Path):
-    plan = Plan.read(own_project(tmp_path / "project"), "netgate6100", "vpp", "simulated", "quick")
-    folder = kept(plan, tmp_path / "results")
-    assert "hunter2" not in (folder / INPUTS).read_text()
-    assert read_kept_plan(read_run(folder)).testbed == plan.testbed
 
 
 def test_a_run_without_inputs_says_so(tmp_path: Path):
@@ -343,3 +352,112 @@ def test_a_capture_or_profile_that_was_never_sent_is_named(tmp_path: Path, word:
     assert "the run has no trials that decide it" in other.message
     with pytest.raises(SentenceError, match=r"'later' is not understood.*\n\(platform, ports and traffic words are"):
         judge_another_sla(folder, [AskedSentence("T", "later unidirectional ≥ 1 Mpps")])
+
+
+# -- a recorded sentence in place of a testbed: what is judged from the records is what was judged live
+
+
+LOADED = Load(5e6)
+
+SHARES = st.sampled_from((0.0, 0.0, 0.0, 1e-4, 0.01, 0.2))
+FAULTS = st.sampled_from(((), (), (), (Fault.LINK_DOWN,), (Fault.UNDER_OFFERED,), (Fault.CLOCK, Fault.GENERATOR)))
+
+
+def bench(*trials: TrialRecord, readings: Sequence[Reading] = (), **changes: Any) -> RecordedBench:
+    """A bench that knows nothing but the records of a sentence."""
+    record = requirement_record(**changes)
+    named = [replace(trial, requirement=record.number) for trial in trials]
+    read = [ReadingRecord(RUN, True, record.number, reading) for reading in readings]
+    run = RecordedRun(Path("run"), tuple(named), (record,), ENVIRONMENT, readings=tuple(read))
+    return RecordedBench(run, PLAN, record)
+
+
+def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedBench:
+    """*trials* as they are read back from their records."""
+    rows = []
+    for trial, standing in trials:
+        whole = replace(trial_record(), trial=trial, evidence=standing.last)
+        rows.append(TrialRecord.from_json(json.dumps(whole.to_json()).encode()))
+    return bench(*rows)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(SHARES, st.sampled_from((1.0, 1.0, 0.9)), FAULTS), min_size=60, max_size=60),
+    st.sampled_from(("64b 1-flow unidirectional ≥ 5 Mpps", "64b unidirectional forwards ≥ 5 Mpps")),
+)
+def test_judged_from_the_records_is_judged_live(shares, sentence):
+    promise, rows = parse(sentence, PLAN.catalogue).promise(PLAN.goal, LOADED, LINK), iter(shares)
+
+    def live(load: Load, duration: float) -> Outcome:
+        loss, sent, faults = next(rows)
+        return router(loss, sent=sent, problems=tuple(map(fault, faults)))(load, duration)
+
+    kept: list[tuple[Trial, Standing]] = []
+    judged = decide(promise, live, conditions(lambda *found: kept.append(found)), LINK / 672)
+    again = recorded(kept)
+    # of another plan, which asks for other loads and times
+    found = decide(
+        promise,
+        again.measure_of(promise, nobody),
+        conditions(lambda *found: again.compare(EndedTrial(*found))),
+        LOADED.pps,
+    )
+    assert (found.ruling, found.trials) == (judged.ruling, judged.trials)
+    assert again.differences == [] and again.judged == len(kept)
+
+
+def conditions(on_trial) -> TrialConditions:
+    return TrialConditions(Tolerance(), 1.0, on_trial=on_trial)
+
+
+def next_outcome(bench: RecordedBench) -> Outcome:
+    """Return what a trial of 1 s at 1 Mpps comes to."""
+    requirement = parse("64b unidirectional ≥ 1 Mpps", PLAN.catalogue)
+    promise = requirement.promise(PLAN.goal, requirement.threshold_load(LINK), LINK)
+    return bench.measure_of(promise, nobody)(LOADED, 1.0)
+
+
+def test_one_more_trial_than_recorded_is_a_mismatch_and_a_breakdown_is_repeated():
+    row = trial_record()
+    sentence = bench(row)
+    assert next_outcome(sentence) == row.trial.outcome
+    with pytest.raises(RecordMismatch, match="more than the 1 recorded trials"):
+        next_outcome(sentence)
+    with pytest.raises(TestbedError, match=r"^the server no longer answers$"):
+        next_outcome(bench(breakdown="the server no longer answers"))
+
+
+@pytest.mark.parametrize(("pps", "seconds"), [(2e6, 1.0), (0.98e6, 1.0), (1e6, 0.9)])
+def test_trials_of_less_or_much_more_than_is_asked_now_are_a_mismatch(pps, seconds):
+    with pytest.raises(RecordMismatch, match=f"and the recorded one took {seconds:g} s at"):
+        next_outcome(bench(trial_record(pps=pps, duration=seconds)))
+
+
+def test_a_longer_trial_and_a_little_more_load_prove_as_much():
+    assert next_outcome(bench(trial_record(pps=1.008e6, duration=3.0))).duration == 3.0
+
+
+def test_readings_are_those_of_their_moment_and_fail_as_they_did():
+    readings = [
+        Reading(BEFORE, Telemetry(1.0, {})),
+        Reading("under load", Telemetry(2.0, {})),
+        Reading("trial 1", None, "the link dropped"),
+        Reading("trial 3", None, "the router restarted", restarted=True),
+        Reading(AFTER, Telemetry(9.0, {})),
+    ]
+    sentence = bench(readings=readings)
+    with pytest.raises(TestbedError, match=r"^the link dropped$"):
+        sentence.read("trial 1")
+    assert sentence.read(BEFORE).uptime == 1.0
+    with pytest.raises(TestbedError, match="no reading of the router was recorded: trial 2"):
+        sentence.read("trial 2")
+    with pytest.raises(RouterRestarted):
+        sentence.read("trial 3")
+    assert sentence.read(AFTER).uptime == 9.0
+    # it is recorded only where it shows a change
+    assert sentence.read(SET_UP) == Telemetry(None, {})
+    with pytest.raises(TestbedError, match="no reading of the router was recorded: after"):
+        sentence.read(AFTER)
+    with pytest.raises(RecordMismatch, match="no reading of the router was recorded: before"):
+        bench().read(BEFORE)

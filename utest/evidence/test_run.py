@@ -142,15 +142,11 @@ def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
     assert [record.trial.number for record in read_run(folder.path).trials] == [1, 2, 3]
 
 
-def alterations(folder: Path) -> set[str]:
-    return set(map(str, check_integrity(folder).altered))
-
-
 def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
     filled(folder).close()
     was = sha256_of(folder.path / "trials.jsonl")
     folder.add(trial_record(number=3))
-    assert alterations(folder.path) == {f"trials.jsonl was changed: its SHA-256 was {was}"}
+    assert list(map(str, check_integrity(folder.path).altered)) == [f"trials.jsonl was changed: its SHA-256 was {was}"]
     folder.close()
     assert check_integrity(folder.path).altered == ()
 
@@ -328,7 +324,6 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
         ({"router_configuration": RouterSetUp("configure", ("a",), ignored=("a",))}, ["router's ignored has"]),
         ({"goal": QUICK.model_copy(update={"about": "y"})}, []),
         ({"testbed": "lab", "clock_speed": 1.0}, ["testbed was 'simulated' and is 'lab'", "clock_speed was"]),
-        ({"goal": QUICK.model_copy(update={"goal": "ours"})}, ["goal was 'quick' and is 'ours'"]),
         ({"goal": QUICK.model_copy(update={"budget": 31})}, ["goal budget was '30' and is '31'"]),
         ({"host_key": "SHA256:two"}, ["host_key was 'SHA256:one' and is 'SHA256:two'"]),
         (

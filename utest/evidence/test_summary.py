@@ -1,36 +1,83 @@
-"""The summary of runs: what it says, and what a killed run has."""
+"""What people read of runs: the summary, the report, and the forms of any document."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
+from lineproof.core.bounds import Bounds
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
-from lineproof.core.trial import Fault, Problem
-from lineproof.evidence.document import Table, as_text
+from lineproof.core.latency import LatencyCount
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.registry import quantities
+from lineproof.core.sentence import parse
+from lineproof.core.telemetry import Stage
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.under_load import QueueLoad, UnderLoad, Why
+from lineproof.evidence.document import (
+    Cell,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Folded,
+    Items,
+    Note,
+    Section,
+    Table,
+    as_csv,
+    as_html,
+    as_json,
+    as_markdown,
+    as_page,
+    as_text,
+    verdict_cell,
+)
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord, MarginRecord
-from lineproof.evidence.report import report, write_report
-from lineproof.evidence.run import RunFolder, read_run
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord, RequirementRecord
+from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
+from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.summary import (
     ExecutionSummary,
     RunSummary,
     SentenceRow,
     execution_summary,
+    measured,
     next_command,
+    sentence_rows,
     side_by_side,
     summary,
     summary_of,
 )
-from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial, trial_record
+from lineproof.visible import one_line, visible
+from support.evidence_builders import (
+    ENVIRONMENT,
+    RUN,
+    SENTENCE,
+    Elements,
+    requirement_record,
+    trial,
+    trial_record,
+)
 from support.made_runs import LOAD, Sentence, made_run
-from support.paths import ROOT
+from support.paths import ROOT, VARIABLES
 from support.study_builders import measurements, study_of
 
 
@@ -38,7 +85,7 @@ def summarise(folder: Path) -> RunSummary:
     return summary_of(read_run(folder))
 
 
-SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
+FORWARDS = "64b unidirectional forwards ≥ 5 Mpps"
 
 
 def environment(ended: float | None = 9.0, interrupted: str = "") -> EnvironmentRecord:
@@ -58,7 +105,7 @@ def left(folder: Path, killed: bool = False, name: str = RUN, interrupted: str =
     for number in (0, 1, 2):
         record = trial_record(number=number, pps=6e6, losses=(500_000,))
         run.add(replace(record, run=run.run_id, evidence="misses" if number else ""))
-    run.add(requirement_record(run=run.run_id, sentence=SENTENCE))
+    run.add(requirement_record(run=run.run_id, sentence=FORWARDS))
     for number in (0, 1, 2) if killed else ():
         word = "keeps" if number else ""
         record = trial_record(number=number)
@@ -76,7 +123,7 @@ def test_a_killed_run_is_shown_up_to_its_last_finished_sentence(tmp_path: Path) 
     assert found.incomplete == ("incomplete: run did not end", "unfinished: 2 trials of 'imix ≥ 1 Mpps', no verdict")
     for form in FORMATS.values():
         shown = form(ExecutionSummary((found,)))
-        assert SENTENCE in shown and "incomplete: run did not end" in shown and "2 trials of" in shown
+        assert FORWARDS in shown and "incomplete: run did not end" in shown and "2 trials of" in shown
 
 
 def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Path) -> None:
@@ -181,7 +228,6 @@ def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
         ({"load": 1.9, "cpus": 2}, 2.5, "INCONCLUSIVE", True),
         ({"load": 1.9, "cpus": 2}, 1.0, "INCONCLUSIVE", False),
         ({"load": 8.1, "cpus": 2}, 2.5, "PASS", False),
-        ({}, None, "INCONCLUSIVE", False),
     ],
 )
 def test_a_busy_machine_is_named_where_something_is_not_proven(
@@ -200,7 +246,7 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     for number, verdict in enumerate(("PASS", "INCONCLUSIVE", "FAIL"), 1):
         run.add(replace(trial_record(), run=RUN, requirement=number))
         published = "Published: 5.1 Mpps, by others."
-        message = f"{verdict}: {SENTENCE}: because"
+        message = f"{verdict}: {FORWARDS}: because"
         run.add(requirement_record(number=number, verdict=verdict, message=message, documentation=published))
     run.close(environment())
     page = report(ExecutionSummary((summarise(run.path),)))
@@ -220,3 +266,297 @@ def test_sentences_of_several_runs_are_side_by_side(tmp_path: Path) -> None:
     assert isinstance(table, Table)
     assert [column.name for column in table.columns] == ["promised", RUN, f"{RUN}-2"]
     assert "Side by side" in report(runs) and not side_by_side(runs.runs[:1])
+
+
+# -- documents: what each of the five forms shows, and that text from elsewhere is inert in all of them
+
+
+# -- the same words wherever text is somebody else's: in every part of which documents are made, and in the report
+
+
+QUICK = requirement_record().goal
+
+
+def row_of(words: str, **changes: Any) -> SentenceRow:
+    # a sentence that nobody can parse is refused where a record is read
+    return SentenceRow(requirement_record(test=words, message=words, **changes), (1.0, 2.0), 0.0)
+
+
+def run_of(words: str) -> RecordedRun:
+    known = replace(ENVIRONMENT, testbed=words, platform=words, software=words, versions={"router.version": words})
+    known = replace(known, suite=words, goal=QUICK.model_copy(update={"goal": words}), code={"version": words})
+    return RecordedRun(Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), known, (words,))
+
+
+def every_part(words: str) -> Document:
+    row = {Column(words, words, left=True): Cell(words), Column(words, on_page=True): Cell(words)}
+    parts = (Facts({words: words}), Items([words]), Note(words, strong=True), Code(words), Figure("<svg></svg>", words))
+    table = Table.of([row, {}])
+    sections = [Section(words, [*parts, table, Folded(words, [*parts, table])])]
+    return Document(words, sections, data={"rows": [{words: words, "same": words}]})
+
+
+def an_execution(words: str) -> ExecutionSummary:
+    row = row_of(words, verdict="FAIL", ledgers=ledgers(words), documentation=words)
+    run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
+    study = replace(run, rows=(), tables=words, instead=words)
+    return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
+
+
+def test_the_work_of_the_workers_is_shown_of_a_fail() -> None:
+    readings = {"worker_busy.CPU 0": 1.0}
+    trial = trial_record().trial
+    read = replace(trial, outcome=replace(trial.outcome, readings=readings))
+    for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": False}.items():
+        row = replace(row_of("x", verdict=verdict), trials=(read, replace(read, number=2)))
+        *_, last = sentence_document(run_of("x"), row, True).sections
+        assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
+        *_, folded = (part for part in last.parts if isinstance(part, Folded))
+        assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
+
+
+@pytest.mark.parametrize(
+    ("verdict", "second_line", "told", "untold"),
+    [
+        ("FAIL", "more", "<small>no-buffer at eth0: no buffer was free</small>", "lost frames"),
+        ("INCONCLUSIVE", "PASS at the better ends of its figures", "a link was down: port 1", "better ends"),
+        ("INCONCLUSIVE", "ended early", "<small>ended early</small><small>a link was down: port 1", "better ends"),
+    ],
+)
+def test_the_first_table_has_cause_and_place_of_what_is_no_pass(
+    verdict: str, second_line: str, told: str, untold: str
+) -> None:
+    spoilt = replace(trial_record(losses=(5,)).trial, problems=(Problem(Fault.LINK_DOWN, "port 1"),))
+    message = f"{verdict}: {SENTENCE}: summary\n  {second_line}"
+    drop = Drop(Stage.ARRIVING, "no-buffer", "eth0", 5, "no buffer was free")
+    ledger = Ledger(1, 1, (DirectionAccount(0, 1, "eth0", "eth1", 100, 95, 95, 95, (drop,)),))
+    record = requirement_record(verdict=verdict, message=message, ledgers=(ledger,))
+    run = RunSummary(run_of("x"), (SentenceRow(record, (1.0, 2.0), 0.0, trials=(spoilt,)),), {})
+    table, _ = report(ExecutionSummary((run,))).split("<section", 1)
+    assert told in table and untold not in table
+
+
+def test_a_report_has_the_use_of_each_queue_and_of_all_of_an_interface() -> None:
+    queues = tuple(QueueLoad("cxl0", queue, f"CPU {queue}", 1e6 + queue) for queue in range(2))
+    record = replace(row_of("x", verdict="FAIL").record, why=Why(load=UnderLoad(queues=queues)))
+    shown = as_text(sentence_document(run_of("x"), SentenceRow(record, (1.0, 2.0), 0.0), True))
+    assert re.search(r"cxl0 1 +CPU 1 +1,000,001", shown) and re.search(r"cxl0 all +2,000,001", shown)
+
+
+def ledgers(words: str) -> tuple[Ledger, ...]:
+    drops = tuple(Drop(stage, words, words, 1, words) for stage in Stage)
+    directions = (DirectionAccount(0, 1, words, words, 9, 4, 8, 5, drops),)
+    return Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)
+
+
+HOSTILE = (
+    '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00\u202e\u2066',
+    "@somebody ![x](http://x) www.example.org &lt; &#60; \\",
+    "1. <img src=x onerror=alert(1)>\n- a\n===\n```\n[a](http://x)\n````\n</pre></style><b>",
+    "\x9b31m\x85\u2028\ud800\x7f  indented\n    [a](http://x)",
+    "-1+cmd|' /C calc'!A0\n\n<!-- ",
+    "long" * 1_000,
+    "long words " * 100,
+    "",
+)
+
+
+PICTURES = {"g", "rect", "line", "pattern", "polygon", "polyline", "text"}
+ELEMENTS = PICTURES | {
+    *("html", "head", "meta", "title", "body", "div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details"),
+    *("summary", "table", "thead", "tbody", "tr", "th", "td", "small"),
+}
+
+
+def texts(document: Document) -> Iterator[str]:
+    """The five forms, each checked for what its reader's program would obey."""
+    text, markdown, page = as_text(document), as_markdown(document), as_page(document)
+    yield text
+    yield page
+    found = Elements(page)
+    assert found.found <= ELEMENTS and not found.addresses
+    yield markdown
+    kinds = {each.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(markdown) for each in _all(token)}
+    assert not [kind for kind in kinds if kind.startswith(("html", "link", "image", "s_", "code_block"))]
+    sheet = as_csv(document)
+    yield sheet.replace("\r\n", "\n")
+    rows = list(csv.reader(io.StringIO(sheet)))
+    assert len({len(row) for row in rows}) <= 1
+    formulas = [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t"))]
+    assert all(map(number, formulas))
+    yield as_json(document)
+
+
+def _all(token: Any) -> Iterator[Any]:
+    yield token
+    yield from token.children or ()
+
+
+def number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def check(words: str) -> None:
+    document = every_part(words)
+    for shown in texts(document):
+        assert all(each.isprintable() or each in "\n\t" or each.isspace() for each in shown)
+        assert not set(shown) & set("\r\x85\u2028\u2029\x1c\x1d\x1e\x0b\x0c")
+    assert json.loads(as_json(document))["title"] == visible(document.title)
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_text_from_elsewhere_is_inert_in_every_form_and_in_the_report(words: str) -> None:
+    check(words)
+    page = report(an_execution(words))
+    found = Elements(page)
+    assert found.found <= ELEMENTS | {"a", "b", "section"} and found.addresses == {"#r0-1", "#r1-1"}
+    assert all(each.isprintable() or each in "\n" for each in page)
+
+
+@settings(max_examples=100, deadline=None)
+@given(words=st.text(alphabet=st.one_of(st.sampled_from("|`*_<>[]()#~$&@!-+=\\\n\x1b. w1"), st.characters())))
+def test_any_text_is_inert_in_every_form(words: str) -> None:
+    check(words)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.one_of(st.sampled_from("|`*_<>[]()#~$&@!-+=\\\n\x1b. w1"), st.characters())))
+def test_markdown_shows_any_words_as_they_are(words: str) -> None:
+    document = Document("", [Section("", [Note(f"x{words}"), Items([words]), Note(words)])])
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(as_markdown(document))
+    shown = [each for token in tokens for each in _all(token) if each.type not in ("inline",)]
+    assert not [each for each in shown if each.type not in ("text", "text_special") and each.content]
+    text = "".join(each.content for each in shown)
+    assert text == one_line(f"x{words}") + 2 * one_line(words)
+
+
+# -- what the forms show
+
+
+def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
+    row = {Column("test", on_page=True): "T", Column("measured", "Mpps"): "5.5"}
+    table = Table.of([row | {Column("verdict", left=True): verdict_cell("FAIL")}])
+    shown = as_html(Document("Title", [Section("One", [Folded.of("FAIL: it\n  because", "more"), table])]))
+    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th>" in shown
+    assert '<td class="left bad">FAIL</td>' in shown
+    assert "<details><summary>FAIL: it</summary><ul><li>because</li><li>more</li></ul></details>" in shown
+    selectors = [line.split("{")[0] for line in shown.partition("</style>")[0].splitlines() if "{" in line]
+    assert all(selector.startswith(".lineproof") for selector in selectors)
+
+
+def test_a_wide_table_keeps_to_the_width_and_its_first_column_is_the_widest() -> None:
+    columns = [Column("name"), *(Column(f"column {number}") for number in range(4))]
+    lines = as_text(Document("", [Section("", [Table.of([dict.fromkeys(columns, "word " * 20)])])]), 80).splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines[1].split()[0]) >= 28
+
+
+def test_a_path_is_never_broken() -> None:
+    path = f"/{'long-name/' * 20}"
+    assert path in as_text(Document("", [Section("", [Note(f"It is in {path}"), Items([path]), Facts({"a": path})])]))
+
+
+# -- a run's sentences as rows: demand, figures and margin in the sentence's own unit
+
+
+LINK = 10e9
+SECOND = Bounds(1.0, 1.0)
+
+
+def one_trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
+
+
+def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS") -> SentenceRow:
+    run = RunFolder.create(folder, RUN)
+    run.write_environment(ENVIRONMENT)
+    for each in trials:
+        run.add(replace(trial_record(), sentence=sentence, trial=each))
+    run.add(requirement_record(sentence=sentence, verdict=verdict))
+    run.close()
+    (found,) = sentence_rows(read_run(run.path))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words", "figure"),
+    [
+        ("64b unidirectional ≥ 50% line rate", "≥ 50% line rate", 100 * 990_000 / (LINK / 672)),
+        ("64b unidirectional forwards ≥ 500 Mbit/s L2", "≥ 500 Mbit/s L2", 990_000 * 512),
+        ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
+        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", math.inf),
+        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 1.0916),
+    ],
+)
+def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
+    record = requirement_record(sentence=sentence)
+    found = measured(record.promise, one_trial(1, 990_000, power_watts=19.0))
+    assert record.requirement.demand == words
+    assert found == pytest.approx(figure, rel=1e-3)
+
+
+def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
+    counts = tuple(DirectionCount(a, 1 - a, 10**6, 10**6, frames) for a, frames in ((0, 900_000), (1, 800_000)))
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), SECOND)
+    sentences = [f"64b bidirectional ≥ 500 kpps {scope}" for scope in ("each way", "in total")]
+    each, total = (requirement_record(sentence=sentence).promise for sentence in sentences)
+    assert measured(each, both) == 800_000
+    assert measured(total, both) == 1_700_000
+
+
+@pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
+def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
+    """Each quantity, also after the record was written and read."""
+    requirement = parse(sentence, Catalogue.read(VARIABLES / "profiles"))
+    load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
+    own = OwnPart(lossless_pps=5e6, received_pps=6e6)
+    promise = requirement.promise(QUICK, load, LINK, own)
+    record = requirement_record(sentence=sentence, own_part=own)
+    again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
+    assert again == promise
+
+
+@pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3)])
+def test_an_interval_holds_its_mean(tmp_path: Path, sample: tuple[float, ...]) -> None:
+    made = sentence_row(tmp_path, "64b unidirectional costs ≤ 1 µJ/packet above idle at 1 Mpps", [])
+    found = replace(made, sample=sample).measured
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low <= found.estimate <= found.high
+
+
+def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> None:
+    found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [one_trial(1, 600_000)], "FAIL")
+    assert found.margin == pytest.approx((-0.4, -0.4))
+    assert found.lost == pytest.approx(0.4)
+    energy = "64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps"
+    above = sentence_row(tmp_path / "c", energy, [one_trial(1, 10**6, power_watts=22.0)])
+    assert above.margin == pytest.approx((-0.1, -0.1))
+
+
+def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
+    spoilt = one_trial(2, 5, (Problem(Fault.LINK_DOWN, "port 1"),))
+    bounded = one_trial(3, 10**6 - 100, (Problem(Fault.COPIES, "port 0 to 1", 900.0),))
+    found = sentence_row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [one_trial(1, 10**6), spoilt, bounded])
+    assert found.sample == (10**6, 10**6 - 1000)
+    assert found.set_aside == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
+        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
+        (
+            {"low": 1.0, "high": None, "limit": "line rate", "reason": "deadline: 0 of 9 s"},
+            "carries ≥ 100 % of it (line rate); the search is unfinished: deadline: 0 of 9 s",
+        ),
+    ],
+)
+def test_words_never_promise_more_than_was_found(changes: dict[str, Any], words: str) -> None:
+    fields: dict[str, Any] = {"reason": "", **changes}
+    assert str(MarginRecord(RUN, True, 1, "T", LOAD, seconds=12.0, **fields)) == words

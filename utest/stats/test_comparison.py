@@ -134,7 +134,6 @@ ONE_BAD_RUN = [*steps(5e6, count=20)[:10], 3e6, *steps(5e6, count=20)[11:]]
     ("values", "places"),
     [
         (steps(5.4e6, 5.2e6, 5.5e6), [10, 20]),
-        (steps(5.4, 5.2), [10]),
         (ONE_BAD_RUN, []),
         *((few, []) for few in ([], [1.0], [1.0] * 5, [1.0, 1.0, 2.0, 2.0, 2.0])),
         # without noise: where they step, and not by rounding

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lineproof.errors import ConfigError
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import (
@@ -65,18 +64,8 @@ def laid(study: Study, figures: Iterable[float]) -> Values:
     return values
 
 
-def _scattered(chance: random.Random, study: Study, baseline: float, others: float) -> Values:
-    return laid(
-        study, [chance.gauss(1000, baseline if visit.variant == "one" else others) for visit in steps_of(study)]
-    )
-
-
 def equal(chance: random.Random, study: Study) -> Values:
-    return _scattered(chance, study, 1, 1)
-
-
-def wider(chance: random.Random, study: Study) -> Values:
-    return _scattered(chance, study, 1, 5)
+    return laid(study, [chance.gauss(1000, 1) for _ in steps_of(study)])
 
 
 def offsets(chance: random.Random, study: Study) -> Values:
@@ -93,11 +82,6 @@ def walk(chance: random.Random, study: Study) -> Values:
     return laid(study, accumulate((chance.gauss(0, 50) for _ in PLACES[1:]), initial=2500))
 
 
-def bursts(chance: random.Random, study: Study) -> Values:
-    burst = [chance.expovariate(1 / 800) if chance.random() < 0.15 else 0 for _ in PLACES]
-    return laid(study, [2500 + more + chance.gauss(0, 40) for more in burst])
-
-
 Scatter = Callable[[random.Random, Study], Values]
 
 
@@ -112,8 +96,8 @@ def drawn(scatter: Scatter, studies: int) -> Iterator[tuple[Study, Values]]:
     ("scatter", "studies"),
     # what changes slowly falls on all variants alike, because the order of a block is random
     [
-        *((each, 300) for each in (equal, wider, offsets)),
-        *((each, 60) for each in (walk, bursts)),
+        *((each, 300) for each in (equal, offsets)),
+        (walk, 60),
     ],
 )
 def test_the_same_router_is_seldom_proven_to_differ(scatter: Scatter, studies: int) -> None:
@@ -160,7 +144,6 @@ def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
     assert compared is not None and str(compared) == "-1.67 % ± 1.3 %" and compared.absolute == "-10 ± 8"
     (row,) = (row for row in csv_rows(found) if row["variant"] == "two")
     assert float(row["change_half_width_percent"]) == pytest.approx(1.34, abs=0.01)
-    assert "step of a ramp" in " ".join(text(found).split())
 
 
 @pytest.mark.parametrize(
@@ -188,8 +171,6 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     cell = found.cells["one flow", "two"]
     assert cell.compared is not None and cell.compared.proven is limited is not cell.compared.limited
     assert cell.at_least is ("two" in bounds)
-    shown = " ".join(text(found).split())
-    assert "its own limit is somewhere above" in shown
     flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
@@ -310,14 +291,6 @@ def test_a_table_of_the_source_has_ours_beside_theirs_in_its_units(tmp_path: Pat
     assert re.search(r"^cycles +5000000 +2200$", shown, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("measure: one flow", "measure: two flows"), ("Mpps, Gbit/s", "MHz"), ("linux]", "bsd]")]
-)
-def test_a_table_of_what_is_not_measured_is_refused(tmp_path: Path, old: str, new: str) -> None:
-    with pytest.raises(ConfigError, match=r"'tables\.Rates'"):
-        study_of(tmp_path, SMALL + SOURCES.split("  A core")[0].replace(old, new))
-
-
 def test_differences_are_not_shown_before_all_is_measured() -> None:
     """Who looks and then decides whether to go on finds differences that are none, twice as often as is promised."""
     records = measurements(RATE, {"one": [5.0 + 0.01 * (n % 3) for n in range(10)], "two": [9.0, 9.1, 9.0, 9.1, 9.0]})
@@ -408,7 +381,6 @@ def test_a_variant_may_have_a_baseline_of_its_own() -> None:
         ([4.3, None, None, None, None], False),
         ([4.3, 4.31, None, None, None], False),
         ([4.3, 4.31, 4.29, None, None], True),
-        ([4.3], False),
         ([None] * 5, False),
     ],
 )

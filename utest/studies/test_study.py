@@ -1,4 +1,4 @@
-"""The file of a study, and that each shipped one has a suite. Refused files are in the golden messages."""
+"""The file of a study, its suite, and its runs. Refused files are in the golden messages."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.core.router_facts import NicFacts, RouterFacts
+from lineproof.core.router_facts import NicFacts, RouterFacts, RouterSetUp
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import EnvironmentRecord
 from lineproof.project import Project
 from lineproof.routers.base import Result
 from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import router_differences
-from lineproof.studies.runner import Carried, PreparedStudy, prepare_study
+from lineproof.studies.results import read_results
+from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, TWO_MEASURES, study_of, study_project
+from support.study_builders import SMALL, TWO_MEASURES, measurements, study_of, study_project, text
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -236,11 +238,178 @@ def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
     assert simulated.steps == list(steps_of(found.study)) and not simulated.steps_by_hand(simulated.steps)
 
 
-@pytest.mark.parametrize(("study", "says"), [("netgate6100", "of study 'netgate6100'"), ("", "of no study")])
-def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: str, says: str) -> None:
+def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path) -> None:
     found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
-    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, study=study)).close()
-    with pytest.raises(TestbedError) as raised:
+    Recorder(tmp_path / "results", RUN, ENVIRONMENT).close()
+    with pytest.raises(TestbedError, match=f"run '{RUN}' is of no study, and cannot go on as 'small';"):
         Carried.of(tmp_path / "results" / RUN, found)
-    assert f"run '{RUN}' is {says}, and cannot go on as 'small'" in str(raised.value)
-    assert ";" in str(raised.value) and "has changed" not in str(raised.value)
+
+
+# -- a run of a study: what it adds to, what it is refused for, how it ends
+
+
+VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx placement": "one queue"}
+NAME = "netgate6100, vpp"
+
+
+def prepared_in(folder: Path, text: str = SMALL) -> PreparedStudy:
+    return prepare_study(study_project(folder, text), "small", "simulated", "quick")
+
+
+def kept(
+    prepared: PreparedStudy,
+    folder: Path,
+    values: tuple[float | None, ...] = (33.4, 33.6),
+    names: tuple[str, ...] = ("vpp",),
+    **changed: Any,
+) -> Carried:
+    """The run RUN of *prepared* with *values* of variants, as the next one finds it. *changed*: its environment."""
+    run = StudyRun(prepared, folder)
+    environment = run._environment(RUN)
+    sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
+    extra = {**environment.extra, **sessions, **changed.pop("extra", {})}
+    changed = {key: {**getattr(environment, key), **value} for key, value in changed.items()}
+    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed))
+    run._recorder = recorder
+    run._keep_inputs()
+    for record in measurements(prepared.study, dict.fromkeys(names, values)):
+        recorder.folder.add(replace(record, run=RUN, requirement=0))
+    recorder.close()
+    return Carried.of(folder / RUN, prepared)
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> PreparedStudy:
+    return prepared_in(tmp_path)
+
+
+def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
+    """A run that has begun, and opened nothing yet."""
+    run = StudyRun(prepared, folder, carried)
+    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN))
+    run._keep_inputs()
+    carried.copy_to(run._recorder)
+    return run
+
+
+def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
+    parts = {
+        "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key=""),
+        "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
+        "testbed": SimpleNamespace(host=None),
+    }
+    found = SimpleNamespace(plan=prepared.plan, versions=lambda: dict(versions), interfaces={}, **parts)
+    return cast(Session, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "then", "says"),
+    [
+        ("host", "elsewhere", "host was 'elsewhere' and is '"),
+        ("study file", "0", "study file has changed; go on with its own options, or run the study again"),
+        (CODE, "0", "code of Lineproof has changed"),
+    ],
+)
+def test_what_is_not_the_same_adds_nothing(
+    tmp_path: Path, prepared: PreparedStudy, key: str, then: str, says: str
+) -> None:
+    with pytest.raises(TestbedError) as raised:
+        kept(prepared, tmp_path / "results", fingerprints={key: then})
+    assert str(raised.value).startswith(f"run '{RUN}' cannot be resumed: {says}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changed", [SMALL.replace("published:\n", "published:\n  tolerance: {percent: 40}\n"), SMALL.replace("4.32", "5")]
+)
+def test_what_judges_figures_is_not_chosen_after_some_were_seen(
+    tmp_path: Path, prepared: PreparedStudy, changed: str
+) -> None:
+    kept(prepared, tmp_path / "results")
+    with pytest.raises(TestbedError, match="study file has changed"):
+        Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=changed))
+
+
+@pytest.mark.slow
+def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_path: Path) -> None:
+    prepared = prepared_in(tmp_path, re.sub("  ramp: .*\n", "", SMALL))
+    with pytest.raises(TestbedError, match="is complete, and its differences were seen"):
+        kept(prepared, tmp_path / "results", (33.4, 33.6, None, 33.5), ("vpp", "linux"))
+
+
+@pytest.mark.slow
+def test_other_titles_and_explanations_are_the_same_study(tmp_path: Path, prepared: PreparedStudy) -> None:
+    kept(prepared, tmp_path / "results")
+    text = f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n".replace("title: Two", "title: The two")
+    assert Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=text)).records
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["router.version", "generator.server"])
+def test_another_router_or_generator_adds_nothing(tmp_path: Path, prepared: PreparedStudy, name: str) -> None:
+    run = going_on(prepared, tmp_path / "results", kept(prepared, tmp_path / "results"))
+    with pytest.raises(OtherTestbed) as raised:
+        run._note(opened(prepared, {**VERSIONS, name: "v1"}))
+    assert f"{NAME} is not what was measured before: {name} was '{VERSIONS[name]}' and is 'v1'; " in str(raised.value)
+    # and what has never been opened is compared with nothing
+    run._known.clear()
+    run._note(opened(prepared, {**VERSIONS, name: "v1"}))
+    with pytest.raises(OtherTestbed, match="is not what was measured before"):
+        run._note(opened(prepared, VERSIONS))
+
+
+@pytest.mark.slow
+def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
+    tmp_path: Path, prepared: PreparedStudy
+) -> None:
+    carried = kept(prepared, tmp_path / "results", extra={SESSIONS: {
+        NAME: {"versions": VERSIONS, "configuration": {}},
+        "netgate6100, linux": {"versions": {"router.version": "6.8"}, "configuration": {}},
+    }})  # fmt: skip
+    run = going_on(prepared, tmp_path / "results", carried)
+    run._note(opened(prepared, {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}))
+    environment: EnvironmentRecord = run._recorder.environment
+    assert environment.versions["router.version"] == "v26.10"
+    assert environment.extra[SESSIONS].keys() == {NAME, "netgate6100, linux"}
+    run._recorder.close()
+    assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(run._recorder.folder.path))
+
+
+@pytest.mark.slow
+def test_a_session_that_another_router_answers_ends_the_run(
+    tmp_path: Path, prepared: PreparedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no gap, which the rest of the study would be measured after."""
+    run = StudyRun(prepared, tmp_path / "results")
+
+    def other(_: object) -> Session:
+        raise OtherTestbed("another one")
+
+    monkeypatch.setattr(run, "_set_up", other)
+    with pytest.raises(OtherTestbed):
+        run.run()
+    assert run.measured == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])
+def test_the_error_of_a_testbed_is_not_its_own_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Robot follows causes to their end when it shows an error: in a circle it finds none, and writes no output."""
+
+    def refuse(*_: object, **__: object) -> Session:
+        raise error
+
+    monkeypatch.setattr(Session, "start", refuse)
+    prepared = prepared_in(tmp_path)
+    with pytest.raises(TestbedError) as raised:
+        StudyRun(prepared, tmp_path / "results").run()
+    assert str(error) in str(raised.value)
+    causes: list[BaseException] = []
+    cause: BaseException | None = raised.value
+    while cause is not None:
+        assert cause not in causes
+        causes.append(cause)
+        cause = cause.__cause__

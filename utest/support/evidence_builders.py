@@ -53,15 +53,13 @@ def trial(
     number: int = 1,
     pps: float = 1_000_000.0,
     losses: Sequence[int] = (0,),
-    unsent: int = 0,
     duration: float = 1.0,
     problems: Iterable[Problem] = (),
 ) -> Trial:
     """A trial with one direction for each of *losses* (frames lost)."""
     asked = int(pps * duration)
-    sent = asked - unsent
     ways = (
-        DirectionCount(way, 1 - way, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
+        DirectionCount(way, 1 - way, asked, asked, asked - lost, asked * 64, (asked - lost) * 64)
         for way, lost in enumerate(losses)
     )
     began = 1_795_000_000.25 + 2 * number

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -159,25 +160,15 @@ def test_frames_of_this_namespace_are_counted() -> None:
         frames_sent(2**22 + 1)
 
 
-def test_steal_is_a_share_of_all_cpu_time():
+def test_steal_is_a_share_of_all_cpu_time_and_unknown_where_it_is_not_reported(monkeypatch: pytest.MonkeyPatch):
     before = {"user": 10.0, "idle": 80.0, "steal": 0.0, "guest": 5.0}
     after = {"user": 20.0, "idle": 160.0, "steal": 10.0, "guest": 9.0}
-    assert steal_percent(before, after) == pytest.approx(10)
-    assert steal_text(steal_percent(before, after)) == "10.0 %"
-
-
-def test_steal_that_is_not_reported_is_unknown_and_not_zero():
+    assert steal_percent(before, after) == pytest.approx(10) and steal_text(10.0) == "10.0 %"
     now = cpu_times()
-    assert steal_percent(now, now) is None
-    assert steal_percent({"user": 1.0}, {"user": 2.0}) is None
+    assert steal_percent(now, now) is steal_percent({"user": 1.0}, {"user": 2.0}) is None
     assert steal_text(None) == "not known"
-
-
-def test_a_container_without_times_has_no_steal_and_no_error(monkeypatch: pytest.MonkeyPatch):
-    def missing() -> None:
-        raise FileNotFoundError("/proc/stat")
-
-    monkeypatch.setattr("psutil.cpu_times", missing)
+    # a container without times
+    monkeypatch.setattr("psutil.cpu_times", Mock(side_effect=FileNotFoundError("/proc/stat")))
     assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None
 
 
