@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ...files import check_writable, is_folder
-from ...stats import mean_interval
 from ...visible import shortened, visible
 from ..integrity import Integrity, check_integrity
 from ..run import RecordedRun, find_runs, recorded_run
@@ -204,10 +203,8 @@ def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:
     record, threshold, search = row.record, row.record.requirement.threshold, row.search
-    # thousands of runs: the interval that needs no SciPy
-    measured = replace(row, method=mean_interval).measured
     kind = AT_LEAST if row.is_carried else MEASURED
-    value, low, high = (measured.estimate, measured.low, measured.high) if measured else (None, None, None)
+    value, low, high = (mean.estimate, mean.low, mean.high) if (mean := row.measured) else (None, None, None)
     if search is not None:
         kind, value = CAPACITY, threshold.number * search.low
         low, high = value, search.high and threshold.number * search.high
