@@ -8,6 +8,7 @@ platform, drawn from a seed.
 from __future__ import annotations
 
 import argparse
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,14 +17,27 @@ from lineproof.commands.main import finish
 from lineproof.project import Project
 from lineproof.simulation.habits import Noise
 from lineproof.stats import compare
-from lineproof.studies.results import closeness_words
 from lineproof.studies.study import RATES, Study
+from lineproof.units import counted
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.noise import ModelNoise
 from support.published import ModelledVariant, loads_at, modelled_variants, published_rows, published_studies, text_of
 
 RUNS = 5
 """Runs of the model for each variant."""
+
+WITHIN = (5.0, 10.0)
+"""Per cent of the published figure."""
+
+
+def closeness_words(errors: Sequence[float]) -> str:
+    """A sentence with the median and the 95th percentile of *errors* in per cent, and how many are small; ""."""
+    if not errors:
+        return ""
+    ordered = sorted(errors)
+    middle, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
+    small = ", ".join(f"{sum(error <= most for error in errors)} within {most:g} %" for most in WITHIN)
+    return f"error of {counted(len(errors), 'figure')}: median {middle:.1f} %, 95th percentile {high:.1f} %; {small}"
 
 
 @dataclass(frozen=True, slots=True)

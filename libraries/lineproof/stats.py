@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import math
 import statistics
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
-
-NORMALITY_THRESHOLD = 0.05
-"""A Shapiro-Wilk p value below this rejects that a sample is normally distributed."""
-
-_BATCH_VALUES = 5_000_000
-"""Measurements in memory at once in the bootstrap: 40 MB."""
 
 
 @dataclass(frozen=True)
@@ -45,38 +38,6 @@ def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(summary.mean, None, None, confidence)
     half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n) if summary.stddev else 0.0
     return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence)
-
-
-def interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean's interval by the method that suits the sample.
-
-    Student's t where normality is not rejected (Shapiro-Wilk), else the bias-corrected and accelerated bootstrap (BCa;
-    Efron 1987), which assumes no distribution and gives the same for the same sample. Two measurements cannot be tested
-    or usefully resampled, and are presumed normal. Raises ValueError as :func:`mean_interval`.
-    """
-    student = mean_interval(sample, confidence)
-    if len(sample) < 3 or student.low == student.high:
-        return student
-    import numpy as np
-    from scipy import stats
-
-    with warnings.catch_warnings():
-        # above 5000 measurements p is approximate, which is enough here; undefined BCa gives nan, which is seen below
-        warnings.simplefilter("ignore")
-        if float(stats.shapiro(sample).pvalue) >= NORMALITY_THRESHOLD:
-            return student
-        for method in ("BCa", "percentile"):  # BCa is not defined where measurements differ by rounding only
-            ends = stats.bootstrap(
-                (np.array(sample, dtype=float),),
-                np.mean,
-                batch=max(1, _BATCH_VALUES // len(sample)),
-                confidence_level=confidence,
-                method=method,
-                rng=np.random.default_rng(0),
-            ).confidence_interval
-            if math.isfinite(ends.low) and math.isfinite(ends.high):
-                break
-    return Interval(student.estimate, float(ends.low), float(ends.high), confidence)
 
 
 def t_value(confidence: float, freedom: float) -> float:

@@ -21,8 +21,7 @@ from lineproof.core.verdict import Try
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder
-from lineproof.evidence.signoff.page import WORDS, html_sheet
-from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.evidence.signoff.sheet import WORDS, html_sheet, make_sheet
 from support.evidence_builders import Elements, requirement_record
 from support.signoff_runs import (
     FIELDS,

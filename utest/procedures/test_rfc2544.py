@@ -70,7 +70,6 @@ def test_throughput_at_line_rate_takes_one_trial():
 def test_loss_curve_ends_with_two_trials_without_loss():
     result = loss_curve(PureRouter(LINE * 0.55))
     assert [point.asked for point in result.points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
-    assert "40 %: 0 %" in str(result)
     for point in result.points:
         assert point.loss_ratio == pytest.approx(max(0.0, 1 - 55 / point.asked), abs=1e-6)
 
@@ -106,7 +105,7 @@ class Streams(PureRouter):
 def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
     result = latency(Streams(10.0, 12.0, 14.0), 3)
     assert result.directions == ("0 → 1", "1 → 0") and result.samples == ((10, 12, 14), (20, 22, 24))
-    rows = [[*row.values()][4:] for row in LATENCY.rows(result)]
+    rows = [[*row.values()][3:] for row in LATENCY.rows(result)]
     assert rows == [["12.00", "10.00", "14.00", "2.00", "3"], ["22.00", "20.00", "24.00", "2.00", "3"]]
     declared = deviations_text(result)
     assert "trials of 10 s" in declared and "at least 20 repetitions; here: 3" in declared

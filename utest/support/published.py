@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from lineproof.core.traffic.profiles import Profile
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
-from lineproof.studies.results import error_percent
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.units import FCS, PREFIX, l1_bits
 from lineproof_bench.model.backend import ModelTelemetry
@@ -45,8 +45,10 @@ class PublishedRow:
 
     @property
     def error_percent(self) -> float:
-        """The error in per cent of the published figure."""
-        return error_percent(self.modelled, self.published)
+        """The error in per cent of the published figure; infinite where that is 0 and ours is not."""
+        if not self.published:
+            return math.inf if self.modelled else 0.0
+        return 100 * abs(self.modelled / self.published - 1)
 
     @property
     def inside(self) -> bool:

@@ -9,7 +9,6 @@ from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import TrafficWords
-from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
@@ -106,7 +105,7 @@ class PureSession:
             check_generator=lambda traffic: None,
             link_bps=lambda pairs: LINE * 672,
             maximum_load=lambda traffic: Load(traffic.profile.line_rate_pps(LINE * 672) * self.most),
-            measurable=lambda sentence: parse(sentence, CATALOGUE),
+            check_measurable=lambda asked: None,
             load_for=lambda requirement: requirement.named_load(LINE * 672),
         )
         self.traffic: Any = SimpleNamespace(

@@ -12,8 +12,7 @@ from typing import Any
 from minisign import KeyPair
 
 from lineproof.core.router_facts import RouterFacts
-from lineproof.evidence.signoff.page import html_sheet
-from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.evidence.signoff.sheet import html_sheet, make_sheet
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import LINK, RUN
 from support.made_runs import Sentence, made_run

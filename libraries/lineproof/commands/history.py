@@ -79,8 +79,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _trend(arguments: argparse.Namespace) -> int:
-    from ..evidence.history.store import HistoryStore, store_url
-    from ..evidence.history.trend import points_of, trend
+    from ..evidence.history.store import HistoryStore, points_of, store_url, trend
 
     store = HistoryStore(store_url(arguments.store, Project.find().results))
     wanted = {name: value for name in ONLY if (value := getattr(arguments, name)) is not None}

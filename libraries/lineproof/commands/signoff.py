@@ -16,8 +16,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..evidence.run import find_one_run
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
-from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result
-from ..evidence.signoff.sheet import Sheet, make_sheet
+from ..evidence.signoff.sheet import Sheet, html_sheet, make_sheet, pdf_sheet, require_weasyprint, result
 from ..evidence.signoff.signature import public_key, secret_key, sign
 from ..files import check_writable, read_file, write_whole
 from .arguments import add_run

@@ -158,7 +158,7 @@ def decide(
     asked, doubts = Asked(promise), promise.quantity.doubts
     for trial in earlier:
         asked.add(trial)
-    plan = _Plan(promise, line_pps, is_timed=conditions.clock_speed == 1 and not conditions.tolerance.ends_in_time)
+    plan = TrialPlan(promise, line_pps, is_timed=conditions.clock_speed == 1 and not conditions.tolerance.ends_in_time)
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
@@ -177,7 +177,7 @@ def decide(
             plan.ask_no_more()
 
 
-class _Plan:
+class TrialPlan:
     """The next measurement: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port.
 
     *is_timed*: by a real clock, whose uncertainty counts.

@@ -171,6 +171,28 @@ def parse_traffic(words: str, catalogue: TrafficNames) -> TrafficWords:
         raise SentenceError(f"'{shortened(words)}': {error}") from None
 
 
+def measured(
+    traffic: TrafficWords, quantity: Quantity, unit: Unit, at: str | None, statistic: Statistic | None = None
+) -> Requirement:
+    """Return *quantity* in *unit*, to be measured of *traffic* at the load *at* (None: the maximum).
+
+    Nothing is held against its threshold. Raises SentenceError.
+    """
+    scope = Scope.IN_TOTAL if unit in RATE_UNITS else Scope.EACH_WAY
+    return Requirement(
+        traffic.profile,
+        traffic.bidirectional,
+        f"{traffic.sentence} at {at}" if at else traffic.sentence,
+        quantity,
+        quantity.at_least,
+        Value(1.0, unit),
+        scope if quantity.has_directions and traffic.directions > 1 else Scope.ONE,
+        *_parse_load(at, traffic, quantity),
+        statistic,
+        pairs=traffic.pairs,
+    )
+
+
 def _split_pairs(left: str) -> tuple[str, int]:
     """*left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
     found = list(_ON_PAIRS.finditer(left))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,7 +25,7 @@ from ..core.rule import Ruling
 from ..core.trial import Trial, loss_ratio
 from ..core.units import RATE_UNITS
 from ..errors import LineproofError, in_words
-from ..stats import Interval, interval
+from ..stats import Interval, mean_interval
 from ..units import counted, range_text
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .records import CharacterisationRecord, EnvironmentRecord, MarginRecord, RequirementRecord
@@ -42,7 +42,7 @@ class SentenceRow:
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none. ``trials``: all of it, with the warm-up.
-    ``set_aside``: how many trials do not count. ``method``: of the interval, at a confidence between 0 and 1.
+    ``set_aside``: how many trials do not count.
     """
 
     record: RequirementRecord
@@ -51,7 +51,6 @@ class SentenceRow:
     set_aside: int = 0
     search: MarginRecord | None = None
     trials: tuple[Trial, ...] = ()
-    method: Callable[[Sequence[float], float], Interval] = interval
 
     @property
     def is_carried(self) -> bool:
@@ -66,7 +65,7 @@ class SentenceRow:
         Student's t of two trials does not know that.
         """
         values = [value for value in self.sample if math.isfinite(value)]
-        mean = self.method(values, 1 - self.record.goal.risk) if values else None
+        mean = mean_interval(values, 1 - self.record.goal.risk) if values else None
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @cached_property

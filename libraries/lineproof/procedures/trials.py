@@ -86,7 +86,8 @@ class ProcedureResult:
 
     @property
     def _found(self) -> str:
-        raise NotImplementedError
+        """What its table does not say in a line; "": nothing."""
+        return ""
 
     def __str__(self) -> str:
         return "; ".join(filter(None, (self._found, self.ended)))

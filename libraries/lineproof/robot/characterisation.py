@@ -160,7 +160,7 @@ class CharacterisationWork:
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        told = "\n".join(map(str, parts)) or "nothing was measured"
+        told = "\n".join(filter(None, map(str, parts))) or ("see its table" if parts else "nothing was measured")
         deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
         declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
         shown = [*self._ran_meanwhile, *procedure.parts(run, result), *declared]

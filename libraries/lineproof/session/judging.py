@@ -52,7 +52,7 @@ def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) ->
     decision = ask(promise, earlier)
     if decision.ruling not in (Ruling.PASS, Ruling.FAIL):
         return None
-    return verdict_of(decision, promise, requirement, _figures(promise, earlier))
+    return verdict_of(decision, promise, requirement, figures_of(promise, earlier))
 
 
 def promised(bench: Bench, requirement: Requirement, load: Load | None = None) -> Promise:
@@ -110,7 +110,7 @@ class _Sentence:
             if decision.ruling is Ruling.FAIL:
                 problems += self._changed_by_others()
         decision = self._asked_again(decision, problems, book.ledgers)
-        figures = _figures(self.promise, decision.trials)
+        figures = figures_of(self.promise, decision.trials)
         verdict = replace(verdict_of(decision, self.promise, self.requirement, figures), ledgers=tuple(book.ledgers))
         if after is not None and all(item.fault is not Fault.COPIES for item in problems):
             whole, told = make_ledger(self.trials, before, after, self.bench.interfaces), verdict.worst_ledger
@@ -226,7 +226,8 @@ class _Sentence:
         return Verdict(self.requirement, self.promise, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials))
 
 
-def _figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+def figures_of(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the rates of *trials*, and the figures of the quantity, by name."""
     ended = counted_trials(trials)
     return {**rate_figures(promise, ended), **promise.quantity.named_figures(promise, ended)}
 

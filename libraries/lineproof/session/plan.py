@@ -243,6 +243,12 @@ class Plan:
                     f" the file of platform '{self.platform.platform}'"
                 )
             found = found.on_cores(self.software.workers)
+        self.check_measurable(found)
+        return found
+
+    def check_measurable(self, found: Requirement) -> None:
+        """Raise SentenceError where what *found* asks for cannot be measured here."""
+        sentence = found.sentence
         self.check_pairs(found)
         self.check_generator(found)
         found.check(self.link_bps(found.pairs))
@@ -270,7 +276,6 @@ class Plan:
                 f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )
         self._check_power(found)
-        return found
 
     def _promise(self, requirement: Requirement) -> Promise:
         try:

@@ -25,7 +25,6 @@ from .results import (
     SenderFigures,
     StudyCell,
     StudyResults,
-    closeness_words,
     in_unit,
     senders_of,
 )
@@ -210,9 +209,8 @@ def headline(found: StudyResults) -> str:
 
 
 def notes(found: StudyResults) -> list[str]:
-    """Return what must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
-    close = closeness_words(found.errors)
-    rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
+    """Return what must be known of the figures: why published ones are not met; drift, gaps."""
+    rows = [*found.history, *_tolerances(found)]
     rows += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in found.drifts.items()

@@ -1,7 +1,6 @@
 """One measurement of a study on an open session: a row's kind becomes a method of the house, and its figure a value.
 
-Nothing is judged: a demand that every router keeps stands in for the sentence's, so that the methods of sentences
-give their figure, with their checks of the testbed. What they call INCONCLUSIVE is a gap.
+Nothing is judged. What the testbed may have spoilt, and what it does not know, is a gap.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from typing import Any
 
 from lineproof.routers.commands import ShellCommands, summarised
 
+from ..core.deciding import TrialPlan
+from ..core.doubts import with_doubts
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
-from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
-from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry, unsent_by_interface
-from ..core.trial import Load, Outcome, Trial
-from ..core.verdict import Verdict
+from ..core.trial import Load, Outcome, Problem, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..session.bench import EndedTrial, Reading
+from ..session.afterwards import lost_neighbours, pauses
+from ..session.bench import AFTER, BEFORE, EndedTrial, Reading
 from ..session.cpu_time import cpu_time
-from ..session.judging import judge
+from ..session.judging import figures_of, promised
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -46,13 +45,24 @@ from .study import (
     PAST_ROUTER,
     RAMP_STEPS,
     RATES,
-    SENTENCES,
     TRAFFIC_ALONE,
     Step,
     Study,
     StudyRow,
-    sentence_of,
+    measured_of,
+    words_of,
 )
+
+FIGURES = {
+    "forwards": ("forwarded_pps",),
+    "cycles": ("cycles_per_packet",),
+    "cycles_without_input": ("cycles_per_packet_without_input",),
+    "vectors": ("vectors_per_call",),
+    "energy": ("energy_uj_low", "energy_uj_high"),
+    # the generator's histogram of latencies has two bounds
+    "latency": ("latency_low_us", "latency_high_us"),
+}
+"""The figures whose mean is the value, by kind; the router's own counters have the others."""
 
 RAMP_EDGE = 2.0
 """Seconds of a ramp's warm-up and of its hold."""
@@ -84,13 +94,13 @@ def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
 
 def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
     """Raise SentenceError if *row* cannot be measured on *variant* with *plan*."""
-    sentence = sentence_of(study, row, variant)
-    if study.measures[row].kind in TRAFFIC_ALONE:
-        plan.check_pairs(parse_traffic(sentence, plan.catalogue))
+    kind = study.measures[row].kind
+    if kind in TRAFFIC_ALONE:
+        plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     else:
-        plan.requirement(sentence)
-    if study.measures[row].kind in ("takes_in", "drops_sending") and plan.uncounted:
-        raise SentenceError(f"'{sentence}': {plan.uncounted}")
+        plan.check_measurable(measured_of(study, row, variant, plan.catalogue))
+    if kind in ("takes_in", "drops_sending") and plan.uncounted:
+        raise SentenceError(f"'{words_of(study, row, variant)}': {plan.uncounted}")
 
 
 def router_differences(session: Session, study: Study, variant: str) -> list[str]:
@@ -141,7 +151,7 @@ def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) 
         "cpu_time": measurement.of_cpu_time,
         **dict.fromkeys(PAST_ROUTER, measurement.of_sender),
     }
-    return kinds.get(measurement.row.kind, measurement.of_sentence)()
+    return kinds.get(measurement.row.kind, measurement.of_quantity)()
 
 
 class _Measurement:
@@ -149,8 +159,8 @@ class _Measurement:
 
     def __init__(self, session: Session, study: Study, step: Step, recorder: Recorder) -> None:
         self.session, self.study, self.step, self.recorder = session, study, step, recorder
-        self.row, self.words = study.measures[step.row], sentence_of(study, step.row, step.variant)
-        self.traffic = parse_traffic(study.traffic_of(step.row, step.variant), session.plan.catalogue)
+        self.row, self.words = study.measures[step.row], study.traffic_of(step.row, step.variant)
+        self.traffic = parse_traffic(self.words, session.plan.catalogue)
         self.directions = self.traffic.directions
         self.is_rate = self.row.kind in RATES
         self.link_bps = session.plan.link_bps(self.traffic.pairs)
@@ -189,50 +199,60 @@ class _Measurement:
 
     def of_cpu_time(self) -> Measured:
         """Return the CPU time of a frame."""
-        requirement = self.session.plan.requirement(self.words)
+        requirement = measured_of(self.study, self.step.row, self.step.variant, self.session.plan.catalogue)
         self.session.traffic.put_for(requirement)
         self._begin()
         seconds = self.session.plan.goal.final_trial_duration
         measured = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
         return Measured(measured.value, measured.reason, None, (), measured.figures)
 
-    def of_sentence(self) -> Measured:
-        """Return the figure of a sentence's verdict, or of the router's own counters."""
-        session, requirement = self.session, self.session.plan.requirement(self.words)
-        session.power.check(requirement)
-        session.traffic.put_for(requirement)
+    def of_quantity(self) -> Measured:
+        """Return the figure of a quantity, or of the router's own counters, in the first trial that shows it.
+
+        Raises TestbedError where the testbed breaks down, or a counter of the router began anew.
+        """
+        session = self.session
+        requirement = measured_of(self.study, self.step.row, self.step.variant, session.plan.catalogue)
+        hear, interfaces = self.recorder.listener(requirement, session), session.interfaces
+        names = FIGURES.get(self.row.kind, ())
+        warm_up = session.prepare(requirement)
         self._begin()
-        read, record = dict[str, Telemetry](), self.recorder.listener(requirement, session)
-
-        def hear(event: EndedTrial | Reading | StepDown) -> None:
-            record(event)
-            if isinstance(event, Reading) and event.telemetry is not None:
-                read[event.moment] = event.telemetry
-
-        for _ in range(1 + MOST_REPEATS):
-            verdict = judge(session, requirement, hear)
-            if not (spoilt := _spoilt(verdict.trials)):
-                break
-        # a router that forwards nothing at all breaks every demand, and is no gap
-        if spoilt or verdict.ruling is Ruling.INCONCLUSIVE:
-            return Measured(None, spoilt or str(verdict.reason), self.line)
+        promise = promised(session, requirement)
+        is_timed = session.clock_speed == 1 and not session.tolerance.ends_in_time
+        loads = TrialPlan(promise, requirement.profile.line_rate_pps(self.link_bps), is_timed)
+        if warm_up is not None:
+            hear(EndedTrial(warm_up))
+            loads.learn(warm_up)
+        measure = session.measure_of(promise, hear)
+        session.examine(True)
         try:
-            value = self._value(verdict, read)
-        except TestbedError as error:
-            return Measured(None, str(error), self.line)
-        offered = verdict.figures.get("offered_pps", math.inf)
-        return self._measured(value, verdict.figures, was_all_offered(self.row, value, offered))
-
-    def _value(self, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
-        """Return the verdict's figure, or that of the router's counters; rates in frames/s. Raises TestbedError."""
-        names = SENTENCES[self.row.kind][1]
-        if not names:
-            counted = _counted(self.session, self.row.kind, read)
-            return counted / sum(trial.seconds.high for trial in verdict.trials)
-        known = [verdict.figures[name] for name in names if math.isfinite(verdict.figures.get(name, math.inf))]
-        if len(known) < len(names):
-            raise TestbedError(f"the trials gave no {' and '.join(names)}: {verdict.reason.summary}")
-        return fmean(known)
+            for number in range(1, 2 + MOST_REPEATS):
+                before = session.read(BEFORE)
+                hear(Reading(BEFORE, before))
+                outcome = measure(Load(loads.pps), loads.seconds)
+                trial = read_trial(number, outcome, session.tolerance, session.clock_speed)
+                trial = with_doubts(trial, promise.conditions, promise.quantity.doubts)
+                hear(EndedTrial(trial))
+                after = session.read(AFTER)
+                hear(Reading(AFTER, after))
+                known = lost_neighbours([trial], after, interfaces, requirement.profile)
+                paused = pauses([trial], before, after, interfaces, self.link_bps)
+                figures = figures_of(promise, [trial])
+                lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
+                gap = _spoilt((*trial.problems, *known, *paused))
+                if not gap and not lacking:
+                    break
+                loads.learn(trial)
+        finally:
+            session.examine(False)
+        if gap or lacking:
+            words = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
+            return Measured(None, gap or words, self.line)
+        if names:
+            value = fmean(figures[name] for name in names)
+        else:
+            value = _counted(session, self.row.kind, before, after) / trial.seconds.high
+        return self._measured(value, figures, was_all_offered(self.row, value, figures["offered_pps"]))
 
     def _measured(
         self,
@@ -291,9 +311,9 @@ def trial_pps(trial: Trial, forwarded: bool) -> float:
     return (trial.forwarded if forwarded else trial.offered) / trial.seconds.high
 
 
-def _spoilt(trials: Sequence[Trial]) -> str:
+def _spoilt(problems: Sequence[Problem]) -> str:
     """Return what may have cost or hidden any number of frames, in words; "": nothing. A load not reached may."""
-    faults = [problem for trial in trials for problem in trial.problems if not problem.fault.generator_too_slow]
+    faults = [problem for problem in problems if not problem.fault.generator_too_slow]
     spoilt = [item for item in faults if item.frames is None and (item.fault.may_cost or item.fault.may_hide)]
     return "; ".join(map(str, spoilt))
 
@@ -307,10 +327,8 @@ def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
     return limited and pps >= offered_pps * (1 - BEHIND)
 
 
-def _counted(session: Session, kind: str, read: Mapping[str, Telemetry]) -> float:
-    if "before" not in read or "after" not in read:
-        raise TestbedError("the router was not read before and after the trial")
-    before, after, names = read["before"], read["after"], session.interfaces.values()
+def _counted(session: Session, kind: str, before: Telemetry, after: Telemetry) -> float:
+    names = session.interfaces.values()
     if kind == "takes_in":
         rises = [after.interfaces[name].rx_packets - before.interfaces[name].rx_packets for name in names]
     else:

@@ -139,15 +139,6 @@ class StudyResults:
         return tuple(cell for cell in self.published if not cell.inside)
 
     @property
-    def errors(self) -> list[float]:
-        """How far ours are from the published ones, in per cent of these, where there are both."""
-        return [
-            error_percent(cell.summary.median, cell.published_summary.median)
-            for cell in self.published
-            if cell.measured and cell.summary is not None and cell.published_summary is not None
-        ]
-
-    @property
     def gaps(self) -> tuple[StudyCell, ...]:
         """Return those without any value, or with too few."""
         return tuple(cell for cell in self.cells.values() if not cell.measured)
@@ -314,27 +305,6 @@ def _step(study: Study, row: str, line: float) -> float:
     measure = study.measures[row]
     directions = 2 if "bidirectional" in measure.traffic.split() else 1
     return directions * line / (measure.steps or RAMP_STEPS) if measure.kind == "ramp" else 0.0
-
-
-WITHIN = (5.0, 10.0)
-"""Per cent of the published figure."""
-
-
-def error_percent(ours: float, published: float) -> float:
-    """Return the error in per cent of the *published* figure; infinite where that is 0 and ours is not."""
-    if not published:
-        return math.inf if ours else 0.0
-    return 100 * abs(ours / published - 1)
-
-
-def closeness_words(errors: Sequence[float]) -> str:
-    """A sentence with the median and the 95th percentile of *errors* in per cent, and how many are small; ""."""
-    if not errors:
-        return ""
-    ordered = sorted(errors)
-    middle, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
-    small = ", ".join(f"{sum(error <= most for error in errors)} within {most:g} %" for most in WITHIN)
-    return f"error of {counted(len(errors), 'figure')}: median {middle:.1f} %, 95th percentile {high:.1f} %; {small}"
 
 
 CONFIDENCE = 0.95

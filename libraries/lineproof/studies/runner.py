@@ -50,8 +50,8 @@ from .study import (
     Step,
     Study,
     check_study,
+    measured_of,
     placed,
-    sentence_of,
     steps_of,
     words_of,
 )
@@ -200,7 +200,7 @@ class PreparedStudy:
         plan, measure = self.plans[variant], self.study.measures[row]
         warm_up, trial = plan.warm_up, plan.goal.final_trial_duration
         if measure.kind not in (*TRAFFIC_ALONE, "cpu_time"):
-            return plan.budget([plan.requirement(sentence_of(self.study, row, variant))])
+            return plan.budget([measured_of(self.study, row, variant, plan.catalogue)])
         steps = measure.steps or RAMP_STEPS
         seconds, trials = {
             "ramp": (2 * RAMP_EDGE + steps * (self.study.seconds or 1.0), steps + 4),
@@ -295,7 +295,7 @@ def _unknown_commands(plan: Plan, study: Study, variant: str) -> Measured | None
 def _refused(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
     """Return a gap if the testbed's generator cannot send *row* of a study that bypasses the router."""
     try:
-        plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
+        plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     except SentenceError as error:
         return Measured(None, str(error), excused=True)
     return None

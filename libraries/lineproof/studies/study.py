@@ -17,8 +17,11 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from ..config import Config, Location, read_yaml, validate_config
-from ..core.sentence import parse, parse_traffic
+from ..core.quantity import Requirement
+from ..core.registry import quantities
+from ..core.sentence import measured, parse_traffic
 from ..core.traffic.catalogue import Catalogue
+from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
 from ..platforms import CommandPair, RouterSetup, named_file, read_platform
 from ..project import Project
@@ -60,23 +63,17 @@ AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
 """Kinds that are measured at one load: ``at``, or the testbed's maximum."""
 
 TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
-"""Kinds whose measurement is no sentence with a demand."""
+"""Kinds whose measurement has more than one load."""
 
-_NEVER = 999_999_999_999
-
-SENTENCES = {
-    "forwards": ("forwards ≥ 1 pps", ("forwarded_pps",)),
-    "takes_in": ("forwards ≥ 1 pps", ()),
-    "drops_sending": ("forwards ≥ 1 pps", ()),
-    "cpu_time": ("forwards ≥ 1 pps", ()),
-    "cycles": (f"costs ≤ {_NEVER} cycles/packet", ("cycles_per_packet",)),
-    "cycles_without_input": (f"costs ≤ {_NEVER} cycles/packet without input", ("cycles_per_packet_without_input",)),
-    "vectors": ("gathers ≥ 0.000001 vectors/call", ("vectors_per_call",)),
-    "energy": (f"costs ≤ {_NEVER} µJ/packet", ("energy_uj_low", "energy_uj_high")),
-    # the generator's histogram of latencies has two bounds
-    "latency": ("latency {statistic} ≤ 999999999 µs", ("latency_low_us", "latency_high_us")),
+QUANTITIES = {
+    **dict.fromkeys(("forwards", "takes_in", "drops_sending", "cpu_time"), ("forwards", Unit.PPS)),
+    "cycles": ("cycles", Unit.CYCLES),
+    "cycles_without_input": ("cycles", Unit.CYCLES_WITHOUT_INPUT),
+    "vectors": ("gathers", Unit.VECTORS),
+    "energy": ("energy", Unit.MICROJOULES),
+    "latency": ("latency", Unit.MICROSECONDS),
 }
-"""Demands that every router keeps, and the figures of a verdict whose mean is the value; none: it is read elsewhere."""
+"""The quantity that is measured for each other kind, and its unit."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
 """The name of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
@@ -402,19 +399,17 @@ def steps_of(study: Study) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def sentence_of(study: Study, row: str, variant: str) -> str:
-    """The words of a measurement: traffic, direction, and what is measured of it; of a demand, one that all keep."""
-    measure, traffic = study.measures[row], study.traffic_of(row, variant)
-    if measure.kind in TRAFFIC_ALONE:
-        return traffic
-    demand = SENTENCES[measure.kind][0].format(statistic=measure.statistic or "p50")
-    # both directions are added where rates have them
-    scope = " in total" if "bidirectional" in traffic.split() and measure.kind in RATES else ""
-    return f"{traffic} {demand}{scope}{f' at {measure.at}' if measure.at else ''}"
+def measured_of(study: Study, row: str, variant: str, catalogue: Catalogue) -> Requirement:
+    """Return the quantity that is measured for a row of QUANTITIES. Raises SentenceError."""
+    measure, traffic = study.measures[row], parse_traffic(study.traffic_of(row, variant), catalogue)
+    name, unit = QUANTITIES[measure.kind]
+    quantity = quantities()[name]
+    statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
+    return measured(traffic, quantity, unit, measure.at, statistic)
 
 
 def words_of(study: Study, row: str, variant: str) -> str:
-    """A measurement in words for records and people: without the demand that stands in."""
+    """Return a measurement in words for records and people."""
     measure = study.measures[row]
     kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
     return f"{kind} of {study.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
@@ -450,7 +445,7 @@ def check_study(project: Project, name: str) -> Study:
                 parse_traffic(study.traffic_of(row, variant), catalogue)
             if study.measures[row].at is not None:
                 with placed(path, here, "measures", row, "at"):
-                    parse(sentence_of(study, row, variant), catalogue)
+                    measured_of(study, row, variant, catalogue)
     return study
 
 

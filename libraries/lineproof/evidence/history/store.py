@@ -1,53 +1,61 @@
-"""The store of all runs: a SQLite file, or a PostgreSQL database by URL. A run is added whole or not at all."""
+"""The store of all runs: a SQLite file, or a PostgreSQL database by URL; and its table of sentences over the runs.
+
+A run is added whole or not at all.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy import Boolean, Column, Connection, Float, Integer, MetaData, Table, Text, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from ...core.units import Unit, Value
 from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ...files import check_writable, is_folder
-from ...stats import mean_interval
+from ...stats import FALSE_ALARMS, LEAST_SEGMENT, Comparison, change_points
+from ...units import counted, moment
 from ...visible import shortened, visible
+from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from ..integrity import Integrity, check_integrity
 from ..run import RecordedRun, find_runs, recorded_run
 from ..run_files import REQUIREMENTS
 from ..summary import SentenceRow, sentence_rows
 
-metadata = MetaData()
+metadata = sql.MetaData()
 
-version = Table("lineproof_history_3", metadata, Column("empty", Integer, primary_key=True))
+version = sql.Table("lineproof_history_3", metadata, sql.Column("empty", sql.Integer, primary_key=True))
 """An empty table, whose name says which tables a store has. docs/ci.md explains them to people who ask by SQL."""
 
-runs = Table(
+runs = sql.Table(
     "runs",
     metadata,
-    Column("run", Text, primary_key=True),
-    *(Column(name, Text, nullable=False) for name in ("folder", "testbed", "platform", "software", "release")),
-    *(Column(name, Boolean, nullable=False) for name in ("simulated", "closed")),
-    Column("sha256", Text, nullable=False),
-    Column("records", sql.BigInteger, nullable=False),
-    Column("started", Float, nullable=False),
+    sql.Column("run", sql.Text, primary_key=True),
+    *(sql.Column(name, sql.Text, nullable=False) for name in ("folder", "testbed", "platform", "software", "release")),
+    *(sql.Column(name, sql.Boolean, nullable=False) for name in ("simulated", "closed")),
+    sql.Column("sha256", sql.Text, nullable=False),
+    sql.Column("records", sql.BigInteger, nullable=False),
+    sql.Column("started", sql.Float, nullable=False),
 )
 
-sentences = Table(
+sentences = sql.Table(
     "sentences",
     metadata,
-    Column("run", sql.ForeignKey("runs.run"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    *(Column(name, Text, nullable=False) for name in ("test", "sentence", "goal", "verdict", "kind", "unit")),
-    Column("at_least", Boolean, nullable=False),
-    *(Column(name, Float) for name in ("started", "threshold", "value", "low", "high", "lost")),
-    *(Column(name, Integer, nullable=False) for name in ("trials", "set_aside")),
+    sql.Column("run", sql.ForeignKey("runs.run"), primary_key=True),
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=False),
+    *(sql.Column(name, sql.Text, nullable=False) for name in ("test", "sentence", "goal", "verdict", "kind", "unit")),
+    sql.Column("at_least", sql.Boolean, nullable=False),
+    *(sql.Column(name, sql.Float) for name in ("started", "threshold", "value", "low", "high", "lost")),
+    *(sql.Column(name, sql.Integer, nullable=False) for name in ("trials", "set_aside")),
     sqlite_with_rowid=False,
 )
 
@@ -128,7 +136,7 @@ class HistoryStore:
             return connection.execute(statement).all()
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self) -> Iterator[sql.Connection]:
         """Connect for one transaction. Errors of the database become a TestbedError."""
         try:
             with self._engine.begin() as connection:
@@ -174,7 +182,7 @@ def import_run(store: HistoryStore, path: Path, replace: bool = False) -> Import
     try:
         state = check_integrity(path)
         state.refuse_altered()
-        known = select(runs.c.run, runs.c.simulated).where(runs.c.closed, runs.c.sha256 == state.sum_of_records)
+        known = sql.select(runs.c.run, runs.c.simulated).where(runs.c.closed, runs.c.sha256 == state.sum_of_records)
         if state.manifest is not None and (same := store.rows(known)):
             # the sums are right, so that reading it would give what is there
             return Imported(str(path), same[0].run, "unchanged", simulated=same[0].simulated)
@@ -204,10 +212,8 @@ def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:
     record, threshold, search = row.record, row.record.requirement.threshold, row.search
-    # thousands of runs: the interval that needs no SciPy
-    measured = replace(row, method=mean_interval).measured
     kind = AT_LEAST if row.is_carried else MEASURED
-    value, low, high = (measured.estimate, measured.low, measured.high) if measured else (None, None, None)
+    value, low, high = (mean.estimate, mean.low, mean.high) if (mean := row.measured) else (None, None, None)
     if search is not None:
         kind, value = CAPACITY, threshold.number * search.low
         low, high = value, search.high and threshold.number * search.high
@@ -232,3 +238,122 @@ def release_of(versions: Mapping[str, str]) -> str:
     """Return the router's versions in words, its own first. Where one changes, there is another release."""
     own = {name.removeprefix("router."): value for name, value in versions.items() if name.startswith("router.")}
     return ", ".join(f"{name} {own[name]}" for name in sorted(own, key=lambda name: (name != "version", name)))
+
+
+# -- a row a sentence, a column a run or a release; then where the level of a sentence changed -------------------------
+
+Point = sql.Row[Any]
+"""A sentence in one run: the columns of ``sentences``, and those of its run."""
+
+COLUMNS = 5
+"""Runs or releases in a table, the newest ones; more cannot be read beside each other."""
+
+_GROUP = ("simulated", "platform", "software", "testbed", "goal")
+"""Figures that differ in one of these are of unlike things."""
+
+
+def points_of(store: HistoryStore, wanted: Mapping[str, str], part: str = "", since: float = 0.0) -> Sequence[Point]:
+    """Return the points of the runs whose columns are as *wanted*, by time. Raises TestbedError.
+
+    *part*: of the sentence, in any case of letters; *since*: Unix time.
+    """
+    of_run = [runs.c[name] for name in (*_GROUP[:-1], "release", "closed")]
+    chosen = sql.select(*of_run, *sentences.c).join_from(sentences, runs).filter_by(**wanted)
+    chosen = chosen.where(sentences.c.started >= since, sentences.c.sentence.icontains(part, autoescape=True))
+    return store.rows(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
+
+
+def trend(points: Sequence[Point], by_release: bool = False) -> Document:
+    """Return a table for each platform, software, testbed and goal, and below it the changes; real runs first.
+
+    *by_release*: a column is the newest run of a release.
+    """
+    simulated = all(point.simulated for point in points)
+    sections, changes, counts = [], list[dict[str, object]](), list[int]()
+    groups = sorted(_groups(points, *_GROUP).items(), key=lambda named: str(named[0]))
+    for (of_simulated, *names, testbed, goal), group in groups:
+        series = _groups(group, "sentence", "test")
+        judged = list(map(_judged, series.values()))
+        parts: list[Part] = [Note(SIMULATED, strong=True)] if of_simulated and not simulated else []
+        parts.append(_table(group, series, by_release))
+        for own in judged:
+            for place, size in change_points([point.value for point in own]):
+                words, data = _change(own[place - 1], own[place], size)
+                parts.append(Items([words]))
+                changes.append(data)
+        sections.append(Section(f"{' '.join(filter(None, names))} on {testbed}, goal {goal}", parts))
+        counts += map(len, judged)
+    enough = sum(count >= 2 * LEAST_SEGMENT for count in counts)
+    rule = (
+        f"Changes of level were looked for in {enough} of {counted(len(counts), 'sentence')}: in those with figures of"
+        f" {2 * LEAST_SEGMENT} runs. Of sentences without a change at most 1 in {1 / FALSE_ALARMS:.0f} shows one by"
+        " chance. The ± is Welch's, at 95 % confidence."
+    )
+    data = {"false_alarms": FALSE_ALARMS, "changes": changes}
+    return Document("", [*sections, Section("", [Note(rule)])], simulated, data)
+
+
+def _judged(points: Sequence[Point]) -> list[Point]:
+    """Return the points with a figure; where margins were searched, none of a load that only passed."""
+    searched = any(point.kind == CAPACITY for point in points)
+    return [point for point in points if point.value is not None and not (searched and point.kind == AT_LEAST)]
+
+
+def _change(before: Point, after: Point, size: Comparison) -> tuple[str, dict[str, object]]:
+    """Return a change of a sentence's level between two of its points, in words and for programs."""
+    is_worse = (size.difference < 0) is bool(after.at_least)
+    by = f"{size.difference:+.4g} ± {size.half_width:.2g}"
+    if size.relative_percent is not None:
+        by = f"{size.relative_percent:+.3g} % ± {size.relative_half_width_percent:.2g} %"
+    levels = size.reference.mean, size.candidate.mean
+    new = new_in_release(before.release, after.release)
+    words = (
+        f"{'WORSE' if is_worse else 'better'} {by}, from {_text(after, levels[0])} to {_text(after, levels[1])},"
+        f" in run {after.run} of {moment(after.started)}{f', new release: {new}' if new else ''}: {after.sentence}"
+    )
+    return words, {**after._asdict(), "levels": levels, "percent": size.relative_percent, "worse": is_worse}
+
+
+def _groups(points: Sequence[Point], *names: str) -> dict[tuple[Any, ...], list[Point]]:
+    groups: dict[tuple[Any, ...], list[Point]] = {}
+    key = attrgetter(*names)
+    for point in points:
+        groups.setdefault(key(point), []).append(point)
+    return groups
+
+
+def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Point]], by_release: bool) -> Table:
+    """Return the newest runs beside each other."""
+    ordered = list({point.run: point for point in reversed(group)}.values())[::-1]
+    if by_release:
+        ordered = [point for point, after in pairwise(ordered) if point.release != after.release] + ordered[-1:]
+    shown = ordered[-COLUMNS:]
+    columns = [Column(head, left=True) for head in map(_head, [None, *shown], shown)]
+    twice = Counter(sentence for sentence, _ in series)
+    rows = []
+    for (sentence, test), own in series.items():
+        by_run = {point.run: _cell(point) for point in own}
+        name = sentence if twice[sentence] == 1 else f"{sentence} ({test})"
+        rows.append(Row([name, *(by_run.get(point.run, "–") for point in shown)]))
+    return Table([Column("sentence", left=True), *columns], rows)
+
+
+def _head(before: Point | None, point: Point) -> str:
+    """Return when a run was, and what is new in its release."""
+    new = point.release.partition(", ")[0] if before is None else new_in_release(before.release, point.release)
+    return " ".join(filter(None, (moment(point.started), shortened(new, 40), "" if point.closed else "incomplete")))
+
+
+def _cell(point: Point) -> Cell:
+    value = "no figure" if point.value is None else f"{'≥ ' * (point.kind == AT_LEAST)}{_text(point, point.value)}"
+    return replace(verdict_cell(point.verdict), text=f"{value} {point.verdict}")
+
+
+def _text(point: Point, value: float) -> str:
+    return str(Value(float(f"{value:.4g}"), Unit(point.unit)))
+
+
+def new_in_release(before: str, after: str) -> str:
+    """Return the words of *after* that *before* has not; where it has all of them, all; "" for the same release."""
+    known = before.split(", ")
+    return "" if before == after else ", ".join(part for part in after.split(", ") if part not in known) or after

@@ -1,26 +1,41 @@
-"""The content of the sheet, who signs it about what, and why a run cannot be signed off."""
+"""The sheet of a run that is signed off: who signs what, why a run cannot be, and the sheet as a page and as PDF."""
 
 from __future__ import annotations
 
+import importlib
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
 
 from ...config import Config, matching, read_yaml, validate_config
 from ...core.goal import Goal
-from ...errors import ConfigError, LineproofError, in_words
-from ...units import counted
+from ...core.verdict import odds_text
+from ...errors import ConfigError, LineproofError, TestbedError, in_words
+from ...files import read_file
+from ...system.installed import remedy
+from ...units import counted, moment, si
 from ...visible import shortened
+from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page
+from ..forms import known_facts
+from ..pictures import sentence_plot
 from ..records import EnvironmentRecord, RequirementRecord
 from ..rejudge import DIFFERS, SUSPECT, rejudge
 from ..run import RecordedRun, recorded_run
-from ..run_files import MANIFEST_FILE, sha256_of
-from ..summary import RunSummary, summary_of
-from .signature import verify
+from ..run_files import MANIFEST_FILE, SIGNATURE, sha256_of
+from ..summary import ExecutionSummary, RunSummary, summary, summary_of
+from .signature import key_id, verify
+
+BLANK = "_" * 20
+"""A place to write by hand."""
+
+WORDS = read_yaml(Path(__file__).with_name("words.yaml"))[0]
+"""The words of the sheet that are no measurement's."""
 
 WEAKEST_SHARE, WEAKEST_RISK = 0.5, 0.05
 """A goal with a larger share of bad trials, or a larger risk, is too weak."""
@@ -91,14 +106,14 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
     """
     run = recorded_run(verify(folder)[0])
     told = _read_about(about, run.requirements, f"{now:%Y-%m-%d}") if about else About()
-    summary, (again, contradicted) = summary_of(run), _judged_again(folder)
-    reasons = (*_reasons(run, summary, told), *contradicted)
+    of_run, (again, contradicted) = summary_of(run), _judged_again(folder)
+    reasons = (*_reasons(run, of_run, told), *contradicted)
     if reasons and not draft:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
     manifest = sha256_of(folder / MANIFEST_FILE) if (folder / MANIFEST_FILE).is_file() else ""
     environment, made = run.environment, now.replace(microsecond=0)
-    return Sheet(run, summary, environment, told, manifest, made, again, reasons, draft)
+    return Sheet(run, of_run, environment, told, manifest, made, again, reasons, draft)
 
 
 def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
@@ -170,3 +185,215 @@ def _read_about(path: Path, records: Sequence[RequirementRecord], today: str) ->
 
 def _plain(sentence: str) -> str:
     return " ".join(sentence.replace(">=", "≥").replace("<=", "≤").split())
+
+
+# -- the sheet as a document: a page to print on A4, black on white ----------------------------------------------------
+
+
+def sheet_document(sheet: Sheet) -> Document:
+    """Return what the sheet says."""
+    records, environment, told = sheet.run.requirements, sheet.environment, sheet.about.facts
+    device = " ".join(filter(None, (told.get("manufacturer"), told.get("model"))))
+    deviations = [*dict.fromkeys(words for record in records for words in record.deviations), *sheet.about.deviations]
+    glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
+    router = known_facts(environment.router_facts) if environment.router_facts else {}
+    code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
+    settings = [
+        f"{words}: {line}"
+        for name, words in WORDS["settings"].items()
+        for line in getattr(environment.router_configuration, name)
+    ]
+    known = summary(ExecutionSummary((sheet.summary,)))
+    tables = [part for section in known.sections for part in section.parts if isinstance(part, Table)]
+    sections = (
+        Section("", list(_head(sheet))),
+        Section("This traffic, a good trial, and what is forgiven", [Facts(_terms(sheet))]),
+        Section("What was promised, and what was measured", tables),
+        Section("Each promise", list(_promises(sheet))),
+        Section(WORDS["testbed"], [Facts({**sheet.summary.facts, **_ports(environment)})]),
+        Section("The router's settings, each with where it comes from", [Items(settings)] if settings else []),
+        Section("How it was measured", [Note(WORDS["method"])]),
+        Section("Deviations from the method", [Items(deviations or ["none was declared"])]),
+        Section("Words", [Facts(WORDS["words"] | glossary)]),
+        Section("The router, as it reports itself", [Facts(router)] if router else []),
+        Section("Versions, as each reports it", [Facts({"Lineproof": code or "unknown", **environment.versions})]),
+        Section("Evidence", list(_evidence(sheet))),
+        Section("Signatures: who answers for what", list(_signatures(sheet))),
+    )
+    title = f"{'DRAFT: ' if sheet.draft else ''}Acceptance sheet: {device or sheet.summary.facts['router']}"
+    return Document(title, [section for section in sections if section.parts], sheet.run.simulated)
+
+
+def _head(sheet: Sheet) -> Iterator[Part]:
+    environment = sheet.environment
+    yield Note(WORDS["head"])
+    if sheet.draft:
+        yield Note(f"DRAFT, not to be signed{':' if sheet.reasons else '.'}", strong=True)
+        yield Items(sheet.reasons)
+    yield Note(f"Result: {result(sheet)}.", strong=True)
+    yield Facts(
+        {
+            "begun": moment(environment.started),
+            "ended": "not ended" if environment.ended is None else moment(environment.ended),
+            "sheet made": f"{sheet.made:%Y-%m-%d %H:%M}",
+        }
+    )
+    yield Note("As the parties say, from nameplate and papers:")
+    blanks = dict.fromkeys([*WORDS["blanks"], *(f"cable {port}" for port in environment.interfaces)], BLANK)
+    yield Facts({**blanks, **sheet.about.facts})
+
+
+def result(sheet: Sheet) -> str:
+    """Return the result in a line: ``8 of 9 promises kept, 1 not kept (FAIL), …``."""
+    records, marks = sheet.run.requirements, "".join(f"{mark}: " for mark in sheet.marks)
+    count, waived = Counter(record.verdict for record in records), sum(map(bool, map(sheet.about.waivers_of, records)))
+    kept = f"{marks}{count['PASS']} of {counted(len(records), 'promise')} kept, {count['FAIL']} not kept (FAIL)"
+    words = f"{kept}, {count['INCONCLUSIVE']} not decided (INCONCLUSIVE), {waived} waived"
+    return "; ".join([words, *sheet.summary.incomplete])
+
+
+def _promises(sheet: Sheet) -> Iterator[Part]:
+    """Yield of each promise its words, its verdict, what other runs judged before, who waives it, and its picture."""
+    for record in sheet.run.requirements:
+        first, *details = record.message.splitlines() or [record.verdict]
+        tries = [
+            f"try in run {one.run}, ended {moment(one.ended)}: {one.verdict}, evidence {odds_text(one.odds)}"
+            for one in record.tries
+        ]
+        waivers = [
+            f"waived by {waiver.author} until {waiver.expires}, which changes no verdict: {waiver.reason}"
+            for waiver in sheet.about.waivers_of(record)
+        ]
+        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        yield Note(first, strong=True)
+        yield Note(f"Promised: {_in_plain_words(record)}")
+        yield Items([*map(str.strip, details), *(tries if len(tries) > 1 else ()), *waivers])
+        yield Figure(sentence_plot(record, trials, record.sentence, record.simulated), record.sentence)
+
+
+def _ports(environment: EnvironmentRecord) -> dict[str, str]:
+    """Return each port of the generator with its interface of the router."""
+    cards = {str(port.index): f"{port.driver} {port.mac}, {si(port.speed_bps, 'bit/s')}" for port in environment.ports}
+    cabled = environment.interfaces.items()
+    return {f"port {port}": f"{cards.get(port, 'not read')}, to {interface}" for port, interface in cabled}
+
+
+def _evidence(sheet: Sheet) -> Iterator[Part]:
+    key, verify = sheet.key, "lineproof verify RUN"
+    yield Facts(
+        {
+            "run": sheet.environment.run,
+            f"SHA-256 of {MANIFEST_FILE}": sheet.manifest or "none: the run was never closed",
+            "records judged again": sheet.again,
+            "electronic signature": f"key {key_id(key)}, public key {key}, in {SIGNATURE}" if key else "none",
+        }
+    )
+    yield Note(f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:")
+    yield Code(f"{verify} --public-key {key}\nminisign -V -m RUN/{MANIFEST_FILE} -P {key}" if key else verify)
+    if key:
+        yield Note("Compare the key with one that its owner gave you: a sheet alone does not prove whose it is.")
+
+
+def _signatures(sheet: Sheet) -> Iterator[Part]:
+    yield Note("Not to be signed: a draft." if sheet.draft else "Signed for what each party answers for:")
+    for part, duty in WORDS["answers"].items():
+        party = sheet.about.parties.get(part, {})
+        who = ", ".join(words for name, words in party.items() if name != "signatory")
+        if party or part != "witness":
+            yield Note(f"{part.capitalize()}: {who or BLANK}; answers for {duty}")
+            yield Code(f"name  {party.get('signatory', BLANK)}   place, date  {BLANK}\n\n\nsignature  {BLANK}\n")
+
+
+# -- plain words -------------------------------------------------------------------------------------------------------
+
+
+def _terms(sheet: Sheet) -> dict[str, str]:
+    """Return what the promises mean: each traffic, and what the goals count and forgive."""
+    facts, goals = {}, goals_of(sheet.run)
+    for traffic in dict.fromkeys(record.requirement.traffic for record in sheet.run.requirements):
+        parts = traffic.split()
+        for pattern, words in WORDS["traffic"].items():
+            parts = [re.sub(f"^{pattern}$", words, part) for part in parts]
+        facts[f"traffic {traffic}"] = "; ".join(parts)
+    for goal in goals:
+        of = f" (goal {goal.goal})" if len(goals) > 1 else ""
+        facts |= {f"{name}{of}": words for name, words in _goal_words(goal).items()}
+    return facts
+
+
+def _goal_words(goal: Goal) -> Mapping[str, str]:
+    lossless = f"at most {100 * goal.loss_ratio:g} % of the frames are lost" if goal.loss_ratio else "no frame is lost"
+    forgiven = "nothing: one lost frame in its one trial is a FAIL"
+    if not goal.is_strict and goal.good_share and goal.bad_share:
+        forgiven = (
+            f"single bad trials: a router that misses its promise in {100 * goal.good_share:g} % of its trials passes"
+            f" as a rule, one that misses it in {100 * goal.bad_share:g} % passes by chance in at most"
+            f" {100 * goal.risk:g} % of tests. Of all frames of a load without loss {100 * goal.forgiven:g} % may be"
+            " lost. What happens more rarely is seen only by a promise 'for' a longer time."
+        )
+    return {
+        "trial": f"traffic through the router for {goal.final_trial_duration:g} s or longer; every frame is counted",
+        "good trial": f"one that keeps the promise: the load was sent, and {lossless}, or the figure is as promised",
+        "kept (PASS)": f"{counted(goal.fewest_trials, 'good trial')}, more where some are not; {goal.budget} at most",
+        "forgiven": forgiven,
+    }
+
+
+def _in_plain_words(record: RequirementRecord) -> str:
+    demanded = record.requirement
+    least, scope = "at least" if demanded.at_least else "at most", demanded.scope.value
+    figure = f"{least} {demanded.text()}{f' {scope}' if scope else ''}"
+    named = demanded.named_load(record.link_bps)
+    load = f"offered {si(named.pps, 'pps')} at each port" if named else "offered as much as the generator can send"
+    return demanded.quantity.plain(record.promise, figure, load)
+
+
+# -- page and PDF ------------------------------------------------------------------------------------------------------
+
+
+def html_sheet(sheet: Sheet) -> str:
+    """Return the sheet as a page that prints on A4, with its run and sum below each page and its marks across it."""
+    foot = [*sheet.marks, f"run {sheet.environment.run}", f"manifest {sheet.manifest or 'none'}"]
+    style = (
+        f"{Path(__file__).with_name('paper.css').read_text(encoding='utf-8')}"
+        f"@page {{ @bottom-left {{ content: {_css_text(' · '.join(foot))} }} }}\n"
+        f"body::before {{ content: {_css_text(chr(10).join(sheet.marks))} }}\n"
+    )
+    return as_page(sheet_document(sheet), style)
+
+
+def _css_text(words: str) -> str:
+    """Return *words* as a text of CSS, in which no character has a meaning."""
+    return '"' + re.sub(r"[^ \w]", lambda found: f"\\{ord(found[0]):x} ", words, flags=re.ASCII) + '"'
+
+
+def require_weasyprint() -> Any:
+    """Return the package. Raises TestbedError with the way out where it, or its library, is missing."""
+    try:
+        return importlib.import_module("weasyprint")
+    except ImportError:
+        needs = f"the package weasyprint: {remedy('signoff')}"
+    except OSError:  # it loads the library when it is imported
+        needs = "the library Pango, on Debian and Ubuntu: apt install libpango-1.0-0 libpangoft2-1.0-0"
+    raise TestbedError(f"the PDF needs {needs}; or leave the PDF out: --html-only")
+
+
+def pdf_sheet(page: str, manifest: Path, about: Path | None) -> bytes:
+    """Return *page* as PDF/A-3b with the fonts of the system, and the two files in it. Nothing is fetched."""
+    weasyprint = require_weasyprint()
+    attached = [
+        weasyprint.Attachment(string=read_file(path), name=path.name, relationship=use)
+        for path, use in ((manifest, "Source"), (about, "Supplement"))
+        if path and path.exists()
+    ]
+    nothing = weasyprint.urls.URLFetcher(allowed_protocols=(), allow_redirects=False, fail_on_errors=True)
+    printed = weasyprint.HTML(string=page, url_fetcher=nothing)
+    options = {"pdf_variant": "pdf/a-3b", "pdf_tags": True, "finisher": _plain_metadata}
+    return bytes(printed.write_pdf(attachments=attached, **options))
+
+
+def _plain_metadata(_: Any, pdf: Any) -> None:
+    """Leave the metadata uncompressed, for validators that ask it of every PDF/A, and programs that know no PDF."""
+    for part in pdf.objects:
+        if getattr(part, "extra", {}).get("Type") == "/Metadata":
+            part.compress = False

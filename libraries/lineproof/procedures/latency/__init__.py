@@ -21,7 +21,6 @@ from ...evidence.chart import SIGNS, Chart, columns, linear
 from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
-from ...units import si
 from ..procedure import EACH, Procedure, ProcedureRun, figure
 from ..search import SearchResult
 from ..trials import ProcedureResult
@@ -60,12 +59,6 @@ class LatencyAtLoads(ProcedureResult):
     ratio: str
     throughput: Load
     points: tuple[LatencyPoint, ...]
-
-    @property
-    def _found(self) -> str:
-        medians = (f"{100 * at.share:g} % {at.direction}: {between(at.figures[1])} µs" for at in self.points)
-        shares = f"shares of {self.ratio} {si(self.throughput.pps, 'pps')}{self.scope}"
-        return f"median latency at {shares}: {', '.join(medians) or 'not measured'}"
 
 
 class LatencyUnderLoad(Procedure):

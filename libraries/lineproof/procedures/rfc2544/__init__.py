@@ -17,7 +17,6 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from ...core.deviations import TRIALS_OF_SECTION_23, Deviation
-from ...core.phrases import percent
 from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
 from ...errors import SentenceError
@@ -226,12 +225,6 @@ class LatencyResult(ProcedureResult):
     streams: int
     duration: float
 
-    @property
-    def _found(self) -> str:
-        means = (f"{fmean(values):.4g} µs ({min(values):.4g} to {max(values):.4g})" for values in self.samples)
-        found = ", ".join(means) or "not measured"
-        return f"{self.size} bytes: latency {found}; {self.streams} streams of {self.duration:g} s"
-
 
 class LatencyTest(Rfc2544Test):
     """26.2."""
@@ -255,12 +248,11 @@ class LatencyTest(Rfc2544Test):
         return tuple(_latency(run, each, repeats, duration.total_seconds()) for each in found)
 
     def rows(self, result: LatencyResult) -> Iterator[Cells]:
-        """Yield what 26.2 asks for: size, rate, medium, latency; for each direction."""
+        """Yield what 26.2 asks for: size, rate, latency; for each direction. The medium is the testbed's."""
         for direction, values in zip(result.directions, result.samples, strict=True):
             yield {
                 SIZE: str(result.size),
                 Column("rate", EACH): figure(result.load),
-                Column("medium", left=True): NONE,
                 Column("direction", left=True): direction,
                 Column("latency", "µs, mean"): f"{fmean(values):.2f}",
                 Column("least", "µs"): f"{min(values):.2f}",
@@ -322,12 +314,6 @@ class LossCurve(ProcedureResult):
     points: tuple[LossPoint, ...]
     step: float
     duration: float
-
-    @property
-    def _found(self) -> str:
-        curve = ", ".join(f"{point.asked:.4g} %: {percent(point.loss_ratio)}" for point in self.points)
-        scope = self.scope and f"{self.scope}, in the worse direction"
-        return f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}"
 
 
 class FrameLossTest(Rfc2544Test):

@@ -30,9 +30,6 @@ class ScalingPoint:
     result: SearchResult | None
     reason: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.value}: {self.result if self.result is not None else self.reason}"
-
 
 @dataclass(frozen=True, slots=True)
 class ScalingResult(ProcedureResult):
@@ -45,10 +42,6 @@ class ScalingResult(ProcedureResult):
     def endings(self) -> tuple[str, ...]:
         """Return why each search ended early, or was not made."""
         return tuple(point.reason if point.result is None else point.result.endings[0] for point in self.points)
-
-    @property
-    def _found(self) -> str:
-        return "\n".join(f"{self.axis} {point}" for point in self.points)
 
 
 def scale(

@@ -9,7 +9,10 @@ from datetime import timedelta
 from functools import partial
 
 from ...core.phrases import percent
+from ...core.registry import quantities
+from ...core.sentence import measured
 from ...core.trial import DirectionCount
+from ...core.units import Unit
 from ...errors import SentenceError
 from ...evidence.document import Column, Note, Table
 from ...units import si
@@ -71,14 +74,8 @@ class SendTraffic(Procedure):
         if not 0 < seconds < math.inf:
             raise SentenceError(f"a trial takes time; expected a duration above 0, not {seconds:g} s")
         session, known = run.session, run.traffic(traffic)
-        # a demand that nothing breaks stands in, so that the load is read as a sentence's
-        demand = f" forwards ≥ 1 pps{' each way' if known.directions > 1 else ''}"
-        try:
-            asked = session.plan.measurable(f"{traffic}{demand} at {load}")
-            if asked.duration_sum is not None:
-                raise SentenceError(f"'{asked.sentence}': how long is an argument of its own; expected no 'for' here")
-        except SentenceError as error:
-            raise SentenceError(str(error).replace(demand, "")) from None
+        asked = measured(known, quantities()["forwards"], Unit.PPS, load)
+        session.plan.check_measurable(asked)
         run.put(known, warm_up=False)
         meanwhile = (lambda wait: run.meanwhile(during, *arguments)) if during else None
         sent = partial(session.traffic.measure, session.plan.load_for(asked), seconds, meanwhile)
