@@ -63,9 +63,8 @@ class DescribedChange(Config):
     ``look``: the value before. Is it ours, nothing is done. Is there none, ``undo`` undoes it; another one is set again
     by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
     ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
-    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``moves_link``: a link may be
-    negotiated anew. ``like``: another change, whose keys hold where this one has none. ``with``: text in place of
-    words in braces, here and in ``like``.
+    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``like``: another change, whose
+    keys hold where this one has none. ``with``: text in place of words in braces, here and in ``like``.
     """
 
     for_: Annotated[str, Field(alias="for")] = "side"
@@ -78,7 +77,6 @@ class DescribedChange(Config):
     note: str = ""
     check: str = ""
     may_fail: bool = False
-    moves_link: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -192,8 +192,9 @@ class RouterConnection:
         self.undo_leftover()
         before = self.driver.changes
         self.prepare_configuration()()
-        moved = any(change.moves_link for change in self.driver.changes if change not in before)
-        if moved or links_moved or (self.generator.started and not self._links_known):
+        # a router may negotiate its links anew at any change
+        changed = not set(self.driver.changes) <= set(before)
+        if changed or links_moved or (self.generator.started and not self._links_known):
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
