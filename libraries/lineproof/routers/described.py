@@ -34,6 +34,7 @@ Words = Mapping[str, str]
 FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
+TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
 NO_FRAMES = FrameKinds()
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
@@ -200,7 +201,7 @@ class Router:
         """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
         for entry in entries:
             for step, words in self._steps(entry, sides, frames, given or {}):
-                advice = filled(entry.check, words)
+                advice = TUNING_ADVICE if given else filled(entry.check, words)
                 try:
                     self._changes.make(step, advice)
                 except CommandRefused as error:
