@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ..units import counted
-from .bounds import Bounds, Limit
 from .deciding import Decision
 from .ledger import Drop, Ledger, frames_text
 from .quantity import Promise, Quantity, Reason, Requirement
@@ -187,7 +186,9 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
-        reason = reason.with_details(_strain(trials))
+        busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
+        if busy > BUSY_CPU_PERCENT:
+            reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
     reason = reason.with_details(*widened_by(promise, trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
     evidence = asking.odds, asking.needed_odds(ruling)
@@ -199,11 +200,13 @@ def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> lis
     weights: dict[Fault, list[float]] = defaultdict(list)
     lines: dict[Fault, str] = {}
     counts = Counter(fault for trial in trials for fault in {problem.fault for problem in trial.problems})
+    ends = {"better": promise.limit.better_end, "worse": promise.limit.worse_end}
     for trial in trials:
         exact = promise.figures([replace(trial, problems=())])
         for fault in dict.fromkeys(problem.fault for problem in trial.problems):
             problems = tuple(problem for problem in trial.problems if problem.fault is fault)
-            moved = _moved(promise.limit, exact, promise.figures([replace(trial, problems=problems)]))
+            pairs = list(zip(exact, promise.figures([replace(trial, problems=problems)]), strict=True))
+            moved = {name for name, end in ends.items() if any(end(one) != end(other) for one, other in pairs)}
             # what was not read has no figure, so there is none that it could widen; frames that changed are lost ones
             is_loss = fault is Fault.CHANGED and ruling is Ruling.FAIL
             matters = (moved or fault is Fault.READING) and (ruling is Ruling.INCONCLUSIVE or _ASKED[ruling] in moved)
@@ -225,13 +228,6 @@ _ASKED = {Ruling.PASS: "worse", Ruling.FAIL: "better"}
 """The ends that a ruling rests on."""
 
 
-def _moved(limit: Limit, exact: Sequence[Bounds], wide: Sequence[Bounds]) -> set[str]:
-    """Return which ends differ: ``better``, ``worse``."""
-    ends = {"better": limit.better_end, "worse": limit.worse_end}
-    pairs = list(zip(exact, wide, strict=True))
-    return {name for name, end in ends.items() if any(end(one) != end(other) for one, other in pairs)}
-
-
 def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved: set[str], is_of_several: bool) -> str:
     """Return what *problems* of one fault may have done to *trial*, with the details of the one of most frames."""
     most = max(problems, key=lambda problem: problem.most_frames)
@@ -247,9 +243,6 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{each}: {most.detail}"
 
 
-_UNDECIDED = "undecided"
-
-
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
@@ -259,7 +252,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
-    better, worse = (_UNDECIDED if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
+    better, worse = ("undecided" if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
     if better != worse:
         return (
             f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
@@ -272,11 +265,6 @@ def _is_generator_slow(trial: Trial) -> bool:
     faults = {problem.fault for problem in trial.problems}
     others = {Fault.PAUSED, Fault.COUNTERS, Fault.LINK_DOWN, Fault.ROUTER, Fault.NEIGHBOUR, Fault.SET_UP, Fault.CLOCK}
     return any(fault.generator_too_slow for fault in faults - {Fault.UNTIMED}) and not faults & others
-
-
-def _strain(trials: Sequence[Trial]) -> str:
-    busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
-    return f"the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY_CPU_PERCENT else ""
 
 
 def odds_text(odds: float) -> str:

@@ -86,11 +86,6 @@ class DescribedChange(Config):
             raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
         return json.loads(filled(json.dumps(keys), {word: json.dumps(f"{text}")[1:-1] for word, text in texts.items()}))
 
-    @property
-    def is_undone(self) -> bool:
-        """Return whether it has an opposite of its own, whatever was there before."""
-        return bool(self.undo or (self.back and self.look))
-
     def unknown_words(self, known: Collection[str]) -> Iterator[Problem]:
         """Yield each word in braces that is none of *known*."""
         more = ("former", *self.look.named) if self.look else ()
@@ -178,11 +173,6 @@ class RouterDescription(Config):
             for at, change in enumerate(changes):
                 yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
 
-    @property
-    def uptime_step(self) -> float:
-        """Seconds by which the uptime that is read advances; 0 where none is read."""
-        return self.commands.uptime.step if self.commands.uptime else 0.0
-
     def refusal_in(self, output: str) -> str:
         """The line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
@@ -241,7 +231,7 @@ class RouterDescription(Config):
                 continue
             for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
                 yield (*place, *key), text
-            if not (change.is_undone or self.restore):
+            if not (change.undo or (change.back and change.look) or self.restore):
                 yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
         for place, query in self._queries():
             for key, text in list(query.problems()) or self._tried(query):

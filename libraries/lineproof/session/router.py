@@ -94,7 +94,8 @@ class RouterConnection:
             where=login.where,
             file=self.plan.command_file,
         )
-        step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
+        uptime = self.plan.command_file and self.plan.command_file.commands.uptime
+        step = uptime.step if uptime else 0.0
         self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
         self.versions, self._facts = router.identify(), None
         return self.versions
