@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.core.deviations import deviations_of_verdict
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
-from lineproof.core.verdict import Verdict
+from lineproof.core.verdict import Verdict, deviations_of_verdict
 from lineproof.generators.trex.client.running_traffic import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.session.traffic import LONGEST_PAUSE

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from ..core.counter_names import pause_seconds
 from ..core.deciding import KEEPS, Decision, Standing, TrialConditions, ask, decide
-from ..core.deviations import deviations_of_verdict
 from ..core.doubts import OwnPart
 from ..core.foreign import SLACK_FRAMES, SLACK_RATIO, copied_frames
 from ..core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
@@ -21,7 +20,7 @@ from ..core.telemetry import Stage, Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
 from ..core.trial import POWER, Fault, Load, Problem, Trial, counted_trials
-from ..core.verdict import Verdict, verdict_of
+from ..core.verdict import Verdict, deviations_of_verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..units import counted
 from .bench import AFTER, BEFORE, SET_UP, Bench, EndedTrial, Listener, Reading, nobody
