@@ -22,7 +22,7 @@ from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError
 from lineproof.evidence.document import Table
 from lineproof.evidence.forms import ledgers_document
-from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
+from lineproof.session.judging import MAX_LEDGERS, Bookkeeper
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.model_bench import PROJECT

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds, Limit
 from lineproof.core.deciding import Asked, TrialConditions, decide
-from lineproof.core.deviations import deviations_of_verdict
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
@@ -32,7 +31,7 @@ from lineproof.core.trial import (
     read_trial,
     unended,
 )
-from lineproof.core.verdict import Try, Verdict
+from lineproof.core.verdict import Try, Verdict, deviations_of_verdict
 from lineproof.generators.trex.client.running_traffic import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.session.traffic import LONGEST_PAUSE

@@ -52,13 +52,6 @@ def test_a_router_that_answers_nothing_gives_nothing_and_says_why(name: RouterKi
     assert load == UnderLoad(unread=load.unread) and load.unread and waited == [1]
 
 
-def test_a_card_that_is_taken_up_or_set_anew_moves_its_link() -> None:
-    changes = [change for name in BUILT_IN for _, change, _ in described(name).all_changes() if change.moves_link]
-    up = r"(ip link set dev|ifconfig|vppctl set interface state) {interface} up"
-    moving = rf"{up}|ethtool -[LGK] {{interface}} .*|ifconfig {{interface}} {{flag}}"
-    assert len(changes) == 8 and all(re.fullmatch(moving, line) for change in changes for line in change.do)
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_right_already_stays_and_a_rehearsal_changes_nothing(name: str) -> None:
     machine = Machine.new(name)

@@ -289,7 +289,7 @@ def test_a_restart_is_seen_and_an_uptime_in_minutes_or_set_back_is_none(monkeypa
     shell = Scripted()
     router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
     monkeypatch.setattr("lineproof.session.router_watch.time.monotonic", lambda: now[0])
-    watch = RouterWatch(router, 1.0, tuple, file.uptime_step)
+    watch = RouterWatch(router, 1.0, tuple, 60.0)
     for at in (0, 30, 59, 60, 119, 121):
         now[0] = at
         shell.outputs["show version"] = f"Router uptime is 1 day, {at // 60 + 5} minutes\n"

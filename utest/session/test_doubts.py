@@ -18,14 +18,14 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers.base import Result, Shell, Side
-from lineproof.session.afterwards import (
+from lineproof.session.cpu_time import CpuReading, why_unusable
+from lineproof.session.judging import (
     damaged_frames,
     damaged_since,
     lost_after_router,
     lost_neighbours,
     pauses,
 )
-from lineproof.session.cpu_time import CpuReading, why_unusable
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session

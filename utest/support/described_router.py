@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,11 @@ def with_examples(kind: str, which: int = 0) -> RouterDescription:
     for place, listed in examples.items():
         query: Any = data
         for key in place.split("."):
-            if isinstance(query, dict) and key not in query:
-                query[key] = {**query["like"][key]}
-            query = query[int(key) if isinstance(query, list) else key]
+            at = int(key) if isinstance(query, list) else key
+            own = query["like"] if isinstance(query, dict) and key not in query else query
+            # what is like it has no part in its examples
+            query[at] = copy(own[at])
+            query = query[at]
         example = listed[which % len(listed)] if isinstance(listed, list) else listed
         recorded = {"example": (DATA / example["file"]).read_text(encoding="utf-8")} if "file" in example else {}
         query |= {key: value for key, value in {**example, **recorded}.items() if key != "file"}

@@ -115,7 +115,8 @@ STATE = {
         "sysctl net.ipv4.conf.eth1.rp_filter",
     ),
     "freebsd": (
-        *("ifconfig", "ifconfig -l", "netstat -rnW -f inet", "netstat -rnW -f inet6", "arp -an", "ndp -an"),
+        *(f"ifconfig {name}" for name in ("eth1", "eth2", "vlan29700", "vlan29701", "vlan29702", "vlan29703")),
+        *("netstat -rnW -f inet", "netstat -rnW -f inet6", "arp -an", "ndp -an"),
         *("sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding", "pfctl -s info", "setfib 1 arp -an"),
     ),
 }

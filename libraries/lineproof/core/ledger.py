@@ -111,7 +111,8 @@ class Ledger:
     def whole(self) -> DirectionAccount:
         """All directions together, without ports, and with the shared drops; None: a count that one of them lacks."""
         rows = self.directions
-        rx, tx = (sum_if_known([getattr(row, name) for row in rows]) for name in ("router_rx", "router_tx"))
+        counts = ([getattr(row, name) for row in rows] for name in ("router_rx", "router_tx"))
+        rx, tx = (sum(known) if known and None not in known else None for known in counts)
         offered, forwarded = sum(row.offered for row in rows), sum(row.forwarded for row in rows)
         return DirectionAccount(0, 0, "", "", offered, forwarded, rx, tx, self.drops)
 
@@ -244,8 +245,3 @@ def sum_of(drops: Iterable[Drop]) -> int | None:
 def frames_text(number: int) -> str:
     """``1 234 567``."""
     return f"{number:,}".replace(",", " ")
-
-
-def sum_if_known(numbers: Sequence[int | None]) -> int | None:
-    """The sum of *numbers*; None where one of them is missing, or all."""
-    return sum(filter(None, numbers)) if numbers and None not in numbers else None

@@ -310,11 +310,6 @@ class Requirement(TrafficWords):
         """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""
         return self.threshold.pps(self.profile, link_bps)
 
-    def judged_pps(self, link_bps: float) -> float:
-        """:meth:`threshold_pps` :meth:`within_clocks`."""
-        per_port = self.within_clocks(self.threshold_load(link_bps), link_bps).pps
-        return per_port * self.directions if self.in_total else per_port
-
     def threshold_load(self, link_bps: float) -> Load:
         """The threshold as a load of each sending port."""
         total = self.threshold_pps(link_bps)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ..units import counted
-from .bounds import Bounds, Limit
 from .deciding import Decision
 from .ledger import Drop, Ledger, frames_text
 from .quantity import Promise, Quantity, Reason, Requirement
@@ -187,7 +186,9 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
-        reason = reason.with_details(_strain(trials))
+        busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
+        if busy > BUSY_CPU_PERCENT:
+            reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
     reason = reason.with_details(*widened_by(promise, trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
     evidence = asking.odds, asking.needed_odds(ruling)
@@ -199,11 +200,13 @@ def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> lis
     weights: dict[Fault, list[float]] = defaultdict(list)
     lines: dict[Fault, str] = {}
     counts = Counter(fault for trial in trials for fault in {problem.fault for problem in trial.problems})
+    ends = {"better": promise.limit.better_end, "worse": promise.limit.worse_end}
     for trial in trials:
         exact = promise.figures([replace(trial, problems=())])
         for fault in dict.fromkeys(problem.fault for problem in trial.problems):
             problems = tuple(problem for problem in trial.problems if problem.fault is fault)
-            moved = _moved(promise.limit, exact, promise.figures([replace(trial, problems=problems)]))
+            pairs = list(zip(exact, promise.figures([replace(trial, problems=problems)]), strict=True))
+            moved = {name for name, end in ends.items() if any(end(one) != end(other) for one, other in pairs)}
             # what was not read has no figure, so there is none that it could widen; frames that changed are lost ones
             is_loss = fault is Fault.CHANGED and ruling is Ruling.FAIL
             matters = (moved or fault is Fault.READING) and (ruling is Ruling.INCONCLUSIVE or _ASKED[ruling] in moved)
@@ -225,13 +228,6 @@ _ASKED = {Ruling.PASS: "worse", Ruling.FAIL: "better"}
 """The ends that a ruling rests on."""
 
 
-def _moved(limit: Limit, exact: Sequence[Bounds], wide: Sequence[Bounds]) -> set[str]:
-    """Return which ends differ: ``better``, ``worse``."""
-    ends = {"better": limit.better_end, "worse": limit.worse_end}
-    pairs = list(zip(exact, wide, strict=True))
-    return {name for name, end in ends.items() if any(end(one) != end(other) for one, other in pairs)}
-
-
 def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved: set[str], is_of_several: bool) -> str:
     """Return what *problems* of one fault may have done to *trial*, with the details of the one of most frames."""
     most = max(problems, key=lambda problem: problem.most_frames)
@@ -247,9 +243,6 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{each}: {most.detail}"
 
 
-_UNDECIDED = "undecided"
-
-
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
@@ -259,7 +252,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
-    better, worse = (_UNDECIDED if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
+    better, worse = ("undecided" if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
     if better != worse:
         return (
             f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
@@ -272,11 +265,6 @@ def _is_generator_slow(trial: Trial) -> bool:
     faults = {problem.fault for problem in trial.problems}
     others = {Fault.PAUSED, Fault.COUNTERS, Fault.LINK_DOWN, Fault.ROUTER, Fault.NEIGHBOUR, Fault.SET_UP, Fault.CLOCK}
     return any(fault.generator_too_slow for fault in faults - {Fault.UNTIMED}) and not faults & others
-
-
-def _strain(trials: Sequence[Trial]) -> str:
-    busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
-    return f"the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY_CPU_PERCENT else ""
 
 
 def odds_text(odds: float) -> str:
@@ -364,3 +352,63 @@ def _place_of_unexplained(ledger: Ledger) -> str:
     gaps = zip(ledger.whole.gaps, places, strict=True)
     found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
     return found[0] if len(found) == 1 else f"; {cables}"
+
+
+# -- deviations from the method that a measurement is named after: part of the result, and printed with it
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """``source``: the method and its section; ``asks``: what it asks for; ``done``: what was done instead."""
+
+    source: str
+    asks: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.source} asks for {self.asks}; here: {self.done}"
+
+
+TRIALS_OF_SECTION_23 = (
+    Deviation(
+        "RFC 2544 23",
+        "routing updates and learning frames before each trial",
+        "routes and neighbours are static, and no frames are sent before a trial to learn them",
+    ),
+    Deviation(
+        "RFC 2544 23",
+        "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
+        "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.6 s",
+    ),
+)
+"""The deviations of every method that follows RFC 2544."""
+
+LOSS_OF_OFFERED_FRAMES = Deviation(
+    "RFC 9971 (trial loss ratio)",
+    "the ratio of the frames that the router was intended to get, all directions together",
+    "the ratio of the offered frames, of the worst direction unless a sentence says 'in total'",
+)
+
+
+def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
+    """Return what *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
+    found: list[Deviation] = []
+    if verdict.requirement.quantity.judges_loss:
+        found.append(LOSS_OF_OFFERED_FRAMES)
+    if verdict.promise.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
+        found += TRIALS_OF_SECTION_23
+    is_pass = verdict.ruling is Ruling.PASS
+    if is_pass and verdict.requirement.quantity.doubts and (done := list(_not_looked_at(verdict))):
+        asked = "only those received frames that are the frames that were sent"
+        found.append(Deviation("RFC 2544 10", asked, "; ".join(done)))
+    return tuple(map(str, found))
+
+
+def _not_looked_at(verdict: Verdict) -> Iterator[str]:
+    """Yield what would have shown frames that are not the ones sent, and was not done."""
+    if not verdict.looked_at(EXAMINED):
+        slowly = verdict.looked_at(EXAMINED_SLOWLY)
+        done = f"{slowly} frames of slow traffic were compared with what was sent, none at the load" if slowly else ""
+        yield done or "all are counted; what is in them was not looked at"
+    if not any(trial.outcome.latency for trial in verdict.trials):
+        yield "no probe frames were among them, whose numbers show loss, copies and order"

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from pydantic_core import to_jsonable_python
 
-from ..core.deviations import Deviation
 from ..core.doubts import Conditions
 from ..core.quantity import TrafficWords
 from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Measure, Trial, read_trial
+from ..core.verdict import Deviation
 from ..errors import ConfigError, TestbedError
 from ..evidence.document import Column, Note, Table
 from ..generators.base import Method, Probe

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.bounds import Bounds
-from ..core.deviations import Deviation
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
 from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
+from ..core.verdict import Deviation
 from ..errors import BREAKDOWN_ERRORS, in_words
 
 MOST_REPEATS = 3

@@ -34,6 +34,7 @@ Words = Mapping[str, str]
 FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
+TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
 NO_FRAMES = FrameKinds()
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
@@ -128,7 +129,7 @@ class Router:
         steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, NO_FRAMES, {})]
         do = tuple(line for step in steps for line in step.do)
         look = description.look.look({}) if description.look else None
-        self._changes.make(Change(do, description.restore, whole=True, moves_link=True, look=look))
+        self._changes.make(Change(do, description.restore, whole=True, look=look))
 
     def tune(self, tuning: Tuning) -> None:
         """Before :meth:`configure`: set what a platform's file has under ``tuning``, and read it back."""
@@ -200,7 +201,7 @@ class Router:
         """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
         for entry in entries:
             for step, words in self._steps(entry, sides, frames, given or {}):
-                advice = filled(entry.check, words)
+                advice = TUNING_ADVICE if given else filled(entry.check, words)
                 try:
                     self._changes.make(step, advice)
                 except CommandRefused as error:
@@ -235,7 +236,7 @@ class Router:
             do, undo = (tuple(command_line(line, words, posix) for line in lines) for lines in (do, undo))
             if do not in done:
                 done.add(do)
-                yield Change(do, undo, moves_link=entry.moves_link or not posix, look=look), words
+                yield Change(do, undo, look=look), words
 
     def _before(self, entry: DescribedChange, look: Look, values: Sequence[Words]) -> Words | None:
         """Return the first of the *values*, with other groups, that *look* shows before the change; None: it is ours.
@@ -531,7 +532,7 @@ class Router:
                     self._require_interfaces(found)
                     interfaces |= {name: table.packets_in(own) for name, own in found.items()}
                 causes += (cause for name, own in found.items() for cause in table.causes_in(own, name))
-                if table.pauses:
+                if table.queues:
                     pauses |= {name: received_pauses(own) for name, own in found.items()}
         return Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes), pauses=pauses)
 
@@ -543,16 +544,16 @@ class Router:
     def counts(self, key: str, raw: dict[str, str], interface: str = "") -> Mapping[str, Counts]:
         """Return the counters of the table *key* by interface; *raw*: outputs by command, in which it is put."""
         table = self.description.commands.tables[key]
-        command = filled(table.run, {**self.words, "interface": interface})
+        command, may_lack = filled(table.run, {**self.words, "interface": interface}), table.optional or table.queues
         try:
             text = raw[command] if command in raw else self._commands.show(command)
         except CommandRefused:
-            if not table.optional:
+            if not may_lack:
                 raise
             text = ""
         raw[command] = text
         try:
-            return table.counts(text, interface) if text or not table.optional else {}
+            return table.counts(text, interface) if text or not may_lack else {}
         except BREAKDOWN_ERRORS as error:
             raise TestbedError(f"'{command}' was not understood: {in_words(error)}") from None
 
@@ -561,7 +562,7 @@ class Router:
         if text not in raw and command.json_paths:
             raw[text] = self._commands.run_unchecked(self._commands.as_given(text))
         elif text not in raw:
-            raw[text] = self._commands.show(text, partial=command.partial)
+            raw[text] = self._commands.show(text, partial=command.optional)
         try:
             found = command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:

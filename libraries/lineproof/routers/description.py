@@ -63,9 +63,8 @@ class DescribedChange(Config):
     ``look``: the value before. Is it ours, nothing is done. Is there none, ``undo`` undoes it; another one is set again
     by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
     ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
-    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``moves_link``: a link may be
-    negotiated anew. ``like``: another change, whose keys hold where this one has none. ``with``: text in place of
-    words in braces, here and in ``like``.
+    ``tagged``: made again for each stack of tags. ``may_fail``: a refusal is no error. ``like``: another change, whose
+    keys hold where this one has none. ``with``: text in place of words in braces, here and in ``like``.
     """
 
     for_: Annotated[str, Field(alias="for")] = "side"
@@ -78,7 +77,6 @@ class DescribedChange(Config):
     note: str = ""
     check: str = ""
     may_fail: bool = False
-    moves_link: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -87,11 +85,6 @@ class DescribedChange(Config):
         if not isinstance(texts := keys.pop("with", {}), dict):
             raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
         return json.loads(filled(json.dumps(keys), {word: json.dumps(f"{text}")[1:-1] for word, text in texts.items()}))
-
-    @property
-    def is_undone(self) -> bool:
-        """Return whether it has an opposite of its own, whatever was there before."""
-        return bool(self.undo or (self.back and self.look))
 
     def unknown_words(self, known: Collection[str]) -> Iterator[Problem]:
         """Yield each word in braces that is none of *known*."""
@@ -180,11 +173,6 @@ class RouterDescription(Config):
             for at, change in enumerate(changes):
                 yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
 
-    @property
-    def uptime_step(self) -> float:
-        """Seconds by which the uptime that is read advances; 0 where none is read."""
-        return self.commands.uptime.step if self.commands.uptime else 0.0
-
     def refusal_in(self, output: str) -> str:
         """The line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
@@ -243,7 +231,7 @@ class RouterDescription(Config):
                 continue
             for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
                 yield (*place, *key), text
-            if not (change.is_undone or self.restore):
+            if not (change.undo or (change.back and change.look) or self.restore):
                 yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
         for place, query in self._queries():
             for key, text in list(query.problems()) or self._tried(query):

@@ -88,13 +88,12 @@ class Change:
     """Commands, each a line, and their opposites. *look*: before they are undone; None: they can undo nothing else.
 
     *whole*: the opposite restores a saved configuration, so that no refusal means that the change is gone already.
-    *moves_link*: a link may be negotiated anew. *stdin*: text for the standard input of ``do``.
+    *stdin*: text for the standard input of ``do``.
     """
 
     do: Lines
     undo: Lines
     whole: bool = False
-    moves_link: bool = False
     look: Look | None = None
     stdin: str = ""
 

@@ -108,8 +108,8 @@ class Query(Config):
     """All that may stand in braces in ``run``; None: the words of its change."""
 
     run: Line
-    partial: bool = False
-    """It may show a part, and end as if it was refused."""
+    optional: bool = False
+    """It may be refused, and what it shows all the same counts."""
     pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
     json_paths: Mapping[str, JsonPath] = {}
     example: str = ""
@@ -314,8 +314,8 @@ class TableQuery(InterfaceQuery):
 
     ``causes``: expressions for names, with stage, role and meaning of lost frames, and another name to show; ``title``
     stands before it. ``packets``: the names of the frames that an interface received and sent.
-    ``queues``: expressions for a receive queue's ``packets`` and ``drops``, with its number. ``pauses``: those of a
-    card are among the counters. ``optional``: the router may refuse the command.
+    ``queues``: expressions for a receive queue's ``packets`` and ``drops``, with its number. With them it is a card's
+    own table, which a router may lack, and has its pauses, too.
     """
 
     groups: ClassVar[tuple[str, ...]] = ("…",)
@@ -330,8 +330,6 @@ class TableQuery(InterfaceQuery):
     causes: Mapping[Expression, CauseRule] = {}
     packets: tuple[str, str] | None = None
     queues: Mapping[OfQueue, Expression] = {}
-    pauses: bool = False
-    optional: bool = False
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return the counters of each interface by name. Raises TestbedError, and others for what is no count."""

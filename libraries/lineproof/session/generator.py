@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -163,13 +162,6 @@ class GeneratorConnection:
         speed = f"the testbed's clock runs {facts.clock_speed:g} times as fast as real time"
         return (*kind, *((speed,) if facts.clock_speed != 1 else ()), *self._said)
 
-    def _note_signs(self, ports: Sequence[GeneratorPort]) -> None:
-        said = {"the generator's server": self.versions.get("server", "")}
-        for port in ports:
-            said[f"driver of the generator's port {port.index}"] = port.driver
-            said[f"the generator's port {port.index}"] = port.description
-        self._said = tuple(dict.fromkeys((*self._said, *simulation_signs(said))))
-
     @property
     def headroom(self) -> MeasuredLimits | None:
         """Return what the generator carries by itself; None if it was not calibrated."""
@@ -179,7 +171,11 @@ class GeneratorConnection:
     def check_links(self) -> None:
         """Raise TestbedError for a port with a link that is slower than the platform's."""
         ports = self.driver.ports
-        self._note_signs(ports)
+        said = {"the generator's server": self.versions.get("server", "")}
+        for port in ports:
+            said[f"driver of the generator's port {port.index}"] = port.driver
+            said[f"the generator's port {port.index}"] = port.description
+        self._said = tuple(dict.fromkeys((*self._said, *simulation_signs(said))))
         card, why = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits(card, why, ports, self.plan.fastest, self.versions.get("server"))
         for port in ports:
@@ -206,21 +202,13 @@ class Reconnection:
 
     def __init__(self) -> None:
         self.note = ""
-        self._cause = ""
-
-    @contextmanager
-    def noting_failures(self) -> Iterator[None]:
-        """Around each call of the generator: if the call fails, the generator is connected again later."""
-        try:
-            yield
-        except TestbedError as error:
-            self._cause = self._cause or str(error)
-            raise
+        self.cause = ""
+        """Why a call of the generator failed, so that it is connected again later; "": none did."""
 
     def reconnect_if_lost(self, testbed: OpenTestbed, reconnect: Callable[[], None]) -> None:
         """*reconnect* and check if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
         self.note = ""
-        if not self._cause:
+        if not self.cause:
             return
         try:
             if problems := testbed.problems():
@@ -229,7 +217,7 @@ class Reconnection:
         except TestbedError as error:
             raise TestbedError(
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"
-                f" (it was lost because {self._cause})"
+                f" (it was lost because {self.cause})"
             ) from error
-        self.note = f"the generator was connected again before this sentence: {self._cause}"
-        self._cause = ""
+        self.note = f"the generator was connected again before this sentence: {self.cause}"
+        self.cause = ""

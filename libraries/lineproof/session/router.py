@@ -94,7 +94,8 @@ class RouterConnection:
             where=login.where,
             file=self.plan.command_file,
         )
-        step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
+        uptime = self.plan.command_file and self.plan.command_file.commands.uptime
+        step = uptime.step if uptime else 0.0
         self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
         self.versions, self._facts = router.identify(), None
         return self.versions
@@ -192,8 +193,9 @@ class RouterConnection:
         self.undo_leftover()
         before = self.driver.changes
         self.prepare_configuration()()
-        moved = any(change.moves_link for change in self.driver.changes if change not in before)
-        if moved or links_moved or (self.generator.started and not self._links_known):
+        # a router may negotiate its links anew at any change
+        changed = not set(self.driver.changes) <= set(before)
+        if changed or links_moved or (self.generator.started and not self._links_known):
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()

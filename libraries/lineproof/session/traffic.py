@@ -355,10 +355,13 @@ class SentTraffic:
 
         Raises TestbedError, also if a process of the testbed ended.
         """
-        with self.reconnection.noting_failures():
+        try:
             if problems := self.testbed.problems():
                 raise TestbedError("; ".join(problems))
             return ask(self.generator.driver)
+        except TestbedError as error:
+            self.reconnection.cause = self.reconnection.cause or str(error)
+            raise
 
 
 def _fixed_pps(profile: Profile) -> float:

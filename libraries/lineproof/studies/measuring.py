@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from lineproof.routers.commands import ShellCommands, summarised
+from lineproof.session.judging import lost_neighbours, pauses
 
 from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
@@ -31,7 +32,6 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..session.afterwards import lost_neighbours, pauses
 from ..session.bench import AFTER, BEFORE, EndedTrial, Reading
 from ..session.cpu_time import cpu_time
 from ..session.judging import figures_of, promised

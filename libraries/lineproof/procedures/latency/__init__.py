@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.deviations import Deviation
 from ...core.latency import Statistic
 from ...core.phrases import between
 from ...core.trial import Load, Trial
+from ...core.verdict import Deviation
 from ...errors import SentenceError
 from ...evidence.chart import SIGNS, Chart, columns, linear
 from ...evidence.document import Column, Note, Table

@@ -14,9 +14,9 @@ from enum import Enum
 from itertools import accumulate, pairwise
 from typing import Any
 
-from ...core.deviations import Deviation
 from ...core.phrases import percent
 from ...core.trial import Load, Trial
+from ...core.verdict import Deviation
 from ...evidence.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table
 from ...session.traffic import PROBE_PPS

@@ -16,9 +16,9 @@ from datetime import timedelta
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from ...core.deviations import TRIALS_OF_SECTION_23, Deviation
 from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
+from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
 from ...errors import SentenceError
 from ...evidence.chart import SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table

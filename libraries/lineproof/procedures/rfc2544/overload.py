@@ -22,11 +22,11 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from ...core.bounds import Bounds
-from ...core.deviations import TRIALS_OF_SECTION_23, Deviation
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between, percent
 from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, Sample, StepDown
 from ...core.trial import Load, Outcome, Trial
+from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
 from ...errors import BREAKDOWN_ERRORS, SentenceError, TestbedError
 from ...evidence.document import Column
 from ...generators.base import Method

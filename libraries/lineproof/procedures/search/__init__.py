@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.bounds import Bounds
-from ...core.deviations import LOSS_OF_OFFERED_FRAMES
 from ...core.goal import Goal
 from ...core.phrases import percent
 from ...core.trial import Load, Trial
+from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
 from ...units import l1_bits, si

@@ -46,7 +46,9 @@ class ForwardingRate(Quantity):
         """Return the promised rate in frames/s, of one direction or of all in total."""
         # a trial has whole frames: one of each direction is rounding
         rounded = (requirement.directions if requirement.in_total else 1) / goal.final_trial_duration
-        return Limit(requirement.judged_pps(link_bps) - rounded, at_least=True)
+        per_port = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps).pps
+        judged = per_port * (requirement.directions if requirement.in_total else 1)
+        return Limit(judged - rounded, at_least=True)
 
     def forgiven(self, promise: Promise) -> Limit:
         """Return the promise itself; where it is the whole load, less what the goal forgives of that."""
