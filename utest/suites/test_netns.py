@@ -241,7 +241,7 @@ LIES = {
     "the payload of one flow": ("64b unidirectional", "ip saddr 16.0.0.9 @th,64,32 set 0xeeeeeeee", "payload"),
     "the payload of one size": ("imix unidirectional", "ip length 1500 @th,64,32 set 0xeeeeeeee", "payload"),
     "a header": ("64b unidirectional", "numgen inc mod 50 == 0 ip dscp set ef", "IP header"),
-    "a loss that spares probes": ("64b unidirectional", "ip id != 0xffff numgen inc mod 50 == 0 drop", "lost at least"),
+    "a loss that spares probes": ("64b unidirectional", "ip id != 0xffff numgen inc mod 50 == 0 drop", "lost 2 %"),
 }
 """Traffic, what the kernel does to frames that leave the router, and what is named. Others: session/test_came_back."""
 

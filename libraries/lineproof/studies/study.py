@@ -65,15 +65,15 @@ AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
 TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
 """Kinds whose measurement has more than one load."""
 
-QUANTITIES = {
+QUANTITIES: dict[str, tuple[str | None, Unit]] = {
     **dict.fromkeys(("forwards", "takes_in", "drops_sending", "cpu_time"), ("forwards", Unit.PPS)),
     "cycles": ("cycles", Unit.CYCLES),
     "cycles_without_input": ("cycles", Unit.CYCLES_WITHOUT_INPUT),
-    "vectors": ("gathers", Unit.VECTORS),
+    "vectors": (None, Unit.VECTORS),
     "energy": ("energy", Unit.MICROJOULES),
     "latency": ("latency", Unit.MICROSECONDS),
 }
-"""The quantity that is measured for each other kind, and its unit."""
+"""The quantity that is measured for each other kind (None: the one that has the unit), and its unit."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
 """The name of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
@@ -403,7 +403,7 @@ def measured_of(study: Study, row: str, variant: str, catalogue: Catalogue) -> R
     """Return the quantity that is measured for a row of QUANTITIES. Raises SentenceError."""
     measure, traffic = study.measures[row], parse_traffic(study.traffic_of(row, variant), catalogue)
     name, unit = QUANTITIES[measure.kind]
-    quantity = quantities()[name]
+    quantity = quantities()[name] if name else next(each for each in quantities().values() if unit in each.units)
     statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
     return measured(traffic, quantity, unit, measure.at, statistic)
 
