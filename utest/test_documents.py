@@ -11,7 +11,7 @@ import pytest
 from lineproof.core.sentence import is_sentence
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.testbed.files import read_testbed
+from lineproof.testbed.settings import read_testbed
 from support.paths import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]

@@ -216,7 +216,7 @@ def test_a_router_is_named_in_its_folder_and_the_registry_only() -> None:
 
 WALL_CLOCKS = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today", "time.time_ns"}
 COMPARED = {
-    "lineproof.ceilings.headroom": "a calibration of another month is stale",
+    "lineproof.ceilings": "a calibration of another month is stale",
     "lineproof.generators.programs.driver": "finds out that the clock was set during a trial",
     "lineproof.generators.trex.client.running_traffic": "finds out that the clock was set during a trial",
     "lineproof_bench.wire.linux": "the kernel stamps frames with it",

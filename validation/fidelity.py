@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lineproof.commands.main import finish
 from lineproof.project import Project
-from lineproof.simulation.habits import Noise
+from lineproof.simulation import Noise
 from lineproof.stats import compare
 from lineproof.studies.study import RATES, Study
 from lineproof.units import counted

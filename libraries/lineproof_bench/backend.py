@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from lineproof.simulation.faults import InjectedFault
+    from lineproof.simulation import InjectedFault
 
 
 SPLITMIX_STEP = 0x9E3779B97F4A7C15

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.platforms import RouterSetup
-from lineproof.simulation.faults import InjectedFault
-from lineproof.simulation.habits import Habit, Noise, RouterHabits
+from lineproof.simulation import Habit, InjectedFault, Noise, RouterHabits
 from lineproof.units import l2_bits
 
 from .backend import Backend, Clock, ServerAction, StreamTraffic

@@ -20,10 +20,9 @@ from lineproof.project import Project
 from lineproof.routers import make_router
 from lineproof.routers.base import SshShell
 from lineproof.system.signals import termination_as_interrupt
-from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.process import TestbedFacts
-from lineproof.testbed.settings import SimulatedSettings
+from lineproof.testbed.settings import SimulatedSettings, read_testbed
 
 WATCH_INTERVAL = 0.5
 """Seconds between looks at the bench's processes."""

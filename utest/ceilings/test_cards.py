@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.ceilings.cards import Card, PublishedLimits, choose_card
+from lineproof.ceilings import Card, PublishedLimits, choose_card
 from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import GeneratorPort

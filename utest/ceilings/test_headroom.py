@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.ceilings.calibration import OwnLatency, Watch, own_latency, read_calibration, write_calibration
+from lineproof.ceilings import OwnLatency, Watch, own_latency, read_calibration, write_calibration
 from lineproof.core.doubts import USABLE_SHARE
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling

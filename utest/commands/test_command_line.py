@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.ceilings.calibration import read_calibration
+from lineproof.ceilings import read_calibration
 from lineproof.commands.main import BENCH_COMMANDS, COMMANDS
 from lineproof.errors import TestbedError
 from lineproof.procedures import calibrate

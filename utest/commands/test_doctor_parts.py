@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.ceilings.cards import PublishedLimits, read_cards
+from lineproof.ceilings import PublishedLimits, read_cards
 from lineproof.commands.doctor import Check, State, _card, _planned_changes
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables

@@ -16,7 +16,7 @@ from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import EXAMINED, DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.session.came_back import size_problem
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from support.made_testbeds import router, verdict_on
 from support.simulated_session import opened, owed
 

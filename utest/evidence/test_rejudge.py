@@ -37,7 +37,7 @@ from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.run_files import INPUTS
 from lineproof.evidence.signoff.sheet import make_sheet
 from lineproof.project import Project
-from lineproof.session.bench import AFTER, BEFORE, SET_UP, EndedTrial, Reading, nobody
+from lineproof.session.judging import AFTER, BEFORE, SET_UP, EndedTrial, Reading, nobody
 from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted
 from support import robot_run

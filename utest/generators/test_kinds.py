@@ -19,8 +19,7 @@ from lineproof.generators.base import Method
 from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.testbed.files import read_testbed
-from lineproof.testbed.settings import HardwareSettings, NetnsSettings, TrexGeneratorSettings
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, TrexGeneratorSettings, read_testbed
 from support.paths import ROOT
 
 PROGRAMS = Project(ROOT).programs

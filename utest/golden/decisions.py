@@ -16,7 +16,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Fault, Load, Problem
 from lineproof.generators.trex.outcomes import probe_counts
 from lineproof.quantities import cycles
-from lineproof.session.bench import nobody
+from lineproof.session.judging import nobody
 from support.catalogue import CATALOGUE
 from support.made_testbeds import goal_named, probe_group
 

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from golden import net
 from golden.scripted import LINK_BPS
-from lineproof.ceilings.cards import read_cards
+from lineproof.ceilings import read_cards
 from lineproof.config import Config, load_config, read_yaml
 from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse, parse_traffic
@@ -26,13 +26,13 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.generators.programs.description import Description
 from lineproof.platforms import read_platform
-from lineproof.power.meter import PowerSettings
+from lineproof.power import PowerSettings
 from lineproof.project import Project
 from lineproof.robot.shared import check_values
 from lineproof.session.plan import Plan
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from lineproof.studies.study import check_study
-from lineproof.testbed.files import read_testbed
+from lineproof.testbed.settings import read_testbed
 from lineproof_bench.model.schema import router_model
 from support.ceilings import CATALOGUE
 from support.paths import ROOT, VARIABLES

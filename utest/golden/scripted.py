@@ -8,7 +8,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from lineproof.ceilings.headroom import own_part
+from lineproof.ceilings import own_part
 from lineproof.core.doubts import OwnPart
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Instruments, Promise, Requirement, TrafficWords
@@ -16,7 +16,7 @@ from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import Cause, InterfaceCounters, NodeRuntime, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
 from lineproof.errors import TestbedError
-from lineproof.session.bench import AFTER, Listener
+from lineproof.session.judging import AFTER, Listener
 from lineproof.session.router_watch import RouterWatch
 from support.ceilings import LINE, ceiling
 from support.made_testbeds import goal_named

@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from lineproof.errors import TestbedError
-from lineproof.power.meter import FRESH, CsvMeterSettings, MeterAccess, NextFigure, PowerSettings
+from lineproof.power import FRESH, CsvMeterSettings, MeterAccess, NextFigure, PowerSettings
 from support.paths import ROOT
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)

@@ -24,7 +24,7 @@ from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.routers.base import SshShell
 from lineproof.session.traffic import SentTraffic
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from lineproof.testbed.settings import default_side
 from support import simulated_session
 from support.catalogue import CATALOGUE

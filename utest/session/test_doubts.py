@@ -29,7 +29,7 @@ from lineproof.session.judging import (
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from support.paths import ROOT
 from support.simulated_session import judged, opened
 

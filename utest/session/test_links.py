@@ -32,8 +32,7 @@ from lineproof.session.links import (
 )
 from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
-from lineproof.simulation.habits import RouterHabits
+from lineproof.simulation import RouterHabits, parse_fault
 from support.patience import wait_until
 from support.simulated_session import judged, kernel_session, run_in_router, started
 

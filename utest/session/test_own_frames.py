@@ -20,8 +20,7 @@ from lineproof.procedures.calibrate import _check_bypassed
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
-from lineproof.simulation.habits import Habit
+from lineproof.simulation import Habit, parse_fault
 from support import robot_run
 from support.command_line import lineproof
 from support.simulated_session import judged, opened, started

@@ -12,7 +12,7 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Measure
-from lineproof.power.meter import CommandMeterSettings
+from lineproof.power import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials

@@ -14,9 +14,9 @@ from lineproof.core.deciding import Asked, Budget, Standing, TrialConditions
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Measure, Outcome, Trial, read_trial
-from lineproof.power.meter import CommandMeterSettings
+from lineproof.power import CommandMeterSettings
 from lineproof.project import Project
-from lineproof.session.bench import EndedTrial
+from lineproof.session.judging import EndedTrial
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress
 from support.made_testbeds import decided, goal_named, promised, router

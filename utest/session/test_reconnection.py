@@ -14,7 +14,7 @@ import pytest
 from lineproof.core.rule import Ruling
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from support.simulated_session import opened, owed
 
 pytestmark = pytest.mark.slow

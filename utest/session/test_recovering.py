@@ -13,7 +13,7 @@ from lineproof.procedures.procedure import ProcedureRun
 from lineproof.procedures.rfc2544.overload import RESET
 from lineproof.routers.base import SshShell
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from support import simulated_session
 from support.simulated_session import judged
 

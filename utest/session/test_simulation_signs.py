@@ -16,8 +16,7 @@ from lineproof.project import Project
 from lineproof.session.came_back import Content
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
-from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, parse_fault
 from lineproof_bench.backend import PortDescription
 from lineproof_bench.server.ports import ServerPort
 from support import robot_run

@@ -25,7 +25,7 @@ from lineproof.robot.testbed import FaultKeywords
 from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
+from lineproof.simulation import parse_fault
 from lineproof.testbed.opening import OpenTestbed
 from lineproof.testbed.process import NO_ROUTER, TestbedFacts
 from support.paths import DATA, ROOT

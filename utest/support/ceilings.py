@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lineproof.ceilings.calibration import Calibration, CeilingEntry
-from lineproof.ceilings.cards import PublishedLimits, read_cards
-from lineproof.ceilings.headroom import MeasuredLimits, own_part
+from lineproof.ceilings import Calibration, CeilingEntry, MeasuredLimits, PublishedLimits, own_part, read_cards
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse

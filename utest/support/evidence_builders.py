@@ -23,7 +23,7 @@ from lineproof.evidence.records import (
 )
 from lineproof.evidence.run import RunFolder, single_line
 from lineproof.evidence.run_files import ENVIRONMENT_FILE, MANIFEST_FILE, first_link, sealed, sums_of
-from lineproof.session.bench import Reading
+from lineproof.session.judging import Reading
 from support import made_testbeds
 from support.catalogue import CATALOGUE
 from support.made_testbeds import goal_named

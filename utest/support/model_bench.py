@@ -10,8 +10,7 @@ from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
 from lineproof.project import Project
-from lineproof.simulation.faults import InjectedFault
-from lineproof.simulation.habits import Noise
+from lineproof.simulation import InjectedFault, Noise
 from lineproof_bench.backend import Clock, FieldVariable, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.model.backend import ModelBackend, ModelSettings

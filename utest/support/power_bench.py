@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lineproof.core.trial import DURING_READING, DirectionCount, During, Load, Outcome
-from lineproof.power.meter import PowerSettings
+from lineproof.power import PowerSettings
 from lineproof.routers.base import Result
 from lineproof.session.power import PoweredTrials
 

@@ -18,8 +18,8 @@ from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers.base import SshShell
 from lineproof.system.network_namespace import inside
-from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.settings import read_testbed
 from support import robot_run
 from support.command_line import lineproof
 from support.fork_server import ForkedProcess

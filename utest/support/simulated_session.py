@@ -15,8 +15,7 @@ import pytest
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.session.bench import Listener, nobody
-from lineproof.session.judging import judge
+from lineproof.session.judging import Listener, judge, nobody
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside

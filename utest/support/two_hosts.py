@@ -17,10 +17,9 @@ from lineproof.generators.base import Generator
 from lineproof.platforms import read_platform
 from lineproof.session.generator import connect_generator
 from lineproof.testbed import netns, sshd
-from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, hardware_facts
 from lineproof.testbed.process import Belongings
-from lineproof.testbed.settings import HardwareSettings
+from lineproof.testbed.settings import HardwareSettings, read_testbed
 from support.paths import ROOT
 
 

@@ -18,7 +18,6 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.platforms import read_platform
 from lineproof.project import Project
-from lineproof.testbed.files import network_misfits, read_testbed, read_testbed_or_pool
 from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.opening import hardware_facts
 from lineproof.testbed.settings import (
@@ -30,6 +29,9 @@ from lineproof.testbed.settings import (
     ToleranceSettings,
     TrexGeneratorSettings,
     default_side,
+    network_misfits,
+    read_testbed,
+    read_testbed_or_pool,
 )
 from support.paths import ROOT, VARIABLES
 

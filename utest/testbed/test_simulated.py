@@ -13,9 +13,8 @@ from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
 from lineproof.routers.base import SshShell
 from lineproof.system.children import environment
-from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import hardware_facts, open_testbed
-from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+from lineproof.testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
 from lineproof_bench import serve
 from support.paths import ROOT
 from support.patience import wait_until

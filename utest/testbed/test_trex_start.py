@@ -18,9 +18,8 @@ from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
 from lineproof.system.folders import runtime_folder
 from lineproof.testbed import sshd, trex_start
-from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
-from lineproof.testbed.settings import HardwareSettings
+from lineproof.testbed.settings import HardwareSettings, read_testbed
 from support import leftovers
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
 from support.patience import wait_until
@@ -235,7 +234,7 @@ def test_a_lost_connection_ends_the_server(lab: Lab, host: Host, tmp_path: Path)
 def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> None:
     lab()
     program = (
-        "import sys, time; from pathlib import Path; from lineproof.testbed.files import read_testbed;"
+        "import sys, time; from pathlib import Path; from lineproof.testbed.settings import read_testbed;"
         " sys.path.insert(0, sys.argv[2]); import testbed.test_trex_start as t; folder = Path(sys.argv[1]);"
         "\nwith t.opened(read_testbed(folder, 'lab'), folder): print('open', flush=True); time.sleep(60)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..ceilings.calibration import FOLDER
+from ..ceilings import FOLDER
 from ..core.traffic.profiles import PAIRS
 from ..procedures.calibrate import calibrate
 from ..project import Project

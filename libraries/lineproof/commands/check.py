@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ..ceilings.cards import read_cards
+from ..ceilings import read_cards
 from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, LineproofError, TestbedError
@@ -25,7 +25,7 @@ from ..session.plan import misfits_of, read_checked_platform, replaced_files
 from ..studies.study import check_study
 from ..system import children
 from ..system.installed import bench_command
-from ..testbed.files import read_testbed, read_testbed_or_pool
+from ..testbed.settings import read_testbed, read_testbed_or_pool
 from ..units import counted
 from ..visible import shortened
 from .arguments import add_json, add_variables, print_lines

@@ -14,11 +14,9 @@ from enum import Enum
 from typing import TypeVar
 from xml.etree import ElementTree
 
-from lineproof.stats import confidence_text
-
 from ..core.goal import Goal
 from ..core.units import Unit
-from ..stats import compare, holm_levels
+from ..stats import compare, confidence_text, holm_levels
 from ..units import counted
 from ..visible import one_line, visible
 from .document import Cell, Code, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell

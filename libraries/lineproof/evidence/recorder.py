@@ -28,7 +28,7 @@ from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
-from ..session.bench import EndedTrial, Listener, Reading
+from ..session.judging import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system import children

@@ -35,7 +35,7 @@ from ..core.verdict import Try
 from ..errors import SentenceError
 from ..generators.base import GeneratorPort
 from ..json_text import parse_json
-from ..session.bench import Reading
+from ..session.judging import Reading
 from ..units import apart
 from ..visible import shortened
 from .document import Note, Table

@@ -16,8 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from ..ceilings.cards import PublishedLimits, choose_card
-from ..ceilings.headroom import own_part
+from ..ceilings import PublishedLimits, choose_card, own_part
 from ..core.deciding import MOST_EXTRA
 from ..core.doubts import OwnPart, with_doubts
 from ..core.goal import Goal
@@ -30,10 +29,9 @@ from ..core.trial import Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
-from ..session.bench import AFTER, BEFORE, SET_UP, EndedTrial, Listener, Reading
 from ..session.explaining import explained
 from ..session.generator import measured_limits
-from ..session.judging import judge, promised
+from ..session.judging import AFTER, BEFORE, SET_UP, EndedTrial, Listener, Reading, judge, promised
 from ..session.plan import Plan
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
@@ -109,7 +107,7 @@ class RecordedBench:
         elif trial.problems != record.trial.problems:
             self.differences.append(f"trial {trial.number} has other problems now")
 
-    # -- the bench: see :class:`..session.bench.Bench` --------------------------------------------------------------
+    # -- the bench: see :class:`..session.judging.Bench` --------------------------------------------------------------
 
     @property
     def restarts(self) -> int:

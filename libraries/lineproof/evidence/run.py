@@ -30,7 +30,7 @@ from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
 from ..files import append_line, is_folder, put_in_place, read_text, sync_folder, write_beside, write_whole
-from ..simulation.habits import simulation_signs
+from ..simulation import simulation_signs
 from ..visible import shortened
 from .integrity import Integrity, check_integrity
 from .records import (

@@ -30,9 +30,8 @@ from ..evidence.resume import EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
 from ..generators.streams import sizes_sent
-from ..session.bench import EndedTrial, Reading
 from ..session.came_back import size_problem
-from ..session.judging import decided, judge
+from ..session.judging import EndedTrial, Reading, decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab import LABGRID

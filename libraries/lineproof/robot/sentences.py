@@ -26,8 +26,7 @@ from ..files import place
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..procedures.procedure import procedures
 from ..session.plan import Plan
-from ..testbed.files import read_testbed_or_pool
-from ..testbed.settings import PoolSettings
+from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from ..visible import shortened
 from .shared import NO_TESTBED, Shared, check_run_variables, narrow
 

@@ -25,8 +25,6 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.running.context import EXECUTION_CONTEXTS
 from robot.utils import timestr_to_secs
 
-from lineproof.system.folders import lock_within
-
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.verdict import Verdict
@@ -43,6 +41,7 @@ from ..project import Project
 from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
+from ..system.folders import lock_within
 from ..system.login import Secrets
 from ..system.signals import handle_ending, interrupt_words, let_go_of_terminal
 from ..visible import shortened

@@ -16,7 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.libraries.Remote import Remote
 from robot.utils import timestr_to_secs
 
-from ..ceilings.calibration import FOLDER
+from ..ceilings import FOLDER
 from ..core.quantity import Requirement
 from ..errors import ConfigError, TestbedError
 from ..evidence.document import as_html
@@ -25,10 +25,9 @@ from ..platforms import named_file
 from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
-from ..simulation.faults import parse_fault
-from ..testbed.files import read_testbed_or_pool
+from ..simulation import parse_fault
 from ..testbed.lab import LabPlace
-from ..testbed.settings import PoolSettings
+from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from ..testbed.waiting_time import Say, WaitProgress
 from ..units import counted, duration_text
 from ..visible import shortened

@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lineproof.system.ssh import NotInTime, run_in_worker_thread
-
 from ..errors import TestbedError
 from ..json_text import parse_json
 from ..system.login import Login
-from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection
+from ..system.ssh import LOGIN_LIMIT, CommandUnfinished, Connection, NotInTime, run_in_worker_thread
 from ..system.ssh_terminal import Dialogue, SshTerminal
 from ..visible import shortened, visible
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ..ceilings.cards import PublishedLimits, choose_card
-from ..ceilings.headroom import MeasuredLimits
+from ..ceilings import MeasuredLimits, PublishedLimits, choose_card
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
 from ..generators.site import SiteSide
-from ..simulation.habits import simulation_signs
+from ..simulation import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..testbed.waiting_time import WaitProgress

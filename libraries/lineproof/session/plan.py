@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..ceilings.calibration import Calibration, read_calibration
-from ..ceilings.cards import Card, read_cards
+from ..ceilings import Calibration, Card, read_calibration, read_cards
 from ..core.deciding import Budget
 from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
@@ -29,8 +28,7 @@ from ..routers import BUILT_IN, WHY_UNREAD, described
 from ..routers.described import Router
 from ..routers.description import RouterDescription, read_description
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.files import Misfit, network_misfits, read_testbed
-from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
+from ..testbed.settings import HardwareSettings, Misfit, SimulatedSettings, Testbed, network_misfits, read_testbed
 from ..units import si
 
 MIN_FRAMES = 100

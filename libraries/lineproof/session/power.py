@@ -23,7 +23,7 @@ from ..core.trial import (
     Problem,
 )
 from ..errors import TestbedError
-from ..power.meter import MeterAccess, PowerReading, PowerSettings, time_of_day
+from ..power import MeterAccess, PowerReading, PowerSettings, time_of_day
 from ..routers.base import Shell
 from ..system.login import ENVIRONMENT, Secrets
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from ..core.step_down import StepDown
 from ..units import duration_text, si
-from .bench import EndedTrial, Reading
+from .judging import EndedTrial, Reading
 
 PLAIN_LINE_INTERVAL = 30.0
 """Seconds of real time between plain lines, so that a log shows that the run goes on."""

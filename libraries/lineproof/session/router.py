@@ -21,7 +21,7 @@ from ..routers.base import LinkState, Shell, Side, SshShell
 from ..routers.commands import RESTORE_LIMIT, differences
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
-from ..simulation.faults import InjectedFault, parse_fault
+from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
 from ..system.ssh_keys import known_fingerprints
 from ..testbed.opening import OpenTestbed

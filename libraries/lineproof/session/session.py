@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..ceilings.headroom import own_part
+from ..ceilings import own_part
 from ..core.doubts import OwnPart
 from ..core.foreign import SETTLE_SECONDS
 from ..core.quantity import Instruments, Promise, Requirement, TrafficWords
@@ -18,14 +18,13 @@ from ..core.telemetry import Telemetry
 from ..core.trial import Load, Measure, Tolerance, Trial
 from ..core.verdict import Verdict
 from ..errors import TestbedError
-from ..simulation.faults import InjectedFault
-from ..simulation.habits import simulation_signs
+from ..simulation import InjectedFault, simulation_signs
 from ..testbed.lab import LabPlace
 from ..testbed.opening import HeldTestbed, OpenTestbed, hardware_facts, open_testbed
 from ..testbed.settings import HardwareSettings
 from ..testbed.waiting_time import Say, silent
-from .bench import AFTER, SET_UP, Listener, Reading
 from .generator import GeneratorConnection
+from .judging import AFTER, SET_UP, Listener, Reading
 from .plan import Plan
 from .power import PoweredTrials
 from .router import RouterConnection

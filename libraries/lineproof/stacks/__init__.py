@@ -14,12 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lineproof.evidence.chart import SvgPicture, fitted
-
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..errors import TestbedError
-from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR
+from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR, SvgPicture, fitted
 from ..evidence.document import SIMULATED
 from ..routers.base import first_line, plain_text
 from ..routers.commands import ShellCommands

@@ -15,9 +15,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from lineproof.routers.commands import ShellCommands, summarised
-from lineproof.session.judging import lost_neighbours, pauses
-
 from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
 from ..core.goal import Goal
@@ -32,9 +29,9 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..session.bench import AFTER, BEFORE, EndedTrial, Reading
+from ..routers.commands import ShellCommands, summarised
 from ..session.cpu_time import cpu_time
-from ..session.judging import figures_of, promised
+from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent

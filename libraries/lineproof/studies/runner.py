@@ -19,13 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lineproof.core.deciding import Budget
-from lineproof.evidence.recorder import code_identity, host_facts
-
+from ..core.deciding import Budget
 from ..core.router_facts import RouterSetUp
 from ..core.sentence import parse_traffic
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
-from ..evidence.recorder import Recorder, environment_record
+from ..evidence.recorder import Recorder, code_identity, environment_record, host_facts
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run

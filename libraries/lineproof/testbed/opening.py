@@ -24,7 +24,7 @@ from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..routers.base import SshShell, plain_text
 from ..routers.linux import read_host
-from ..simulation.faults import InjectedFault
+from ..simulation import InjectedFault
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..units import duration_text

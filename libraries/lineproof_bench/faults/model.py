@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lineproof.platforms import Platform
-from lineproof.simulation.faults import InjectedFault
+from lineproof.simulation import InjectedFault
 from lineproof.units import FCS
 
 from ..backend import CapturedFrame, Clock, FlowCounters, LatencyCounters, PortCounters, ServerAction, StreamTraffic

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lineproof.platforms import Platform, RouterSetup
-from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise, RouterHabits
+from lineproof.simulation import MODEL_DRIVER, Habit, Noise, RouterHabits
 from lineproof.units import OVERHEAD, l1_bits
 
 from ..backend import (

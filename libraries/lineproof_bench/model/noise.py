@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import replace
 
-from lineproof.simulation.habits import Noise
+from lineproof.simulation import Noise
 
 from .schema import RouterModel
 

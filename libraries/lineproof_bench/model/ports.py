@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import islice
 
 from lineproof.platforms import Platform
-from lineproof.simulation.habits import Habit
+from lineproof.simulation import Habit
 from lineproof.units import FCS
 
 from ..backend import CapturedFrame, PortCounters, StreamTraffic

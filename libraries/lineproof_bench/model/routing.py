@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.simulation.habits import RouterHabits
+from lineproof.simulation import RouterHabits
 
 from ..backend import StreamTraffic
 from ..state import RouterConfiguration

@@ -19,7 +19,7 @@ from typing import Any
 import zmq
 
 from lineproof import __version__
-from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames

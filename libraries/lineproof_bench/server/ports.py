@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from lineproof.config import Config, load_config, validate_config
-from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
+from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
 
 from ..backend import PortDescription, StreamTraffic
 from .rpc import bad_parameter, refused

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lineproof.simulation.habits import BY_A_MODEL
+from lineproof.simulation import BY_A_MODEL
 
 from ..state import InterfaceState, RouterConfiguration, RouterState
 from .machine import CommandLine, CommandOutput, Commands, Memory, common_commands

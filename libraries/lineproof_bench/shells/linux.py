@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from lineproof.simulation.habits import BY_A_MODEL
+from lineproof.simulation import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState, ThreadState
 from .machine import Builtin, CommandLine, CommandOutput, Memory, common_commands

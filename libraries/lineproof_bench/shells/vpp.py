@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lineproof.simulation.habits import BY_A_MODEL
+from lineproof.simulation import BY_A_MODEL
 
 from ..state import InterfaceState, NodeState, RouterState, ThreadState
 from . import linux

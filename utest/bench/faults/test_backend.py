@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.trex.outcomes import fine_histogram
-from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
+from lineproof.simulation import FAULT_DEFAULTS, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.server.statistics import FlowStats

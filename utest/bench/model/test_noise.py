@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.simulation.habits import LossBursts, Noise, WarmUp
+from lineproof.simulation import LossBursts, Noise, WarmUp
 from lineproof_bench.backend import StreamGroup
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import RINGS

@@ -23,7 +23,7 @@ from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.addresses import Question, find_next_hops
 from lineproof.generators.trex.client.service import TRIES, TRY_SECONDS, NextHop, Refusal, search_limit
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
-from lineproof.simulation.habits import Habit
+from lineproof.simulation import Habit
 from lineproof_bench.server.loop import ServerMethods, TrexServer
 from lineproof_bench.server.ports import ServerHabits
 from lineproof_bench.server.rpc import refused

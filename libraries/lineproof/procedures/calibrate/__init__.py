@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lineproof.session.came_back import BYPASS_REMEDY, check_router_bypassed
-
 from ... import __version__
-from ...ceilings.calibration import Calibration, CeilingEntry, Watch, own_latency, write_calibration
+from ...ceilings import Calibration, CeilingEntry, Watch, own_latency, write_calibration
 from ...core.doubts import USABLE_SHARE
 from ...core.goal import Goal
 from ...core.traffic.profiles import Profile, Traffic
@@ -25,6 +23,7 @@ from ...errors import LineproofError, TestbedError
 from ...evidence.document import Code, Document, Items, Note, Part, Section, as_text
 from ...files import check_writable
 from ...generators.base import Probe
+from ...session.came_back import BYPASS_REMEDY, check_router_bypassed
 from ...session.plan import Plan
 from ...session.session import Session
 from ...session.traffic import PROBE_PPS

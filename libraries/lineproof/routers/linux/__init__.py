@@ -20,10 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lineproof.core.telemetry import Cause, Stage
-
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Telemetry
+from ...core.telemetry import Cause, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ..base import Shell, Side, counter_value
