@@ -2,22 +2,208 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import time
 from dataclasses import replace
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.deciding import OPEN, shown_by
 from lineproof.core.phrases import percent
-from lineproof.core.quantity import Need, Promise, Quantity
+from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
+from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, loss_ratio, unended
+from lineproof.errors import SentenceError
+from lineproof.project import Layers
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
+from support.model_bench import PROJECT
+
+TEN_GIG = 10e9
+
+
+def read(sentence: str) -> Requirement:
+    return parse(sentence, CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "pps"),
+    [
+        ("64b unidirectional ≥ 100% line rate", 14_880_952.38),
+        ("1518b unidirectional >= 100% line rate", 10e9 / (8 * 1538)),
+        ("64b bidirectional ≥ 80% line rate in total", 0.4 * 14_880_952.38),
+        ("64b bidirectional ≥ 80% line rate each way", 0.8 * 14_880_952.38),
+        ("64b unidirectional ≥ 1 Gbps L2", 1e9 / 512),
+        ("64b unidirectional ≥ 672 Mbit/s L1", 1e6),
+        ("imix unidirectional ≥ 100% line rate", 10e9 / (8 * (361.8333333 + 20))),
+        ("64b unidirectional on 2 pairs ≥ 10 Mpps each way", 10e6),
+        ("64b bidirectional on 2 port pairs ≥ 10 Mpps in total", 2.5e6),
+        ("on 3 pairs 64b bidirectional ≥ 60% line rate in total", 1_488_095.24),
+        ("64b bidirectional on 1 pair ≥ 10 Mpps in total", 5e6),
+    ],
+)
+def test_threshold_as_load_of_each_sending_port(sentence: str, pps: float):
+    assert read(sentence).threshold_load(TEN_GIG).pps == pytest.approx(pps, rel=1e-6)
+
+
+def test_load_after_at_is_of_each_sending_port():
+    loses = read("imix bidirectional loses ≤ 0.1% at 50% line rate each way")
+    assert loses.quantity.name == "loses" and loses.threshold.number == 0.1
+    assert loses.named_load(TEN_GIG).pps == pytest.approx(0.5 * 3_273_679.6, rel=1e-6)
+    assert read("64b unidirectional loses ≤ 0% at 1 Mpps").named_load(TEN_GIG).pps == 1e6
+    assert read("64b bidirectional on 2 pairs loses ≤ 1% at 8 Mpps in total").named_load(TEN_GIG).pps == 2e6
+
+
+@pytest.mark.parametrize(
+    ("sentence", "quantity", "number", "seconds"),
+    [
+        ("latency p99.9 <= 1.5 ms at 50% line rate for 2 min", "latency", 1500.0, 120.0),
+        ("recovers in <= 250 ms at 6 Mpps", "recovers", 0.25, None),
+        ("recovers in <= 1.5s at 6 Mpps", "recovers", 1.5, None),
+    ],
+)
+def test_times_are_read_in_the_unit_of_their_quantity(
+    sentence: str, quantity: str, number: float, seconds: float | None
+):
+    found = read(f"64b unidirectional {sentence}")
+    assert (found.quantity.name, found.duration_sum) == (quantity, seconds)
+    assert found.threshold.number == pytest.approx(number)
+
+
+def test_line_rate_is_accepted():
+    for rate in ("unidirectional ≥ 100% line rate", "unidirectional ≥ 14.885 Mpps"):
+        read(f"64b {rate}").check(TEN_GIG)
+    read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
+    read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
+    read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)
+
+
+RATES = st.sampled_from(["% line rate", "kpps", "Mpps", "Gbps L1", "Mbit/s L2"])
+NUMBERS = st.decimals(min_value="0.001", max_value="999", places=3).map(lambda number: f"{number.normalize():f}")
+
+
+@given(
+    size=st.integers(64, 9216),
+    flow=st.sampled_from(["", "1-flow", "var1", "var2"]),
+    scope=st.sampled_from(["unidirectional", "each way", "in total"]),
+    quantity=st.sampled_from(["", "forwards"]),
+    compare=st.sampled_from(["≥", ">=", " >=", "≥ "]),
+    number=NUMBERS,
+    unit=RATES,
+    gap=st.sampled_from([" ", "  ", ""]),
+)
+def test_every_sentence_of_the_grammar_is_parsed(size, flow, scope, quantity, compare, number, unit, gap):
+    direction = "unidirectional" if scope == "unidirectional" else "bidirectional"
+    scope_words = "" if scope == "unidirectional" else scope
+    found = read(f"{size}b {flow} {direction} {quantity} {compare} {number}{gap}{unit} {scope_words}")
+    assert found.bidirectional is (direction == "bidirectional")
+    assert found.scope.value == scope_words
+    assert found.at_least
+    each = found.threshold_load(TEN_GIG).pps
+    assert found.threshold_pps(TEN_GIG) == pytest.approx(each * (2 if found.scope is Scope.IN_TOTAL else 1))
+
+
+def test_traffic_and_direction_are_understood():
+    found = parse_traffic("  64b   1-flow  bidirectional", CATALOGUE)
+    assert found.sentence == "64b 1-flow bidirectional"
+    assert found.profile.name == "64b 1-flow" and found.bidirectional
+    assert not parse_traffic("imix unidirectional", CATALOGUE).bidirectional
+    assert not parse_traffic("64b 1-flow", CATALOGUE).bidirectional
+
+
+def test_words_of_a_project_take_the_place_of_packaged_ones_whatever_the_files_are_called(tmp_path):
+    own = tmp_path / "profiles"
+    own.mkdir()
+    text = (PROJECT.profiles.own / "bench.yaml").read_text(encoding="utf-8")
+    (own / "mine.yaml").write_text(text.replace("16.0.0.4", "16.0.0.7"), encoding="utf-8")
+    found = Catalogue.read(Layers(own, PROJECT.profiles.packaged))
+    assert found.profile(["64b"]).flows.source.first == "16.0.0.7"
+    assert set(CATALOGUE.words()) == set(found.words())
+    # a default of the project's own, under a name of its own
+    (own / "mine.yaml").write_text(
+        "entries:\n  - {kind: flows, name: mine, default: true, about: mine, source: {first: 16.0.0.9, last: 16.0.0.9},"
+        " destination: {first: 48.0.0.9, last: 48.0.0.9}}\n",
+        encoding="utf-8",
+    )
+    found = Catalogue.read(Layers(own, PROJECT.profiles.packaged))
+    assert found.profile(["64b"]).flows.source.first == "16.0.0.9"
+    assert found.profile(["64b", "var2"]).flows.source.first == "16.0.0.4"
+
+
+# -- whatever stands in a sentence, a stranger's record too: it is understood, or refused in one paragraph, soon
+
+
+WELL_FORMED = (
+    "64b 1-flow unidirectional ≥ 5 Mpps",
+    "imix bidirectional on 2 pairs forwards ≥ 9.5 Gbps L1 in total for 2 min",
+    "70b vlan ipv6 bidirectional loses ≤ 0.1% at 50% line rate each way",
+    "1514b 2000-flows unidirectional latency p99.9 <= 100 us at 1 Mpps",
+    "genome:aabbc unidirectional pdv mean ≤ 50 µs at 10% line rate for 1 h",
+    "64b bidirectional recovers in ≤ 2 s",
+    "64b 1-flow unidirectional costs ≤ 450 cycles/packet",
+)
+WORDS = (
+    *("≥", "≤", ">=", "<=", "=", "<", "٣", "٣b", "９", "9" * 30, "9" * 400, "1e999", "inf", "nan", "-5", "0", "0.0"),
+    *("1,5", "0x10", "1_000", ".", "..", "on", "pairs", "on ٣ pairs", "on 0 pairs", "on 9999999999 pairs"),
+    *("on two pairs", "for", "for ٣ min", "for 1e5 h", "at", "at at", "each way", "in total", "p", "p101", "p-1"),
+    *("p99.9.9", "p٣", "p" + "9" * 50, "genome:", "genome:" + "a" * 200, "genome:Z", "0b", "63b", "99999b"),
+    *("9" * 300 + "b", "1k-flows", "9M-flows", "9" * 300 + "-flows", "${x}", "%{HOME}", "\x00", "\x1b[31m", "\n", "\t"),
+    *("\u2028", "\u202e", "\ud800", "\xa0", "'", '"', "{}", "%s", "x" * 3000, " " * 500, "1," * 200, ">=" * 50, "b"),
+    *("pps", "Gbps", "%", "line rate", "jitter", "costs", "in"),
+)
+
+
+@given(st.sampled_from(WELL_FORMED), st.integers(min_value=0))
+def test_case_does_not_matter(sentence: str, capitals: int):
+    # the letters of a genome mean sizes
+    fixed = [word.startswith("genome:") for word in sentence.split(" ")]
+    words = [
+        word
+        if keep
+        else "".join(letter.upper() if capitals >> at & 1 else letter.lower() for at, letter in enumerate(word))
+        for keep, word in zip(fixed, sentence.split(" "), strict=True)
+    ]
+    assert replace(read(" ".join(words)), sentence=sentence) == read(sentence)
+
+
+@given(
+    st.lists(st.sampled_from((*WORDS, *" ".join(SENTENCES).split())) | st.text(max_size=8), max_size=12).map(" ".join)
+)
+def test_any_words_are_a_sentence_or_a_short_error(text: str):
+    for read_it in (parse, parse_traffic):
+        try:
+            read_it(text, CATALOGUE)
+        except SentenceError as error:
+            assert str(error).isprintable() and len(str(error)) < 1500
+
+
+PIECES = (" ", "1", "1,", "a ", "on 1 pair ", "≥ ", "5 % at ", "each way ", "for 1 s ", "x", "p9", ".", "\t")
+
+
+@pytest.mark.parametrize("around", ["{}", "64b unidirectional ≥ {}", "64b {} ≥ 5 Mpps", "64b ≥ 5 {}Mpps for 1 min"])
+def test_no_repetition_takes_long(around: str):
+    for length, piece in itertools.product((LONGEST - len(around), 100_000), PIECES):
+        text, began = around.format((piece * length)[:length]), time.process_time()
+        is_sentence(text)
+        with contextlib.suppress(SentenceError):
+            read(text)
+        assert time.process_time() - began < 1
+
+
+def test_a_very_long_sentence_is_shown_in_part():
+    with pytest.raises(SentenceError, match=f"has 100021 characters; expected at most {LONGEST}") as caught:
+        read("64b unidirectional ≥ " + "x" * 100_000)
+    assert len(str(caught.value)) < 400
+
 
 ALL = list(quantities().values())
 GOOD, TWO = Made((Way(),)), Made((Way(), Way()))
