@@ -10,13 +10,17 @@ from typing import Any, cast
 import pytest
 
 from lineproof.core.router_facts import RouterSetUp
+from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
 from lineproof.generators.base import PortsTaken
 from lineproof.routers.base import Side
 from lineproof.routers.journal import ChangeJournal
-from lineproof.session import generator
+from lineproof.session import generator, session
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
+from lineproof.session.router_watch import RouterRestarted
+from lineproof.session.session import Revival
+from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.settings import HardwareSettings
 from support.simulated_router import CHANGE, ROUTER, occasion
 
@@ -27,6 +31,7 @@ TAKEN = PortsTaken("a port of the TRex server at a:4501 is taken: port 0 is owne
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "PORTS_POLL", 0.01)
     monkeypatch.setattr(generator, "AFTER_OTHERS", 0.01)
+    monkeypatch.setattr(session, "POLL", 0.01)
 
 
 def free(wait: float, *answers: object) -> tuple[Any, list[str]]:
@@ -175,3 +180,77 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
         with pytest.raises(TestbedError):
             router.log_in()
     assert not made[0].logged_in
+
+
+HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
+POWER = PowerCycleSettings(boot=0.05)
+
+
+class Rig:
+    """A router whose readings come to *readings* in turn; then it answers. ``done``: what was done to it."""
+
+    def __init__(self, *readings: Exception | None, power: PowerCycleSettings | None = POWER, **odd: Any) -> None:
+        self.readings, self.done, self.refused = list(readings), list[str](), odd.get("refused", "")
+        watch = SimpleNamespace(read_again=self.read, configured=lambda: self.do("configured"))
+        lab = SimpleNamespace(power_cycle=lambda _: self.do("cycled") or "power switched")
+        found: Any = (
+            SimpleNamespace(testbed=SimpleNamespace(lab=LabSettings(coordinator="a:1", power=power))),
+            SimpleNamespace(lab=odd.get("lab", lab), problems=lambda: odd.get("problems", ())),
+            SimpleNamespace(
+                watch=watch, connected=True, is_black_box=False, configure=lambda links_moved: self.do("configure")
+            ),
+            SimpleNamespace(forget=lambda: self.do("forgot"), check_reachability=lambda: self.do("checked")),
+        )
+        self.revival = Revival(*found)
+
+    def read(self) -> None:
+        error = self.readings.pop(0) if self.readings else None
+        if error is not None:
+            raise error
+
+    def do(self, step: str) -> None:
+        self.done.append(step)
+        if step == self.refused:
+            raise TestbedError(f"not {step}")
+
+    def revived(self, ruling: Ruling = Ruling.INCONCLUSIVE) -> bool:
+        verdict: Any = SimpleNamespace(ruling=ruling)
+        return self.revival.after(verdict)
+
+
+@pytest.mark.parametrize(
+    ("rig", "ruling"),
+    [
+        (Rig(FINE), Ruling.INCONCLUSIVE),
+        (Rig(RESTARTED), Ruling.INCONCLUSIVE),
+        (Rig(HANGS), Ruling.PASS),
+        (Rig(HANGS), Ruling.FAIL),
+        (Rig(HANGS, power=None), Ruling.INCONCLUSIVE),
+        (Rig(HANGS, lab=None), Ruling.INCONCLUSIVE),
+        (Rig(HANGS, problems=("labgrid's place 'x' was taken",)), Ruling.INCONCLUSIVE),
+    ],
+)
+def test_what_answers_is_proven_or_must_not_be_switched_is_left_alone(rig: Rig, ruling: Ruling) -> None:
+    assert not rig.revived(ruling) and rig.done == [] and rig.revival.note == ""
+
+
+@pytest.mark.parametrize("last", [FINE, RESTARTED])
+def test_one_that_hangs_is_revived_and_configured_again(last: Exception | None) -> None:
+    rig = Rig(HANGS, HANGS, HANGS, last, power=POWER.model_copy(update={"boot": 60.0}))
+    assert rig.revived() and rig.done == ["cycled", "configure", "configured", "forgot", "checked"]
+    said = "the router did not answer (no answer); power switched; it answered again after "
+    assert rig.revival.note.startswith(said)
+    # the next sentence is another one
+    assert not rig.revived() and rig.revival.note == ""
+
+
+@pytest.mark.parametrize(
+    ("rig", "words"),
+    [
+        (Rig(HANGS, refused="cycled"), "(no answer), and then: not cycled"),
+        (Rig(*[HANGS] * 100), "power switched, and then: it did not answer within 0.05 s of that: no answer"),
+        (Rig(HANGS, refused="checked"), " s, and then: not checked"),
+    ],
+)
+def test_one_that_does_not_come_back_is_named(rig: Rig, words: str) -> None:
+    assert not rig.revived() and words in rig.revival.note
