@@ -46,4 +46,6 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     variables = [word for name in names if given[name] for word in ("-v", f"{name.upper()}:{given[name]}")]
     sys.stdout.flush()
     folder = str(arguments.results or project.results)
-    become(python("robot", "--outputdir", folder, "--console", "dotted", *variables, str(SUITE)))
+    # Robot's own files of a run of sentences, in the same folder, stay
+    own = ("--output", "measure.xml", "--log", "measure-log.html", "--report", "NONE")
+    become(python("robot", "--outputdir", folder, *own, "--console", "dotted", *variables, str(SUITE)))

@@ -160,7 +160,8 @@ class CharacterisationWork:
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        told = "\n".join(filter(None, map(str, parts))) or ("see its table" if parts else "nothing was measured")
+        alone = "its table is on the page" if parts else "nothing was measured"
+        told = "\n".join(filter(None, map(str, parts))) or alone
         deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
         declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
         shown = [*self._ran_meanwhile, *procedure.parts(run, result), *declared]
