@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Literal
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.latency import Statistic
@@ -71,7 +72,7 @@ class LatencyUnderLoad(Procedure):
         run: ProcedureRun,
         traffic: str,
         found: SearchResult,
-        ratio: str = "PDR",
+        ratio: Literal["PDR", "NDR"] = "PDR",
         duration: timedelta = timedelta(seconds=10),
     ) -> LatencyAtLoads:
         """Latency of probe frames alone, and at 10, 50 and 90 % of what `Search Throughput Of` found for *traffic*.

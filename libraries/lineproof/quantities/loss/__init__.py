@@ -51,12 +51,14 @@ class Loss(Quantity):
         """Return how much was lost of which load; of a throughput that fails also what was forwarded."""
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
-        counts = f"{lost} of {offered} frames{' of all directions' * (len(trials[0].outcome.directions) > 1)}"
+        several = len(trials[0].outcome.directions) > 1
+        counts = f"{lost} of {offered} frames{' of all directions' * several}"
         shown = partial(percent, limit=promise.limit.value)
         # what a FAIL counted, as every table has it; lines below say how much of it may be the testbed's
         as_counted = shown(loss_ratio(trials, promise.in_total))
         lost_share = as_counted if ruling is Ruling.FAIL else proven(worst, ruling, promise.limit, shown)
-        words = f"lost {lost_share} ({counts}) at {load}"
+        where = " in the worst direction" * (several and lost > 0 and not promise.in_total)
+        words = f"lost {lost_share}{where} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
