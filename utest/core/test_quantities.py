@@ -330,4 +330,5 @@ def test_a_fail_says_one_figure_of_what_its_trials_lost(words: str) -> None:
     doubt = Problem(Fault.OVER_OFFERED, "made up", FRAMES / 1000)
     trial = Trial(1, Outcome(Load(FRAMES), 1.0, 1.0, 0.0, rows), (doubt,), Bounds(1, 1))
     reason = promise.quantity.reason(promise, Ruling.FAIL, [trial])
-    assert f"lost {percent(loss_ratio([trial], promise.in_total))} (" in str(reason)
+    where = "" if promise.in_total else " in the worst direction"
+    assert f"lost {percent(loss_ratio([trial], promise.in_total))}{where} (" in str(reason)

@@ -279,7 +279,9 @@ HOW = (
 @given(data=st.data())
 def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject) -> None:
     promise, run = data.draw(promises(name)), data.draw(runs())
-    how, frames = data.draw(st.sampled_from(HOW)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
+    # where all frames are later, their delay varies no more
+    ways = [how for how in HOW if name != "pdv" or how != "all later"]
+    how, frames = data.draw(st.sampled_from(ways)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
     index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
     changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
     assert RANK[ruling_of(promise, changed)] <= RANK[ruling_of(promise, run)], how
