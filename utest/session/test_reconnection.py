@@ -27,12 +27,15 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield found
 
 
+RESTARTED = "was started again meanwhile|no longer answers"
+"""By whether a request was on its way when the server ended."""
+
 CASES = [
     ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'|no longer ours"),
     ("lost reply", {"start": 3, "at": 0.3}, "no longer answers"),
     ("late reply", {"start": 3, "at": 0.3, "hold": 6}, "no longer answers"),
-    ("server restart", {"start": 3, "at": 0.3}, "was started again meanwhile"),
-    ("server restart", {"start": 3, "at": 0.3, "for": 100}, "was started again meanwhile"),
+    ("server restart", {"start": 3, "at": 0.3}, RESTARTED),
+    ("server restart", {"start": 3, "at": 0.3, "for": 100}, RESTARTED),
 ]
 
 
