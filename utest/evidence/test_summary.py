@@ -1,4 +1,4 @@
-"""What people read of runs: the summary, the report, and the forms of any document."""
+"""Documents of runs that people read: the summary, the report, and the forms of any document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of each procedure that is registered: its example, its record and page, and each way of ending early."""
+"""Contract of each procedure that is registered: its example, its record and page, and each way of ending early."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from support.pure_router import LINE, PureRouter, prepared, run_on
 
 
 def carried(pps, *sizes):
-    """What a test of throughput found of each size."""
+    """Return the results of a test of throughput, one for each size."""
     return [ThroughputResult(size, LINE, Load(pps), None, 0.001, 60.0) for size in sizes or (64,)]
 
 

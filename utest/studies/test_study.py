@@ -197,7 +197,7 @@ def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str
 
 
 def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
-    """What is said of a router with *facts* that gives *answers*, before it is measured as *variant*."""
+    """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
     facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
     router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))

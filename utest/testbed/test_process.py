@@ -1,4 +1,4 @@
-"""What a testbed has: processes, of which none outlives its owner, and locks that others wait for, for a time."""
+"""Processes of a testbed, of which none outlives its owner, and its locks, for which others wait for a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a procedure is: a keyword that measures, its result as a record, a document and a chart.
+"""Procedures: each is a keyword that measures, and its result as a record, a document and a chart.
 
 A procedure chooses the loads, and the result is how much the router carries. Nothing fails because a router is slow.
 :class:`ProcedureRun` joins it with the testbed: traffic put on the ports, numbered trials, one deadline of them all.

@@ -86,7 +86,7 @@ class ProcedureResult:
 
     @property
     def _found(self) -> str:
-        """What its table does not say in a line; "": nothing."""
+        """Return in one line what the table of the result does not say; "": nothing."""
         return ""
 
     def __str__(self) -> str:

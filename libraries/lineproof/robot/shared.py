@@ -1,4 +1,4 @@
-"""What the components of the keyword library share: session, records, labels, interrupts; variables; last words."""
+"""Shared by the components of the keyword library: session, records, labels, interrupts; variables; last words."""
 
 from __future__ import annotations
 

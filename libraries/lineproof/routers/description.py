@@ -208,7 +208,7 @@ class RouterDescription(Config):
 
     @property
     def unset(self) -> tuple[str, ...]:
-        """What frames need on each side and no change sets, so that the router must have it; none without changes."""
+        """Return what frames need on each side and no change sets: the router must have it. None without changes."""
         lines = "".join(line for change in self.changes for line in change.do)
         needed = {"address": "{(ip|address)}", "neighbour entry": r"{peer_mac\w*}", "route": r"{network\w*}"}
         return tuple(what for what, word in needed.items() if lines and not re.search(word, lines))

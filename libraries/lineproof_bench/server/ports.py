@@ -63,7 +63,7 @@ STREAM_LIMIT = 20_000
 MOST_LENGTHS = 2000
 """Lengths of frames of all streams of a port together, of each stream at least one."""
 NOT_SUPPORTED = tuple(f"is_{what}_supported" for what in ("fc", "led", "link", "vxlan", "ieee1588"))
-"""What no port can do here, whatever its card: no client of ours asks for it."""
+"""Abilities that no port has here, whatever its card: no client of ours asks for them."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 

@@ -288,7 +288,7 @@ class FieldProgram:
         self._known: dict[str, FieldVariable] = {}
         self._used: Counter[str] = Counter()
         self._written: list[tuple[str, int, FieldVariable]] = []
-        """What is written: name of the variable, what is added to it, and the sum."""
+        """Written values: name of the variable, what is added to it, and the sum."""
         self._trimmed = ""
         """Name of the variable that the lengths follow."""
         self.lengths: tuple[int, ...] = ()

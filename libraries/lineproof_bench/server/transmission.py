@@ -53,7 +53,7 @@ class Event(IntEnum):
 
 
 OF_PROFILE = 10
-"""What is added to the number of an event up to JOB_DONE if it is of a port's profile."""
+"""Added to the number of an event up to JOB_DONE if it is of a port's profile."""
 
 
 class Publisher:
