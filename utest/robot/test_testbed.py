@@ -490,12 +490,12 @@ def survivor(tmp_path: Path) -> StudyKeywords:
     study = study.model_copy(update={"measures": {"one flow": study.measures["one flow"]}})
     found = StudyKeywords(Shared(), lambda: tmp_path)
     values: dict[str, list[float | None]] = {"vpp": [33.6, 33.7] * 5, "linux": [None, None, 4.32, None, None]}
-    found._found = results_of(study, measurements(study, values), planned=15)
+    found._read = results_of(study, measurements(study, values), planned=15)
     return found
 
 
 def test_one_survivor_of_five_blocks_is_no_figure(survivor: StudyKeywords) -> None:
-    found = survivor._found
+    found = survivor._read
     assert found is not None and found.complete
     assert _show(replace(found, folder=survivor._execution_folder())) == 1
     says = "values of 1 of 5 blocks are too few"
@@ -532,7 +532,7 @@ WIDE = {"vpp": [30.0, 50.0, 40.0, 35.0, 45.0] * 2, "linux": [35.0, 45.0, 41.0, 3
 def claims_of(folder: Path, values: dict[str, list[float]], blocks: int = 5, **more: Any) -> StudyKeywords:
     study = study_of(folder, SMALL.replace("repeats: 2", f"repeats: {blocks}"))
     found = StudyKeywords(Shared(), lambda: folder)
-    found._found = results_of(study, measurements(study, values, **more))
+    found._read = results_of(study, measurements(study, values, **more))
     return found
 
 

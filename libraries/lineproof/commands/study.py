@@ -59,13 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    found, wrong = [], []
+    known, wrong = [], []
     for path in listed(Project.find().studies, "*.yaml"):
         try:
-            found.append(load_study(path))
+            known.append(load_study(path))
         except ConfigError as error:
             wrong.append(error)
-    studies = Facts({study.study: f"{study.title} ({_size(study)})" for study in found})
+    studies = Facts({study.study: f"{study.title} ({_size(study)})" for study in known})
     print(
         as_text(Document("Studies of routers, each by 'lineproof study run NAME':", [Section("", [studies])])), end=""
     )
@@ -108,26 +108,26 @@ def _report(arguments: argparse.Namespace) -> int:
     from ..evidence.run import find_one_run
     from ..studies.results import read_results
 
-    found = read_results(find_one_run(arguments.run_name, Project.find().results))
-    return _show(found, arguments.format, arguments.table)
+    results = read_results(find_one_run(arguments.run_name, Project.find().results))
+    return _show(results, arguments.format, arguments.table)
 
 
-def _show(found: StudyResults, form: str = "text", table: str | None = None) -> int:
+def _show(results: StudyResults, form: str = "text", table: str | None = None) -> int:
     from ..studies.forms import COLUMNS, document, headline, page, write_page
 
-    path, shown = write_page(found), document(found)
+    path, shown, study = write_page(results), document(results), results.study
     if table is not None:
-        known = {title: section for section in shown.sections if (title := section.title) in found.study.tables}
+        known = {title: section for section in shown.sections if (title := section.title) in study.tables}
         if table not in known:
-            raise ConfigError(f"no table '{table}' in study '{found.study.study}'; known: {', '.join(known) or 'none'}")
-        print(as_text(Document(found.study.title, [known[table]], found.simulated), COLUMNS), end="")
+            raise ConfigError(f"no table '{table}' in study '{study.study}'; known: {', '.join(known) or 'none'}")
+        print(as_text(Document(study.title, [known[table]], results.simulated), COLUMNS), end="")
     elif form == "text":
-        print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
+        print(f"{as_text(shown, COLUMNS)}\n{headline(results)}\n{path}")
     elif form == "html":
-        print(page(found), end="")
+        print(page(results), end="")
     else:
         print((as_csv if form == "csv" else as_markdown)(shown), end="")
-    return 0 if found.close_enough and found.complete and not found.failures else 1
+    return 0 if results.close_enough and results.complete and not results.failures else 1
 
 
 def _say(words: str) -> None:

@@ -85,12 +85,12 @@ class ProcedureResult:
         return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         """Return in one line what the table of the result does not say; "": nothing."""
         return ""
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (self._found, self.ended)))
+        return "; ".join(filter(None, (self._in_a_line, self.ended)))
 
 
 @dataclass

@@ -30,7 +30,7 @@ class StudyKeywords(Component):
     def __init__(self, shared: Shared, execution_folder: Callable[[], Path]) -> None:
         super().__init__(shared)
         self._execution_folder = execution_folder
-        self._found: StudyResults | None = None
+        self._read: StudyResults | None = None
 
     @keyword(tags=["studies"])
     def measure_study(
@@ -42,19 +42,19 @@ class StudyKeywords(Component):
         measured. Says first how long it takes. Example:
         | Measure Study    netgate6100    simulated    standard    repeats=2
         """
-        self._found = None
+        self._read = None
         self.shared.interruption.watch()
         check_run_variables()
         folder, secrets = self._execution_folder(), secrets_of_variables()
         run = study_run(self.shared.project, name, testbed, goal, folder.parent, repeats, resume, secrets)
         run.say, run.run_id = logger.console, folder.name
-        self._found = found = read_results(run.run())
-        shown = write_page(found)
-        allure.attach(found.study.title, page(found), "HTML")
-        for words in (headline(found), *notes(found)):
+        self._read = results = read_results(run.run())
+        shown = write_page(results)
+        allure.attach(results.study.title, page(results), "HTML")
+        for words in (headline(results), *notes(results)):
             logger.info(words)
-        logger.info(f"{headline(found)}; {shown}", also_console=True)
-        return found
+        logger.info(f"{headline(results)}; {shown}", also_console=True)
+        return results
 
     @keyword(tags=["studies"])
     def published_figures_should_be_met(self, row: str = "", at_least: float = 0.95, explained: bool = False) -> None:
@@ -156,20 +156,20 @@ class StudyKeywords(Component):
 
     @property
     def _results(self) -> StudyResults:
-        if self._found is None:
+        if self._read is None:
             raise Inconclusive("INCONCLUSIVE: no study was run; the suite needs 'Suite Setup    Run Study    <name>'")
-        return self._found
+        return self._read
 
     @property
     def _mark(self) -> str:
         return "SIMULATED: " if self._results.simulated else ""
 
     def _cell(self, row: str, variant: str) -> StudyCell:
-        found = self._results
-        if (row, variant) not in found.cells:
-            known = ", ".join(f"'{name}' of '{other}'" for name, other in found.cells)
+        results = self._results
+        if (row, variant) not in results.cells:
+            known = ", ".join(f"'{name}' of '{other}'" for name, other in results.cells)
             raise ConfigError(f"the study has no row '{row}' on variant '{variant}'; known: {known[:500]}")
-        return found.cells[row, variant]
+        return results.cells[row, variant]
 
 
 def _few(cell: StudyCell) -> str:

@@ -126,7 +126,7 @@ class RampResult(ProcedureResult):
         return rise[at - 1] if at else None
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         return "; ".join(self.findings)
 
     @property

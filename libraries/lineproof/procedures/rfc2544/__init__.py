@@ -106,14 +106,14 @@ class ThroughputResult(ProcedureResult):
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         if self.throughput is not None:
-            found = f"throughput {si(self.throughput.pps, 'pps', 6)}{self.scope} ({self.percent:.4g} % line rate)"
+            result = f"throughput {si(self.throughput.pps, 'pps', 6)}{self.scope} ({self.percent:.4g} % line rate)"
         elif self.beyond is not None:
-            found = f"frames were lost at every load down to {si(self.beyond.pps, 'pps')}{self.scope}"
+            result = f"frames were lost at every load down to {si(self.beyond.pps, 'pps')}{self.scope}"
         else:
-            found = "not measured"
-        return f"{self.size} bytes: {found}; {counted(len(self.trials), 'trial')} of {self.duration:g} s"
+            result = "not measured"
+        return f"{self.size} bytes: {result}; {counted(len(self.trials), 'trial')} of {self.duration:g} s"
 
 
 class ThroughputTest(Rfc2544Test):
@@ -244,8 +244,8 @@ class LatencyTest(Rfc2544Test):
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
-        found = at_throughputs(run, traffic, throughputs)
-        return tuple(_latency(run, each, repeats, duration.total_seconds()) for each in found)
+        carried = at_throughputs(run, traffic, throughputs)
+        return tuple(_latency(run, each, repeats, duration.total_seconds()) for each in carried)
 
     def rows(self, result: LatencyResult) -> Iterator[Cells]:
         """Yield what 26.2 asks for: size, rate, latency; for each direction. The medium is the testbed's."""

@@ -88,18 +88,18 @@ class BackToBackResult(ProcedureResult):
         return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         if self.mean is None:
-            found = "not measured"
+            result = "not measured"
         elif self.unlimited:
-            found = f"at least {self.longest} frames{self.scope} (no longer burst was sent)"
+            result = f"at least {self.longest} frames{self.scope} (no longer burst was sent)"
         else:
             implied, corrected = (1e3 * (time or 0) for time in (self.implied_buffer_time, self.corrected_buffer_time))
-            found = (
+            result = (
                 f"{self.mean:.0f} frames{self.scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
                 f" {max(self.bursts)}); buffer time {implied:.4g} ms, corrected {corrected:.4g} ms"
             )
-        return f"{self.size} bytes: back-to-back {found}"
+        return f"{self.size} bytes: back-to-back {result}"
 
 
 class BackToBackTest(Rfc2544Test):
@@ -122,8 +122,8 @@ class BackToBackTest(Rfc2544Test):
         frames; *longest*: frames (none: 2 s of line rate). Example:
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
-        found = at_throughputs(run, traffic, throughputs)
-        return tuple(_back_to_back(run, each, longest, resolution, repeats) for each in found)
+        carried = at_throughputs(run, traffic, throughputs)
+        return tuple(_back_to_back(run, each, longest, resolution, repeats) for each in carried)
 
     def rows(self, result: BackToBackResult) -> Iterator[Cells]:
         """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
@@ -220,7 +220,7 @@ class RecoveryResult(ProcedureResult):
         return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
         return (
             f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
@@ -251,8 +251,8 @@ class RecoveryTest(Rfc2544Test):
         seconds = overload.total_seconds(), after.total_seconds()
         if seconds[1] < MIN_SAMPLES * INTERVAL:
             raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
-        found = at_throughputs(run, traffic, throughputs)
-        return tuple(_recovery(run, each, repeats, *seconds) for each in found)
+        carried = at_throughputs(run, traffic, throughputs)
+        return tuple(_recovery(run, each, repeats, *seconds) for each in carried)
 
     def rows(self, result: RecoveryResult) -> Iterator[Cells]:
         """Yield the row of 26.5."""
@@ -308,28 +308,28 @@ def _text(time: Bounds) -> str:
     return f"{between(time, '{:.3g}'.format)} s"
 
 
-def _worst_recovery(found: StepDown) -> Bounds | None:
+def _worst_recovery(step: StepDown) -> Bounds | None:
     """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
-    places = range(len(found.after.offered))
-    known = [time for time in map(found.recovery, places) if time is not None]
+    places = range(len(step.after.offered))
+    known = [time for time in map(step.recovery, places) if time is not None]
     if len(known) < len(places):
         return None
     return Bounds(max(time.low for time in known), max(time.high for time in known))
 
 
-def _why_unproven(found: StepDown, overload: Load) -> str:
+def _why_unproven(step: StepDown, overload: Load) -> str:
     """Return why a repetition proves nothing about recovery, in words; "" if it does."""
-    loss = max(found.overload_loss_ratio(place) for place in range(len(found.after.offered)))
+    loss = max(step.overload_loss_ratio(place) for place in range(len(step.after.offered)))
     if loss < OVERLOAD_LOSS_RATIO:
         return (
             f"the router was not overloaded: of {si(overload.pps, 'pps')} into each port it lost"
             f" {percent(max(0.0, loss))}, less than {percent(OVERLOAD_LOSS_RATIO)}; expected traffic that it"
             " cannot carry, for example smaller frames, 'bidirectional' or '1-flow'"
         )
-    if not found.is_timed:
+    if not step.is_timed:
         return (
-            f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
-            f" {si(found.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
+            f"the generator sent {si(step.sent[0], 'pps')} to {si(step.sent[1], 'pps')} after the overload instead of"
+            f" {si(step.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
         )
     return ""
 
@@ -355,13 +355,13 @@ class ResetResult(ProcedureResult):
     interval: float
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         if not self.recovered:
-            found = "not measured" if self.ended else "it did not forward again within the time given"
+            result = "not measured" if self.ended else "it did not forward again within the time given"
         else:
             time = "too short to see a silent interval" if self.by_time is None else f"{self.by_time:.3g} s"
-            found = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:.2g} s)"
-        return f"{self.kind} reset, {self.size} bytes: {found}"
+            result = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:.2g} s)"
+        return f"{self.kind} reset, {self.size} bytes: {result}"
 
 
 class ResetTest(Rfc2544Test):

@@ -86,7 +86,7 @@ class SearchResult(ProcedureResult):
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         scope = [f"loads are{self.scope}"] if self.scope else []
         length = f"{len(self.trials)} trials, {self.traffic:g} s of traffic"
         return "; ".join([*map(str, self.bounds), *scope, length])
@@ -205,11 +205,11 @@ class _Measurer:
         from MLRsearch.discrete_result import DiscreteResult
         from MLRsearch.measurement_database import MeasurementDatabase
 
-        found, loads = MeasurementDatabase(targets), {float(load): load for load in database.load_to_stats}
+        relevant, loads = MeasurementDatabase(targets), {float(load): load for load in database.load_to_stats}
         for result in self._better:
             load = loads[result.intended_load]
-            found.add(DiscreteResult.with_load(result=result, load=load))
-        return found
+            relevant.add(DiscreteResult.with_load(result=result, load=load))
+        return relevant
 
     def _decides(self, trial: Trial) -> bool:
         loss = loss_bounds(trial)

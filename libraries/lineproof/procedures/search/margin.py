@@ -48,8 +48,8 @@ class Margin:
     @property
     def figures(self) -> dict[str, Any]:
         """Return the fields of its record; ``seconds`` of traffic."""
-        found = {name: getattr(self, name) for name in ("low", "high", "reason", "limit")}
-        return {**found, "seconds": _traffic(self.trials)}
+        figures = {name: getattr(self, name) for name in ("low", "high", "reason", "limit")}
+        return {**figures, "seconds": _traffic(self.trials)}
 
 
 def margin(run: ProcedureRun, requirement: Requirement) -> Margin:

@@ -36,7 +36,7 @@ class SendingResult(ProcedureResult):
     problems: tuple[str, ...]
 
     @property
-    def _found(self) -> str:
+    def _in_a_line(self) -> str:
         if not self.trials:
             return "nothing was sent"
         outcome = self.trials[0].outcome
