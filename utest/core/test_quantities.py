@@ -324,11 +324,12 @@ def test_its_words_have_one_line_and_its_record_names_units(quantity: Quantity) 
     "words",
     ["each way", "in total", "loses ≤ 1% each way at 1 Mpps each way", "loses ≤ 1% in total at 1 Mpps each way"],
 )
-def test_a_fail_says_one_figure_of_what_its_trials_lost(words: str) -> None:
+def test_a_fail_says_the_figure_of_what_its_trials_lost_that_was_judged(words: str) -> None:
     promise = promised(f"64b bidirectional {'' if 'loses' in words else '≥ 1 Mpps '}{words}")
     rows = tuple(DirectionCount(at, 1 - at, FRAMES, FRAMES, FRAMES - lost) for at, lost in ((0, FRAMES // 3), (1, 0)))
     doubt = Problem(Fault.OVER_OFFERED, "made up", FRAMES / 1000)
     trial = Trial(1, Outcome(Load(FRAMES), 1.0, 1.0, 0.0, rows), (doubt,), Bounds(1, 1))
     reason = promise.quantity.reason(promise, Ruling.FAIL, [trial])
-    where = "" if promise.in_total else " in the worst direction"
-    assert f"lost {percent(loss_ratio([trial], promise.in_total))}{where} (" in str(reason)
+    where, lost = "" if promise.in_total else " in the worst direction", loss_ratio([trial], promise.in_total)
+    assert f"lost {percent(lost)}{where} (" in str(reason)
+    assert promise.worst([replace(trial, problems=())]) == Bounds(lost, lost)

@@ -173,5 +173,4 @@ def _carried_rate(promise: Promise, decision: Decision) -> float:
     rows = zip(*(trial.outcome.directions for trial in trials), strict=True)
     seconds = sum(trial.seconds.high for trial in trials) or 1e-9
     rates = [sum(row.sustained for row in column) / seconds for column in rows]
-    together = promise.in_total and forgiven > 0
-    return of_directions(rates, together) / (len(rates) if together else 1) / (1 - forgiven)
+    return of_directions(rates, promise.in_total) / (len(rates) if promise.in_total else 1) / (1 - forgiven)

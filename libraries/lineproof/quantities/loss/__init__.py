@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from statistics import fmean
 from typing import ClassVar
 
 from ...core.bounds import Bounds, Limit
@@ -37,10 +36,9 @@ class Loss(Quantity):
         return Limit(requirement.threshold.number / 100)
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the loss ratio, 0 to 1, of each direction, or of all together where a stated ratio is ``in total``."""
+        """Return the loss ratio, 0 to 1, of each direction, or of all together ``in total``."""
         columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
-        together = promise.in_total and promise.limit.value > 0
-        groups = [columns] if together else [[column] for column in columns]
+        groups = [columns] if promise.in_total else [[column] for column in columns]
         return tuple(_loss_ratio(trials, group, perfect) for group in groups)
 
     def forgiven(self, promise: Promise) -> Limit:
@@ -122,11 +120,9 @@ class Throughput(Loss):
 
     def ends(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the part of the promised load that is carried, in the promise's unit."""
-        losses = promise.figures(trials)
-        together, load = fmean if promise.in_total else max, in_unit(promise.load_pps, promise)
-        least, most = together([one.low for one in losses]), together([one.high for one in losses])
+        worst, load = promise.worst(trials), in_unit(promise.load_pps, promise)
         whole = load * (len(trials[0].outcome.directions) if promise.in_total else 1)
-        return Bounds(whole * (1 - min(1.0, most)), whole * (1 - min(1.0, least)))
+        return Bounds(whole * (1 - min(1.0, worst.high)), whole * (1 - min(1.0, worst.low)))
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return what was lost; of a FAIL, what was forwarded comes first."""
