@@ -35,7 +35,7 @@ from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.characterisation import CharacterisationKeywords
 from lineproof.robot.library import CalmListener
 from lineproof.robot.sentences import METHODS, plain
-from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values
+from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values, margin_seconds
 from lineproof.robot.studies import StudyKeywords
 from lineproof.studies.results import results_of
 from lineproof.studies.study import AT_LEAST
@@ -419,10 +419,9 @@ def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
 
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values(dict.fromkeys(VARIABLES))
-    check_values({"CHARACTERISE": "On_Failure", "SEARCH_DEADLINE": "5 min", "RESUME": "20261121T120000Z-1a2b3c"})
-    check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
-    check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
-    check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
+    check_values({"CHARACTERISE": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
+    check_values({"CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
+    assert [margin_seconds(value) for value in (True, "ON", False, "off", 300, "5 min")] == [15, 15, 0, 0, 300, 300]
 
 
 # -- the search for the margin after a sentence: when there is one, and that it changes no verdict
@@ -432,7 +431,7 @@ RATE, PASS = "64b unidirectional ≥ 5 Mpps", Ruling.PASS
 
 
 def searched(
-    monkeypatch: pytest.MonkeyPatch, search: Mock, sentence: str = RATE, ruling: Ruling = PASS, wanted: bool = True
+    monkeypatch: pytest.MonkeyPatch, search: Mock, sentence: str = RATE, ruling: Ruling = PASS, wanted: str = "on"
 ) -> str:
     """Return what the keyword adds to the message of such a verdict. *search*: the characteriser's."""
     monkeypatch.setattr(characterisation, "CharacterisationWork", lambda *terms: nullcontext(Mock()))
@@ -445,23 +444,23 @@ def searched(
     verdict: Any = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
     judged = Judged(verdict.requirement, "PASS", verdict)
     shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
-    CharacterisationKeywords(shared).search_for_more(wanted, None, "never", None)
+    CharacterisationKeywords(shared).search_for_more(wanted, "never")
     return "\n".join(judged.more)
 
 
 @pytest.mark.parametrize(
     ("sentence", "ruling", "wanted", "searches"),
     [
-        (RATE, PASS, True, 1),
-        (RATE, PASS, False, 0),
-        (RATE, Ruling.FAIL, True, 0),
-        (RATE, Ruling.INCONCLUSIVE, True, 0),
-        ("64b unidirectional latency p99 ≤ 1 ms at 1 Mpps", PASS, True, 0),
-        ("64b unidirectional loses ≤ 1% at 1 Mpps", PASS, True, 0),
+        (RATE, PASS, "on", 1),
+        (RATE, PASS, "off", 0),
+        (RATE, Ruling.FAIL, "on", 0),
+        (RATE, Ruling.INCONCLUSIVE, "on", 0),
+        ("64b unidirectional latency p99 ≤ 1 ms at 1 Mpps", PASS, "on", 0),
+        ("64b unidirectional loses ≤ 1% at 1 Mpps", PASS, "on", 0),
     ],
 )
 def test_only_a_pass_of_a_rate_is_followed_by_a_search(
-    monkeypatch: pytest.MonkeyPatch, sentence: str, ruling: Ruling, wanted: bool, searches: int
+    monkeypatch: pytest.MonkeyPatch, sentence: str, ruling: Ruling, wanted: str, searches: int
 ):
     search = Mock(return_value=Margin(1.08, None, limit="line rate"))
     assert searched(monkeypatch, search, sentence, ruling, wanted) == ""

@@ -49,7 +49,7 @@ Failing Meanwhile
 def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("margins")
     suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
-    return robot_run.run(folder, suite, "-v", "MARGIN_DEADLINE:20 s", "-v", "CHARACTERISE:on failure")
+    return robot_run.run(folder, suite, "-v", "MARGIN:20 s", "-v", "CHARACTERISE:on failure")
 
 
 @pytest.fixture(scope="module")

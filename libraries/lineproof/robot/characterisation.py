@@ -28,7 +28,10 @@ from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedure
 from ..procedures.search import SEARCH
 from ..procedures.search.margin import margin, margin_of_forwarding
 from ..units import duration_text, si
-from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
+from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, show_document
+
+CAPACITY_SECONDS = 300.0
+"""Seconds of traffic after which a search for the capacity ends."""
 
 
 class CharacterisationKeywords(Component):
@@ -39,30 +42,23 @@ class CharacterisationKeywords(Component):
     """
 
     @keyword(tags=["sentences"])
-    def search_for_more(
-        self,
-        margin: bool,
-        margin_deadline: timedelta | None,
-        capacity: Literal["never", "on failure", "always"],
-        capacity_deadline: timedelta | None,
-    ) -> None:
+    def search_for_more(self, margin: str, capacity: Literal["never", "on failure", "always"]) -> None:
         """Search for how much more, or less, than its sentence the router carries; sends nothing unless asked for.
 
         *margin*: after a PASS of a throughput by the same rule at higher loads, of ``forwards`` from the verdict's own
-        trials. *capacity*: the highest loads of the traffic, after a FAIL (``on failure``) or a PASS as well
-        (``always``). Deadlines are of traffic. What goes wrong here changes no verdict, and is named in its message.
-        Example:
-        | Search For More    on    1 min    never    5 min
+        trials: ``off``, ``on`` (15 s of traffic at most), or the time of traffic. *capacity*: the highest loads of the
+        traffic, after a FAIL (``on failure``) or a PASS as well (``always``), in 5 min of traffic at most. What goes
+        wrong here changes no verdict, and is named in its message. Example:
+        | Search For More    1 min    never
         """
         judged, verdict = self.shared.sentence, self.shared.verdict
         requirement, ruling = verdict.requirement, verdict.ruling
-        if margin and ruling is Ruling.PASS and requirement.quantity.margin:
-            told = _told(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
+        if (limit := margin_seconds(margin)) and ruling is Ruling.PASS and requirement.quantity.margin:
+            told = _told(lambda: self._margin(judged, verdict, limit))
             judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
-            deadline = _seconds(capacity_deadline)
-            told = _told(lambda: measured(self.shared, SEARCH, deadline, requirement.traffic))
+            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, requirement.traffic))
             judged.more.append(f"capacity: {told}")
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:

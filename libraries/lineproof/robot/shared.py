@@ -396,9 +396,7 @@ VARIABLES = {
     "GOAL": _ANY,
     "CHARACTERISE": _WHEN,
     "TELEMETRY": _WHEN,
-    "SEARCH_DEADLINE": _ANY,
-    "MARGIN": ("on|off|true|false", "on or off"),  # a YAML file makes true and false of them
-    "MARGIN_DEADLINE": _ANY,
+    "MARGIN": _ANY,
     "SOAK": ("part|whole", "part or whole"),
     "CALIBRATIONS": _PERHAPS,
     "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
@@ -435,15 +433,8 @@ def check_values(values: Mapping[str, Any]) -> None:
         pattern, expected = VARIABLES[name]
         if value is not None and not re.fullmatch(pattern, _word(value), re.DOTALL):
             raise _wrong(name, value, expected)
-    for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
-        deadline = values.get(name)
-        if deadline is not None and _word(deadline) != "none":
-            try:
-                seconds = timestr_to_secs(deadline)
-            except (ValueError, OverflowError):
-                seconds = 0.0
-            if not 0 < seconds <= 86400:
-                raise _wrong(name, deadline, "a time of more than 0 and at most 24 h, as '5 min'")
+    if (margin := values.get("MARGIN")) is not None:
+        margin_seconds(margin)
     if calibrations := values.get("CALIBRATIONS"):
         require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
     if results := values.get("RESULTS"):
@@ -451,6 +442,23 @@ def check_values(values: Mapping[str, Any]) -> None:
         there = next(folder for folder in (path, *path.parents) if folder.exists())
         if not is_folder(there):
             raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
+
+
+MARGIN_SECONDS = 15.0
+"""Seconds of traffic after which the search for a margin ends, where the run says no other."""
+
+
+def margin_seconds(value: object) -> float:
+    """Return the seconds of traffic that ``-v MARGIN:`` gives a search: 0 for ``off``. Raises ConfigError."""
+    # a YAML file makes true and false of on and off
+    if (named := {"on": MARGIN_SECONDS, "true": MARGIN_SECONDS, "off": 0.0, "false": 0.0}.get(_word(value))) is None:
+        try:
+            named = timestr_to_secs(value)
+        except (ValueError, OverflowError):
+            named = 0.0
+        if not 0 < named <= 86400:
+            raise _wrong("MARGIN", value, "on, off, or a time of more than 0 and at most 24 h, as '5 min'")
+    return named
 
 
 def _wrong(name: str, value: object, expected: str) -> ConfigError:

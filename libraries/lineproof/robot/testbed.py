@@ -14,7 +14,6 @@ from robot.api import TestSuite, logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 from robot.libraries.Remote import Remote
-from robot.utils import timestr_to_secs
 
 from ..ceilings import FOLDER
 from ..core.quantity import Requirement
@@ -32,7 +31,15 @@ from ..testbed.waiting_time import Say, WaitProgress
 from ..units import counted, duration_text
 from ..visible import shortened
 from .sentences import KeywordCall, SentenceCheck, own_keywords, place_of, shared_steps, steps_of
-from .shared import Component, Shared, check_run_variables, say, secrets_of_variables, show_simulated
+from .shared import (
+    Component,
+    Shared,
+    check_run_variables,
+    margin_seconds,
+    say,
+    secrets_of_variables,
+    show_simulated,
+)
 
 
 class TestbedKeywords(Component):
@@ -211,13 +218,11 @@ def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
 
 def _margin_words(requirements: list[Requirement]) -> str:
     """Return what the searches for margins add; "" where the run asks for none."""
-    values = (BuiltIn().get_variable_value(f"${{{name}}}") for name in ("MARGIN", "MARGIN_DEADLINE"))
-    wanted, deadline = (str(value).strip().lower() for value in values)
+    limit = margin_seconds(BuiltIn().get_variable_value("${MARGIN}", "off"))
     count = sum(item.quantity.margin == "higher loads" for item in requirements)
-    if wanted not in ("on", "true") or not count:
+    if not limit or not count:
         return ""
-    limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"
-    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {limit}"
+    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, at most {duration_text(limit)}"
 
 
 class FaultKeywords(Component):
