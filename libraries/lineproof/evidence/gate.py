@@ -466,10 +466,11 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     """Return the answer, each sentence, and the message of each that is no PASS. *tagged*: what became of the tag."""
     answer, problems = answer_of(compared), compared.problems
     answered = [(answer_to(sentence), sentence) for sentence in compared.sentences]
-    counts = {each.name: sum(own is each for own, _ in answered) for each in Answer}
+    counts = {
+        each.name: sum(own is each for own, _ in answered) for each in (Answer.PASS, Answer.FAIL, Answer.INCONCLUSIVE)
+    }
     number = counted(len(answered), "sentence")
-    title = f"{answer.name}: {counts['PASS']} of {number} in order"
-    title += f", {counts['FAIL']} FAIL, {counts['INCONCLUSIVE']} INCONCLUSIVE"
+    title = f"{answer.name}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
     title += f"; {counted(len(problems), 'reason')} not to decide" if problems else ""
     title += "" if compared.has_baseline else "; without a baseline"
     notes = []
