@@ -112,6 +112,9 @@ def test_frames_that_arrived_damaged_are_known_by_every_systems_name(name: str) 
     before, after = Telemetry(1.0, {}), reading(**{name: 5})
     assert damaged_since(before, after, ["in0", "in1"]) == {"in0": 5}
     assert damaged_since(after, after, ["in0"]) == {}
+    assert damaged_since(after, before, ["in0"]) == {} and damaged_since(after, reading(**{name: 3}), ["in0"]) == {
+        "in0": None
+    }
 
 
 @by_loss
@@ -166,6 +169,8 @@ def test_a_pause_frame_costs_the_frames_of_its_longest_time() -> None:
     assert problem.frames == 336 and problem.directions == FORTH
     assert ruling(ONE, trials(300), [problem]) is Ruling.INCONCLUSIVE
     assert ruling(ONE, trials(50_000), [problem]) is Ruling.FAIL
+    (anew,) = pauses(trials(50_000), Telemetry(1.0, {}, pauses={"in1": MANY}), BEFORE, NAMES, LINK)
+    assert ruling(ONE, trials(50_000), [anew]) is Ruling.INCONCLUSIVE
 
 
 # -- neighbour entries
