@@ -18,7 +18,6 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers.base import Result, Shell, Side
-from lineproof.session.cpu_time import CpuReading, why_unusable
 from lineproof.session.judging import (
     damaged_frames,
     damaged_since,
@@ -30,6 +29,7 @@ from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import parse_fault
+from lineproof.studies.cpu_time import why_unusable
 from support.paths import ROOT
 from support.simulated_session import judged, opened
 
@@ -286,9 +286,6 @@ def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word
         router.connect(shell)
 
 
-READ = [CpuReading(0, 0.0, 0.0)]
-
-
 def outcome(offered: int, lost: int = 0, problems: tuple[Problem, ...] = ()) -> Outcome:
     counts = (DirectionCount(0, 1, 100_000, offered, offered - lost),)
     return Outcome(Load(100_000.0), 1.0, 1.0, 0.0, counts, problems=problems)
@@ -308,5 +305,5 @@ def outcome(offered: int, lost: int = 0, problems: tuple[Problem, ...] = ()) -> 
     ],
 )
 def test_only_what_was_sent_and_came_back_has_a_price(found: Outcome, reason: str) -> None:
-    said = why_unusable(read_trial(1, found, Tolerance()), READ)
+    said = "; ".join(why_unusable(read_trial(1, found, Tolerance())))
     assert said.startswith(reason) and bool(said) == bool(reason)
