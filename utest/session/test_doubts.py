@@ -281,7 +281,7 @@ def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word
         assert received() == first
         # the generator did not fail, so it is not connected again
         assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
-        assert session.traffic.reconnection.note == ""
+        assert session.traffic.reconnected == ""
     finally:
         router.connect(shell)
 
