@@ -269,6 +269,15 @@ def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:
     assert copied.low == 0 and 1e-3 * PPS < copied.high < 6e-3 * PPS
 
 
+def test_a_count_of_frames_without_the_probe_frames_among_them_says_nothing() -> None:
+    everything = Bounds(0, PPS)
+    spared = probe_frames({10: 1000})
+    assert lost(router(1 - 1000 / PPS, probes=spared)).low > 0.99 * PPS
+    assert lost(router(1 - 999 / PPS, probes=spared)) == everything
+    assert lost(router(sent=900 / PPS, probes=spared)) == everything
+    assert lost(router(0.5, sent=2.0, probes=probe_frames({10: 500}, sent=1000))).high >= PPS
+
+
 @pytest.mark.parametrize("foreign", [0, 1_000_000, 50_000_000])
 def test_frames_that_may_hide_lost_ones_make_no_latency_better(foreign: int) -> None:
     promise = promised("64b unidirectional latency p99 ≤ 100 µs at 5 Mpps")

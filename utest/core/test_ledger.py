@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -234,8 +234,9 @@ class CountingRouter:
         return reading((90 * self.readings, 0), (0, 90 * self.readings), missed(self._rise * self.readings))
 
 
-def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
+def keep(router: CountingRouter, outcomes: str, settle: Callable[[], None] | None = None) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
+    book = Bookkeeper(router, reading(), INTERFACES, settle)
     asked = Asked(promised("64b 1-flow ≥ 1 Mpps"))
     for number, kind in enumerate(outcomes, 1):
         book.account()
@@ -247,19 +248,17 @@ def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledge
 
 def test_the_router_is_read_only_after_bad_trials_and_once_at_the_end() -> None:
     router = CountingRouter()
-    found = keep(router, "gbggb", Bookkeeper(router, reading(), INTERFACES))
+    found = keep(router, "gbggb")
     assert [(ledger.first_trial, ledger.last_trial) for ledger in found] == [(1, 2), (3, 5)]
     assert router.readings == 2
-    router = CountingRouter()
-    assert len(keep(router, "b" * 40, Bookkeeper(router, reading(), INTERFACES))) == MAX_LEDGERS
-    assert router.readings == MAX_LEDGERS + 1
-    router = CountingRouter()
-    assert keep(router, "ggg", Bookkeeper(router, reading(), INTERFACES)) == () and router.readings == 1
+    for outcomes, ledgers in (("b" * 40, MAX_LEDGERS), ("ggg", 0)):
+        router = CountingRouter()
+        assert len(keep(router, outcomes)) == ledgers and router.readings == ledgers + 1
 
 
 def test_a_failed_reading_leaves_its_reason_and_is_not_repeated() -> None:
     router = CountingRouter(fails=frozenset({2}))
-    found = keep(router, "bbbb", Bookkeeper(router, reading(), INTERFACES))
+    found = keep(router, "bbbb")
     assert [bool(ledger.missing) for ledger in found] == [False, True, True, True]
     assert "could not be read after trial 2: no answer" in found[1].missing
     assert router.readings == 3
@@ -267,15 +266,14 @@ def test_a_failed_reading_leaves_its_reason_and_is_not_repeated() -> None:
 
 @pytest.mark.parametrize(("rise", "readings", "waits"), [(10, 1, 0), (200, 2, 1)])
 def test_counters_that_lag_are_read_again_once(rise: int, readings: int, waits: int) -> None:
-    router, waited = CountingRouter(rise), []
-    book = Bookkeeper(router, reading(), INTERFACES, lambda: waited.append(1))
-    keep(router, "b", book)
+    router, waited = CountingRouter(rise), list[int]()
+    keep(router, "b", lambda: waited.append(1))
     assert (router.readings, len(waited)) == (readings, waits)
 
 
 def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() -> None:
     router = CountingRouter()
-    ledgers = keep(router, "ggggbb", Bookkeeper(router, reading(), INTERFACES))
+    ledgers = keep(router, "ggggbb")
     assert [(ledger.first_trial, ledger.last_trial) for ledger in ledgers] == [(1, 5), (6, 6)]
     requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
 

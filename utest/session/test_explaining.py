@@ -161,19 +161,21 @@ def test_stacks_are_sampled_after_the_readings_and_not_meanwhile(monkeypatch: py
     assert run.events == [*first, "stacks", "traffic", "stacks", "end"]
 
 
-def test_no_traffic_is_sent_where_stacks_cannot_be_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = FakeRun(monkeypatch, "neither is there")
-    assert run.read()[1] == {"flame graph": SampledLoad(why="neither is there")}
-    assert run.events.count("traffic") == 1 and run.events[-1] == "stacks"
-
-
-def test_stacks_beyond_the_traffic_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    sample = FakeRun(monkeypatch, slow=60.0).read()[1]["flame graph"]
-    assert sample.why.startswith("the router was read until 62.2 s, and traffic ended after ") and not sample.picture
-
-
-def test_a_link_that_goes_down_under_the_stacks_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert FakeRun(monkeypatch, broken=True).read()[1] == {"flame graph": SampledLoad(why="the link went down")}
+@pytest.mark.parametrize(
+    ("habits", "why", "traffic"),
+    [
+        ({"why": "neither is there"}, "neither is there", 1),
+        ({"slow": 60.0}, "the router was read until 62.2 s, and traffic ended after ", 2),
+        ({"broken": True}, "the link went down", 2),
+    ],
+)
+def test_stacks_that_are_not_of_the_traffic_are_none(
+    monkeypatch: pytest.MonkeyPatch, habits: dict[str, Any], why: str, traffic: int
+) -> None:
+    run = FakeRun(monkeypatch, **habits)
+    sample = run.read()[1]["flame graph"]
+    assert sample.why.startswith(why) and not sample.picture and not sample.texts
+    assert run.events.count("traffic") == traffic
 
 
 def test_spoilt_readings_are_not_followed_by_stacks(monkeypatch: pytest.MonkeyPatch) -> None:

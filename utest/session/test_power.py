@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials
 from lineproof.session.session import Session
-from support import robot_run
 from support.paths import ROOT
 from support.power_bench import PowerBench
 from support.simulated_session import judged
@@ -60,28 +58,14 @@ def test_a_meter_is_read_while_frames_flow_and_before(
 
 @pytest.mark.slow
 def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command prints its secret, too, which is in no file of the run."""
-    monkeypatch.setenv("PDU_COMMUNITY", "c0mmunity")
-    project = robot_run.short_goal(tmp_path)
-    folder = tmp_path / "project" / "variables" / "testbeds"
-    text = (ROOT / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    command = """'echo "no answer to $PDU_COMMUNITY" >&2; exit 1'"""
-    power = f"\npower: {{kind: command, run: {command}, secrets: [PDU_COMMUNITY], accuracy: 1}}\n"
-    (folder / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered") + power, "utf-8")
-    suite = robot_run.write_suite(tmp_path, "64b unidirectional costs ≤ 1.5 µJ/packet")
-    suite.write_text(suite.read_text("utf-8") + "Another\n    64b unidirectional ≥ 1 Mpps\n", "utf-8")
-    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:metered", "-v", "GOAL:quick", "--loglevel", "TRACE", *project)
-    assert [status for status, _ in found.tests.values()] == ["FAIL", "PASS"], found.console
-    message = next(iter(found.tests.values()))[1]
-    assert message.startswith("INCONCLUSIVE: ") and message.count("no answer to ***") == 1
-    assert "nothing was sent, because no power is known: the meter 'echo " in message
-    (run,) = (tmp_path / "results").iterdir()
-    trials = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
-    assert trials and not any("costs" in json.dumps(trial, ensure_ascii=False) for trial in trials)
-    files = [path for name in ("out", "results") for path in (tmp_path / name).rglob("*") if path.is_file()]
-    assert files and not [path for path in files if b"c0mmunity" in path.read_bytes()]
+    settings = CommandMeterSettings(kind="command", run="echo no answer >&2; exit 1", accuracy=1)
+    monkeypatch.setattr(session.power, "settings", settings)
+    verdict = judged(session, "64b unidirectional costs ≤ 1.5 µJ/packet")
+    assert verdict.ruling is Ruling.INCONCLUSIVE and verdict.trials == ()
+    assert "nothing was sent, because no power is known: the meter 'echo " in verdict.message
+    assert judged(session, "64b unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
 
 
 def test_power_may_be_declared_and_a_rate_per_core_is_one_of_all_workers() -> None:

@@ -46,13 +46,13 @@ def test_the_sentence_after_a_lost_generator_is_judged(
     session.cause_fault(parse_fault(kind, **details))
     first = owed(session, SENTENCE)
     assert first.ruling is Ruling.INCONCLUSIVE and re.search(cause, str(first.reason)), first.message
-    assert session.traffic.reconnection.note == ""
+    assert session.traffic.reconnected == ""
     second = owed(session, SENTENCE)
     assert second.ruling is Ruling.PASS, second.message
-    assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
-    assert re.search(cause, session.traffic.reconnection.note)
+    assert session.traffic.reconnected.startswith("the generator was connected again before this sentence: ")
+    assert re.search(cause, session.traffic.reconnected)
     third = owed(session, SENTENCE)
-    assert third.ruling is Ruling.PASS and session.traffic.reconnection.note == ""
+    assert third.ruling is Ruling.PASS and session.traffic.reconnected == ""
 
 
 def test_the_ports_of_a_killed_client_are_claimed_again(session: Session) -> None:
@@ -64,7 +64,7 @@ def test_the_ports_of_a_killed_client_are_claimed_again(session: Session) -> Non
     assert first.ruling is Ruling.INCONCLUSIVE and "the TRex client's process ended" in str(first.reason)
     second = owed(session, SENTENCE)
     assert second.ruling is Ruling.PASS, second.message
-    assert "the TRex client's process ended" in session.traffic.reconnection.note
+    assert "the TRex client's process ended" in session.traffic.reconnected
 
 
 def test_ports_held_by_another_user_stay_that_users_until_released(session: Session) -> None:

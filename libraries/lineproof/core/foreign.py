@@ -192,7 +192,7 @@ def copied_frames(
                 copied[port] = None, f"the router's counters were reset, so what {name} sent is not known"
             continue
         copies = count - sent - beyond[port]
-        if sent > count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
+        if sent >= count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
             copied[port] = (
                 copies,
                 f"port {port} received {count} frames, the router counted only {sent} that {name} sent: frames come"

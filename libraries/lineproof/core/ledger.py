@@ -147,7 +147,7 @@ def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, in
     directions = _direction_counts(trials, interfaces)
     first, last = trials[0].number, trials[-1].number
     names, most = set(interfaces.values()), most_counted(sum(row.offered for row in directions))
-    for name in names & {*before.interfaces} & {*after.interfaces}:
+    for name in sorted(names & {*before.interfaces} & {*after.interfaces}):
         if None in (_increase(before, after, name, counter, most) for counter in ("rx_packets", "tx_packets")):
             why = f"the router's counters of {name} went backwards; they were reset"
             return Ledger(first, last, directions, missing=why)

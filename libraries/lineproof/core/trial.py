@@ -6,7 +6,7 @@ Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 99
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .bounds import Bounds
@@ -343,7 +343,32 @@ def read_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed:
         earliest = max(outcome.elapsed - uncertain, outcome.duration if latest > outcome.duration else 0.0)
     if not (busy := outcome.readings.get("cpu_util", 0.0)) <= tolerance.cpu:
         problems.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
+    problems += miscounted(outcome, latest)
     return Trial(number, outcome, tuple(problems), Bounds(earliest, latest))
+
+
+MOST_SENT = 1.5
+"""No generator sends so many times as many frames as it is asked for: it counts them wrongly."""
+
+
+def miscounted(outcome: Outcome, seconds: float) -> Iterator[Problem]:
+    """Yield that two counts of a direction exclude each other, so that neither says how many of its frames were lost.
+
+    Probe frames are some of the frames, and the frames sent are about those that were asked for in so many *seconds*.
+    """
+    probed = {(count.tx_port, count.rx_port): count for count in outcome.latency}
+    for row in outcome.directions:
+        ports = row.tx_port, row.rx_port
+        probes, asked = probed.get(ports), max(row.intended, outcome.load.pps * seconds)
+        words = ""
+        if row.offered > MOST_SENT * asked + 1:
+            words = f"{row.offered} frames sent, {asked:.0f} asked for"
+        elif probes is not None and (probes.sent > row.offered or probes.received > row.received):
+            words = (
+                f"{row.received} of {row.offered} frames came back, and {probes.received} of {probes.sent} probe frames"
+            )
+        if words:
+            yield Problem(Fault.MISCOUNTED, f"port {row.tx_port} to {row.rx_port}: {words}", directions=(ports,))
 
 
 def unended(before: Trial) -> Trial:

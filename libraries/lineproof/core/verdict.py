@@ -345,7 +345,7 @@ def _place_of_unexplained(ledger: Ledger) -> str:
     rest = ledger.whole.unexplained
     cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
     places = (
-        f": it never counted them as received (its card may lose some uncounted); {cables}",
+        f": its count of received frames did not rise by them (its card may lose some uncounted); {cables}",
         f": it received them and did not send them; {filters}",
         f": it counts them as sent; {cables}",
     )

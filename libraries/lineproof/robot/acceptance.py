@@ -202,7 +202,7 @@ class AcceptanceKeywords(Component):
     def _notes(self) -> list[str]:
         """The notes on what was done to the testbed before the trials, in words."""
         session = self.shared.session
-        return list(filter(None, [session.traffic.reconnection.note, session.revival.note]))
+        return list(filter(None, [session.traffic.reconnected, session.revival.note]))
 
     def _carried(self, requirement: Requirement) -> list[TrialRecord]:
         """Return the trials of the run that is gone on with, as far as they are evidence for this sentence."""

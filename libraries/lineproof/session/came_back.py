@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -52,18 +52,6 @@ def size_problem(row: DirectionCount, smallest: int, largest: int) -> str:
     return f"{words}which lost frames do not explain: other frames were counted too, or the router changes their size"
 
 
-def shortened_frames(row: DirectionCount, sizes: tuple[int, int], spare: int) -> tuple[int, int]:
-    """Return how many frames of *row* certainly came back shorter than they were sent, and by how many bytes in all.
-
-    *sizes*: the smallest and the largest frames that were sent; *spare*: bytes that each may lose on its way.
-    """
-    if not row.offered_bytes or not row.forwarded_bytes:
-        return 0, 0
-    lost = max(0, row.offered - row.received)
-    short = row.offered_bytes - sizes[1] * lost - spare * row.received - row.forwarded_bytes
-    return max(0, math.ceil(short / max(1, sizes[1] - SHORTEST))), max(0, short)
-
-
 MOST_KEPT, MOST_BYTES = 1000, 500_000
 """Frames of each direction that are looked at, and their bytes: four turns of the usual 251 flows of short frames."""
 
@@ -94,25 +82,18 @@ _PROBE, _MAGIC = b"\xff\xff", 0xAB
 _Flow = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class SentFrames:
-    """The frames of one *stream*, compared from the IP header on: tags and labels may be the router's own."""
+    """The frames of one *stream*, compared from the IP header on: tags and labels may be the router's own.
 
-    stream: Stream
-    data: bytes
-    header: IpHeaderPosition | None
-    packet: bytes
-    """The first frame's packet; of other protocols all after the MAC addresses."""
-    variable: Sequence[int]
-    """Where variable addresses begin in the packet."""
+    ``packet``: the first frame's; of other protocols all after the MAC addresses.
+    """
 
-    @classmethod
-    def of(cls, stream: Stream) -> SentFrames:
-        """Return the frames of *stream*."""
-        data = bytes.fromhex(stream.frame)
-        header = ip_header(data)
-        begin = header.offset if header else 0
-        return cls(stream, data, header, _packet(data, header)[0], [item.offset - begin for item in stream.variables])
+    def __init__(self, stream: Stream) -> None:
+        self.stream, self.data = stream, bytes.fromhex(stream.frame)
+        self.header = ip_header(self.data)
+        self.packet, _ = _packet(self.data, self.header)
+        begin = self.header.offset if self.header else 0
+        self._variable = [item.offset - begin for item in stream.variables]
 
     def differs(self, packet: bytes) -> str:
         """Return in what *packet* differs from those that were sent; "": in nothing."""
@@ -131,12 +112,12 @@ class SentFrames:
 
     def flow(self, packet: bytes) -> _Flow:
         """Return the variable addresses of *packet*, each as its number in its range."""
-        beyond = zip(self.stream.variables, self.variable, strict=True)
+        beyond = zip(self.stream.variables, self._variable, strict=True)
         return tuple((int.from_bytes(packet[at : at + 4], "big") - item.minimum) // item.step for item, at in beyond)
 
     def _has_addresses(self, packet: bytes, header: IpHeaderPosition) -> bool:
         expected, found = bytearray(self.packet), bytearray(packet)
-        for variable, at in zip(self.stream.variables, self.variable, strict=True):
+        for variable, at in zip(self.stream.variables, self._variable, strict=True):
             beyond = int.from_bytes(packet[at : at + 4], "big") - variable.minimum
             if not 0 <= beyond <= variable.maximum - variable.minimum or beyond % variable.step:
                 return False
@@ -182,7 +163,7 @@ class Content:
         # the frames of a flow are often the same, in one trial and in the next
         self._compare = lru_cache(4 * MOST_KEPT)(self._compared)
         self._sent = {
-            item: tuple(map(SentFrames.of, profile_streams(self.profile, item, self.probe))) for item in self.directions
+            item: tuple(map(SentFrames, profile_streams(self.profile, item, self.probe))) for item in self.directions
         }
 
     @property
@@ -286,9 +267,10 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
     """
     problems, readings, rows = list(outcome.problems), dict(outcome.readings), list[DirectionCount]()
     for row in outcome.directions:
-        changed, found = 0, list[Problem]()
+        changed = 0
         if content is not None:
-            changed, found = _by_bytes(row, content)
+            changed, shortened = _by_bytes(row, content)
+            problems += shortened
             frames = outcome.frames.get(row.rx_port, ())
             wrong, looked_at = slow.get(row.rx_port, (Counter[str](), 0))
             if looked_at:
@@ -304,32 +286,29 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
                 readings[f"{EXAMINED}{row.rx_port}"] = looked_at
                 # which of two alike frames came late is not known, so copies may only hide
                 changed = max(changed, min(wrong.total() - wrong[COPIES], row.forwarded))
-            found += _by_frames(row, +wrong, looked_at, changed)
-        problems += found
+            if wrong := +wrong:
+                kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
+                words = f"{name(row)}: of {looked_at} captured frames {kinds}"
+                share = highest_share(min(wrong.total(), looked_at), looked_at)
+                hidden = max(0.0, share * row.offered - changed)
+                problems.append(Problem(Fault.CHANGED, words, hidden, ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
     return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings)
 
 
 def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]]:
-    """Return how many frames of *row* certainly came back shorter, and what that may hide."""
+    """Return how many frames of *row* certainly came back shorter than they were sent, and what that may hide."""
     headers = content.profile.headers
-    sizes = sizes_sent(content.profile, content.probe is not None)
+    _, largest = sizes_sent(content.profile, content.probe is not None)
     # some cards count no FCS of what they receive, and a router may take tags and labels off
     spare = FCS + TAG * len(headers.tags) + LABEL * len(headers.labels)
-    least, short = shortened_frames(row, sizes, spare)
-    if not least:
+    lost = max(0, row.offered - row.received)
+    short = row.offered_bytes - largest * lost - spare * row.received - row.forwarded_bytes
+    if short <= 0 or not row.offered_bytes or not row.forwarded_bytes:
         return 0, []
+    least = math.ceil(short / max(1, largest - SHORTEST))
     words = f"{name(row)}: {row.forwarded} frames have {row.forwarded_bytes} bytes, {short} fewer than they may have"
     return least, [Problem(Fault.CHANGED, words, min(row.forwarded, short) - least, ports(row))]
-
-
-def _by_frames(row: DirectionCount, wrong: Counter[str], looked_at: int, changed: int) -> Iterator[Problem]:
-    """Yield what the captured frames that are *wrong* may hide beyond those that certainly *changed*."""
-    if wrong:
-        kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
-        words = f"{name(row)}: of {looked_at} captured frames {kinds}"
-        share = highest_share(min(wrong.total(), looked_at), looked_at)
-        yield Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row))
 
 
 class SeenFrames:

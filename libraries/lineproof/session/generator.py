@@ -191,32 +191,3 @@ class GeneratorConnection:
             f"runs at {port.speed_text}, the platform '{platform.platform}' says {speed / 1e9:g} of {name}; fix 'ports'"
             " or the cabling"
         )
-
-
-class Reconnection:
-    """Notes that the generator was lost, and connects it again.
-
-    ``note``: what was done before the present sentence, in words; "": nothing.
-    """
-
-    def __init__(self) -> None:
-        self.note = ""
-        self.cause = ""
-        """Why a call of the generator failed, so that it is connected again later; "": none did."""
-
-    def reconnect_if_lost(self, testbed: OpenTestbed, reconnect: Callable[[], None]) -> None:
-        """*reconnect* and check if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
-        self.note = ""
-        if not self.cause:
-            return
-        try:
-            if problems := testbed.problems():
-                raise TestbedError("; ".join(problems))
-            reconnect()
-        except TestbedError as error:
-            raise TestbedError(
-                f"the generator was lost in an earlier sentence and could not be connected again: {error}"
-                f" (it was lost because {self.cause})"
-            ) from error
-        self.note = f"the generator was connected again before this sentence: {self.cause}"
-        self.cause = ""

@@ -388,10 +388,12 @@ def pauses(
     pps = max((trial.outcome.load.pps for trial in trials), default=0.0)
     for ports in ports_of(trials):
         name = interfaces.get(ports[1], "")
-        # counters that began anew give none
-        if (received := after.pauses.get(name, 0) - before.pauses.get(name, 0)) > 0:
-            words = f"the router's {name} received {received}; switch flow control off"
-            yield Problem(Fault.PAUSING, words, math.ceil(pause_seconds(received, link_bps) * pps), (ports,))
+        if received := after.pauses.get(name, 0) - before.pauses.get(name, 0):
+            frames, words = None, f"the count of the router's {name} began anew"
+            if received > 0:
+                frames = math.ceil(pause_seconds(received, link_bps) * pps)
+                words = f"the router's {name} received {received}"
+            yield Problem(Fault.PAUSING, f"{words}; switch flow control off", frames, (ports,))
 
 
 def damaged_frames(
@@ -400,9 +402,10 @@ def damaged_frames(
     """Yield that frames which the router's card took for damaged are the cable's loss. In which trials is not known."""
     damaged = damaged_since(before, after, interfaces.values())
     for ports in ports_of(trials):
-        if (count := damaged.get(interfaces.get(ports[0], ""))) is not None:
+        if (name := interfaces.get(ports[0], "")) in damaged:
+            count = damaged[name]
             words = "frames that arrived damaged, by the router's own count of CRC errors"
-            words += f": {interfaces[ports[0]]} {count}; change the cable or modules"
+            words += f": {name} {'began anew' if count is None else count}; change the cable or modules"
             yield Problem(Fault.DAMAGED, words, count, (ports,))
 
 
@@ -430,18 +433,17 @@ _DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)
 """Names of counters of frames whose check sum (IEEE 802.3 3.2.9) or line code was wrong, and of nothing else."""
 
 
-def damaged_since(before: Telemetry, after: Telemetry, interfaces: Iterable[str]) -> Mapping[str, int]:
+def damaged_since(before: Telemetry, after: Telemetry, interfaces: Iterable[str]) -> Mapping[str, int | None]:
     """By interface the frames that its card took for damaged between two readings; only where there were any.
 
-    Drivers repeat a count by another name, so the largest counts. Counters that began anew give none.
+    Drivers repeat a count by another name, so the largest counts. None: one began anew, so nobody knows.
     """
     old = {(cause.name, cause.interface): cause.count for cause in before.causes if cause.stage is Stage.ARRIVING}
-    found = dict.fromkeys(interfaces, 0)
+    rises: dict[str, list[int]] = {name: [] for name in interfaces}
     for cause in after.causes:
-        if cause.stage is Stage.ARRIVING and cause.interface in found and _DAMAGED.search(cause.name):
-            new = cause.count - old.get((cause.name, cause.interface), 0)
-            found[cause.interface] = max(found[cause.interface], new)
-    return {name: count for name, count in found.items() if count}
+        if cause.stage is Stage.ARRIVING and cause.interface in rises and _DAMAGED.search(cause.name):
+            rises[cause.interface].append(cause.count - old.get((cause.name, cause.interface), 0))
+    return {name: None if min(counts) < 0 else max(counts) for name, counts in rises.items() if any(counts)}
 
 
 MAX_LEDGERS = 8

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
-from ..core.trial import DirectionCount, Outcome
+from ..core.trial import Outcome
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
@@ -133,16 +133,6 @@ def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: Ge
     )
 
 
-def wrong_destinations(
-    states: Sequence[LinkState], ports: Sequence[GeneratorPort], endpoint: GeneratorEndpoint
-) -> list[str]:
-    """:func:`wrong_destination` of each of the router's interfaces, which it names."""
-    known = {port.index: port for port in ports}
-    pairs = zip(states, endpoint.ports, strict=False)
-    found = [(state.interface, wrong_destination(state, known.get(number), endpoint)) for state, number in pairs]
-    return [f"router interface {name} {words}" for name, words in found if words]
-
-
 def dropped_by_card(port: GeneratorPort, addressed: str) -> str:
     """Why the card of *port* drops what the router sends to the MAC address *addressed*; "": it does not."""
     own = port.card_mac.lower()
@@ -206,17 +196,11 @@ def check_arrival(
                 f" generator's port {direction.tx_port} came back at port {direction.rx_port}{problems}; what is not"
                 f" set up is not lost: {likely()}"
             )
-    if found := _direction_with_foreign_frames(outcome):
+    surplus = (item for item in outcome.directions if item.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * item.offered))
+    if (found := next(surplus, None)) is not None:
         sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
         raise OthersArrive(
             f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} of '{name}'"
             f" were to arrive there (sent: {sent}): some belong to another direction, or come from elsewhere;"
             f" {likely()}"
         )
-
-
-def _direction_with_foreign_frames(outcome: Outcome) -> DirectionCount | None:
-    """The first direction that received clearly more frames than it was sent."""
-    return next(
-        (item for item in outcome.directions if item.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * item.offered)), None
-    )

@@ -24,8 +24,8 @@ from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
 from .came_back import Content, SeenFrames, frames_kept, longest_frames, with_content
-from .generator import GeneratorConnection, Reconnection
-from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival, dropped_by_card, wrong_destinations
+from .generator import GeneratorConnection
+from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival, dropped_by_card, wrong_destination
 from .plan import PROBE_SHARE, Plan
 from .router import RouterConnection
 
@@ -54,7 +54,8 @@ class SentTraffic:
     testbed: OpenTestbed
     generator: GeneratorConnection
     router: RouterConnection
-    reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
+    reconnected: str = ""
+    """That the generator was connected again before the present sentence, in words; "": it was not."""
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
     examines: bool = field(default=False, repr=False)
@@ -63,6 +64,8 @@ class SentTraffic:
     _content: Content | None = field(default=None, repr=False)
     _slow: dict[Traffic, Mapping[int, tuple[Counter[str], int]]] = field(default_factory=dict, repr=False)
     _unprobed: set[Profile] = field(default_factory=set, repr=False)
+    _lost_because: str = ""
+    """Why a call of the generator failed, so that it is connected again later; "": none did."""
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
 
@@ -86,7 +89,7 @@ class SentTraffic:
 
         Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
         """
-        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        self._reconnect_if_lost()
         if self.router.restarts != self._restarts:
             self._restarts = self.router.restarts
             self._seen.forget()
@@ -224,7 +227,7 @@ class SentTraffic:
         Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
         the testbed's fault and must not count as loss.
         """
-        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        self._reconnect_if_lost()
         self._check_reachability()
 
     def _check_reachability(self) -> None:
@@ -263,7 +266,10 @@ class SentTraffic:
             found += [f"of port {index}: {words}" for index, words in dropped.items() if words]
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
-                found += wrong_destinations(self.router.driver.link_states(), self.generator.ports, endpoint)
+                ports = {port.index: port for port in self.generator.ports}
+                for state, number in zip(self.router.driver.link_states(), endpoint.ports, strict=False):
+                    if words := wrong_destination(state, ports.get(number), endpoint):
+                        found.append(f"router interface {state.interface} {words}")
         return f"most likely: {'; '.join(found)}; else {CHECK}" if found else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:
@@ -342,13 +348,30 @@ class SentTraffic:
                     f" {port.driver}) measures no latency; expected another card, or TRex started with '--software'"
                 )
 
-    def _reconnect_generator(self) -> None:
-        """A new connection in place of one that failed. Raises TestbedError, also if slow traffic does not arrive."""
-        self.forget()
-        self.generator.reconnect()
-        # the router notices a link that was gone late
-        self.router.links.begin()
-        self._check_reachability()
+    def _reconnect_if_lost(self) -> None:
+        """Connect the generator again if a call of it failed. Raises TestbedError: the next sentence tries again."""
+        self.reconnected = ""
+        if not self._lost_because:
+            return
+        try:
+            self._check_testbed()
+            self.forget()
+            self.generator.reconnect()
+            # the router notices a link that was gone late
+            self.router.links.begin()
+            self._check_reachability()
+        except TestbedError as error:
+            raise TestbedError(
+                f"the generator was lost in an earlier sentence and could not be connected again: {error}"
+                f" (it was lost because {self._lost_because})"
+            ) from error
+        self.reconnected = f"the generator was connected again before this sentence: {self._lost_because}"
+        self._lost_because = ""
+
+    def _check_testbed(self) -> None:
+        """Raise TestbedError if a process of the testbed has ended."""
+        if problems := self.testbed.problems():
+            raise TestbedError("; ".join(problems))
 
     def _asked(self, ask: Callable[[Generator], T]) -> T:
         """Return what *ask* gives of the generator, which is connected again later if that fails.
@@ -356,11 +379,10 @@ class SentTraffic:
         Raises TestbedError, also if a process of the testbed ended.
         """
         try:
-            if problems := self.testbed.problems():
-                raise TestbedError("; ".join(problems))
+            self._check_testbed()
             return ask(self.generator.driver)
         except TestbedError as error:
-            self.reconnection.cause = self.reconnection.cause or str(error)
+            self._lost_because = self._lost_because or str(error)
             raise
 
 

@@ -30,13 +30,13 @@ from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
 from ..routers.commands import ShellCommands, summarised
-from ..session.cpu_time import cpu_time
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
 from ..visible import shortened
+from .cpu_time import cpu_time
 from .study import (
     AT_LEAST,
     PAST_ROUTER,
@@ -200,8 +200,11 @@ class _Measurement:
         self.session.traffic.put_for(requirement)
         self._begin()
         seconds = self.session.plan.goal.final_trial_duration
-        measured = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
-        return Measured(measured.value, measured.reason, None, (), measured.figures)
+        try:
+            value, figures = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
+        except CharacterisationEnded as error:
+            return Measured(None, str(error))
+        return Measured(value, figures=figures)
 
     def of_quantity(self) -> Measured:
         """Return the figure of a quantity, or of the router's own counters, in the first trial that shows it.

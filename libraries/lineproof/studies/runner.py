@@ -29,7 +29,6 @@ from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
 from ..platforms import RouterSetup
 from ..project import Project
-from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -39,6 +38,7 @@ from ..testbed.opening import HeldTestbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import WaitProgress
 from ..units import counted, duration_text
+from .cpu_time import RAMP, SPARE
 from .measuring import RAMP_EDGE, Measured, check_row, goal_of_measurement, measure_row, router_differences
 from .results import REPEATS, study_of
 from .study import (

@@ -86,8 +86,12 @@ def make_outcome(
 
     def difference(port: int, name: str) -> int:
         found: int = after[port][name] - before[port][name]
-        if found < 0:
-            words = f"{name} of generator port {port} fell by {-found}"
+        # a counter that began anew within the trial may end above where it began
+        of_snapshots = {"opackets": "offered", "ipackets": "received"}.get(name)
+        during = [getattr(item, of_snapshots).get(port, 0) for item in snapshots] if of_snapshots else []
+        shown = [0, *during, answer["at_end"][port][name] - before[port][name], found]
+        if (fall := -found if found < 0 else max(earlier - later for earlier, later in pairwise(shown))) > 0:
+            words = f"{name} of generator port {port} fell by {fall}"
             place = 0 if name.startswith("o") else 1
             concerned = tuple(pair for pair in ports if pair[place] == port)
             problems.append(Problem(Fault.COUNTERS, words, directions=concerned))

@@ -1,0 +1,144 @@
+"""How much CPU time a router that is a kernel takes for a frame, at one load.
+
+Where the router is this machine's own kernel, it works in the context of the process that sends: with veth pairs
+(``netns``) a frame is sent, forwarded and received within the sender's system call. The CPU time of the senders, and
+of the kernel threads that take over from them, is read by the kernel's clock of each task, which counts neither other
+programs nor stolen time. It holds the sender's own part, which is the same for each router: differences are the
+router's. Elsewhere the router's own shares of soft interrupts are read while frames flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from ..core.quantity import Requirement
+from ..core.trial import DURING_READING, Fault, Trial, read_trial
+from ..errors import TestbedError
+from ..procedures.trials import CharacterisationEnded
+from ..session.explaining import ALL, read_under_load
+from ..session.session import Session
+from ..system.cpu_clock import (
+    cpu_seconds,
+    cpu_times,
+    frames_sent,
+    soft_interrupt_seconds,
+    soft_interrupt_threads,
+    soft_interrupts_apart,
+    steal_percent,
+    with_children,
+)
+
+WINDOWS = 10
+"""Parts of a trial that are read apart; the value is their median, which a short disturbance does not move."""
+
+RAMP, SPARE = 0.3, 0.2
+"""Seconds of traffic before the first window and after the last."""
+
+READINGS = 3
+"""Readings of a router that reports the shares of its time."""
+
+
+class CpuReading(NamedTuple):
+    """Frames sent, CPU seconds of the senders, and of ``others`` that do the router's work, until now."""
+
+    frames: int
+    sending: float
+    others: float
+
+
+def cpu_time(
+    session: Session, requirement: Requirement, seconds: float, on_trial: Callable[[Trial], None]
+) -> tuple[float, dict[str, float]]:
+    """Return the ns of CPU time per frame, and other figures, of *requirement*, whose streams are on the ports.
+
+    A trial of *seconds* at its load is heard by *on_trial*. Raises CharacterisationEnded where it shows no time,
+    TestbedError where none can be read.
+    """
+    if session.plan.testbed.kind != "netns":
+        values = [_by_the_router(session, requirement) for _ in range(READINGS)]
+        return median(values), {"least_ns_per_packet": min(values), "most_ns_per_packet": max(values)}
+    read, readings = _clock(session), list[CpuReading]()
+
+    def during(wait: Callable[[float], None]) -> None:
+        wait(RAMP)
+        readings.append(read())
+        for _ in range(WINDOWS):
+            wait(seconds / WINDOWS)
+            readings.append(read())
+
+    before = cpu_times()
+    outcome = session.traffic.measure(session.plan.load_for(requirement), RAMP + seconds + SPARE, during)
+    steal = steal_percent(before, cpu_times())
+    trial = read_trial(1, outcome, session.tolerance, session.clock_speed)
+    on_trial(trial)
+    if unusable := "; ".join(why_unusable(trial)):
+        raise CharacterisationEnded(unusable)
+    if not readings:
+        raise CharacterisationEnded("nothing was read, because a port of the generator sent no frame")
+    windows = [
+        CpuReading(now.frames - then.frames, now.sending - then.sending, now.others - then.others)
+        for then, now in pairwise(readings)
+    ]
+    # a reading after the end of traffic, which came late, is of a window without enough frames
+    windows = [window for window in windows if window.frames >= 100]
+    if len(windows) < WINDOWS / 2:
+        took = outcome.readings.get(DURING_READING, 0.0)
+        raise CharacterisationEnded(f"{len(windows)} of {WINDOWS} readings came in time, the last after {took:.1f} s")
+    used = [max(1e-9, window.sending + window.others) for window in windows]
+    values = [1e9 * each / window.frames for each, window in zip(used, windows, strict=True)]
+    figures = {
+        "least_ns_per_packet": min(values),
+        "most_ns_per_packet": max(values),
+        "windows": float(len(values)),
+        "interrupts_percent": median(100 * window.others / each for each, window in zip(used, windows, strict=True)),
+        "offered_pps": trial.offered / trial.seconds.high,
+        "forwarded_pps": trial.forwarded / trial.seconds.high,
+    }
+    return median(values), figures if steal is None else {**figures, "cpu_steal": steal}
+
+
+def why_unusable(trial: Trial) -> Iterator[str]:
+    """Yield why a trial has no CPU time per frame. A load that was not reached does not matter."""
+    # a lost frame has taken CPU time, and is not counted
+    few = 0.01 * trial.offered
+    doubts = (problem for problem in trial.problems if not problem.fault.generator_too_slow)
+    yield from (str(problem) for problem in doubts if problem.most_frames > few)
+    if (surplus := sum(row.surplus for row in trial.outcome.directions)) > few:
+        yield f"{Fault.SURPLUS.value}: {surplus} of {trial.offered}"
+    if trial.lost > few:
+        yield f"{trial.lost} of {trial.offered} frames lost, which took CPU time as well; expected a lower load"
+
+
+def _clock(session: Session) -> Callable[[], CpuReading]:
+    """Reads frames and CPU seconds now. Raises TestbedError where they are not known."""
+    sender = session.testbed.facts.sender
+    if sender is None:
+        raise TestbedError("the CPU time of what sends is not known of this generator; expected the embedded server")
+    if (apart := soft_interrupts_apart()) is None:
+        raise TestbedError(
+            "whether this kernel counts interrupts in the CPU time of tasks is not known; expected its configuration in"
+            " /proc/config.gz or /boot"
+        )
+    _, *senders = with_children(sender)
+    if not senders:
+        raise TestbedError(f"process {sender} of the testbed has no senders")
+    threads = soft_interrupt_threads()
+
+    def read() -> CpuReading:
+        others = cpu_seconds(threads) + (soft_interrupt_seconds() if apart else 0.0)
+        return CpuReading(frames_sent(senders[0]), cpu_seconds(senders), others)
+
+    return read
+
+
+def _by_the_router(session: Session, requirement: Requirement) -> float:
+    """Return the ns that the router's own processors take for a frame in soft interrupts, read while frames flow."""
+    found = read_under_load(session, requirement, session.plan.load_for(requirement))
+    shares = [cpu.softirq for cpu in found.cpus if cpu.softirq is not None]
+    if not shares or not found.forwarded_pps:
+        why = found.unread.get(ALL) or "it does not report them; of VPP measure 'cycles'"
+        raise CharacterisationEnded(f"the router's shares of soft interrupts were not read: {why}")
+    return 1e9 * sum(shares) / found.forwarded_pps

@@ -1,0 +1,146 @@
+"""Counters that lie: a sound router never fails by them, and a lossy one never passes.
+
+Trial *k* is sent from the moment 2 *k* to 2 *k* + 1; counts are in trials, of what was sent so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+from golden.scripted import INTERFACES, ScriptedBench, T
+from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
+from lineproof.core.telemetry import Cause, InterfaceCounters, Stage, Telemetry
+from lineproof.core.trial import Load, Outcome
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.outcomes import make_outcome
+from lineproof.session.judging import judge
+from support.catalogue import CATALOGUE
+
+FRAMES, PROBES = 1_000_000, 1000
+ALL, BEGINS = range(60), 0.3
+DIRECTIONS = (Direction(0, 1), Direction(1, 0, swapped=True))
+SENTENCES = ("64b bidirectional ≥ 1 Mpps each way", "64b bidirectional forwards ≥ 800 kpps each way")
+
+Trials = Sequence[int]
+
+
+def true(moment: float) -> float:
+    return moment // 2 + min(1.0, moment % 2)
+
+
+def since(moment: float, trials: Trials) -> list[float]:
+    """Return how much was sent since the lie began in each of *trials*, as far as it did."""
+    parts = (true(moment) - trial - BEGINS for trial in trials)
+    return [part for part in parts if part > 0]
+
+
+def within(moment: float, trials: Trials) -> float:
+    """Return how much was sent in *trials* after the lie began in them."""
+    return sum(min(1 - BEGINS, part) for part in since(moment, trials))
+
+
+LIES: Mapping[str, Callable[[float, Trials], float]] = {
+    "reset": lambda moment, trials: min([true(moment), *since(moment, trials)]),
+    "goes back": lambda moment, trials: true(moment) - 0.5 * len(since(moment, trials)),
+    "frozen": lambda moment, trials: true(moment) - within(moment, trials),
+    "wraps": lambda moment, trials: (true(moment) - trials[0] - BEGINS) % (2**32 / FRAMES),
+    "doubled": lambda moment, trials: true(moment) + within(moment, trials),
+    "late": lambda moment, trials: true(moment - 0.4 * (moment // 2 in trials)),
+}
+PORTS, ROUTER, GROUPS = ("sent", "came"), ("in", "out", "drops"), ("probes sent", "probes came")
+LIARS = [(name,) for name in (*PORTS, *ROUTER, *GROUPS)] + [PORTS, ROUTER, GROUPS, ("came", *ROUTER), (*PORTS, *ROUTER)]
+CASES = [
+    (liars, lie)
+    for liars, lie in product(LIARS, LIES)
+    # a router that forwards probe frames alone looks like this, and fails
+    if (liars, lie) != (("came", *ROUTER), "frozen")
+]
+
+
+class LyingBench(ScriptedBench):
+    """A bench that loses *loss* of the direction from port 0, whose *liars* tell a *lie* of it in these *trials*."""
+
+    def __init__(self, sentence: str, loss: float, liars: Sequence[str], lie: str, trials: Trials) -> None:
+        super().__init__(parse(sentence, CATALOGUE), lambda *trial: T(), limits=None)
+        self.loss, self.liars, self.lie, self.lied, self.moment = loss, liars, LIES[lie], trials, 0.0
+
+    def shown(self, name: str, way: int, moment: float) -> int:
+        """Return the count *name* of the direction from port *way*."""
+        loss = 0.0 if way else self.loss
+        share = {"came": 1 - loss, "out": 1 - loss, "probes came": 1 - loss, "drops": loss}.get(name, 1.0)
+        counted = self.lie(moment, self.lied) if name in self.liars and not way else true(moment)
+        return round(share * counted * (PROBES if name in GROUPS else FRAMES))
+
+    def ports(self, moment: float) -> dict[Any, Any]:
+        """Return the counters of the generator's ports, as the client's process answers them."""
+        counts: dict[Any, Any] = {"global": {"latest": moment, "m_total_queue_full": 0.0}}
+        for port in (0, 1):
+            sent, came = self.shown("sent", port, moment), self.shown("came", 1 - port, moment)
+            counts[port] = {"opackets": sent, "ipackets": came, "obytes": 64 * sent, "ibytes": 64 * came}
+            counts[port] |= {"oerrors": 0, "ierrors": 0}
+        return counts
+
+    def snapshot(self, before: float, moment: float) -> dict[str, Any]:
+        """Return by how much they rose, with the time."""
+        first, now = self.ports(before), self.ports(moment)
+        names = {"offered": "opackets", "received": "ipackets"}
+        rises = {key: {port: now[port][name] - first[port][name] for port in (0, 1)} for key, name in names.items()}
+        return {"earliest": moment, "latest": moment, **rises}
+
+    def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
+        """Send a trial."""
+        begin, end, groups = self.moment, self.moment + 1, []
+        for way in (0, 1):
+            sent, came = (self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS)
+            # the client's process tells of no group whose count fell
+            groups += (
+                [{"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}] if min(sent, came) >= 0 else []
+            )
+        self.moment += 2
+        answer = {
+            "before": self.ports(begin),
+            "at_end": self.ports(end),
+            "after": self.ports(end),
+            "snapshots": [self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
+            "latency": groups,
+            **{"started": 0.0, "first": begin, "clocks": [1.0, 1.0, 1.0], "links": {}, "complaints": []},
+            **{"finished": True, "drained": 0.0, "cpu_util": 10.0, "rx_cpu_util": 1.0},
+        }
+        return make_outcome(answer, load, seconds, DIRECTIONS)
+
+    def _counters(self) -> Telemetry:
+        came, out, drops = ([self.shown(name, way, self.moment - 0.5) for way in (0, 1)] for name in ROUTER)
+        names = (INTERFACES[0], INTERFACES[1])
+        counts = map(InterfaceCounters, came, reversed(out))
+        return Telemetry(
+            None,
+            dict(zip(names, counts, strict=True)),
+            causes=tuple(Cause(Stage.PASSING, "drop", name, count) for name, count in zip(names, drops, strict=True)),
+        )
+
+
+def ruling(sentence: str, loss: float, liars: Sequence[str] = (), lie: str = "reset", trials: Trials = ALL) -> Ruling:
+    bench = LyingBench(sentence, loss, liars, lie, trials)
+    return judge(bench, bench.requirement).ruling
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_true_counters_decide(sentence: str) -> None:
+    assert ruling(sentence, 0.0) is Ruling.PASS
+    assert ruling(sentence, 0.3) is Ruling.FAIL
+
+
+@pytest.mark.parametrize(
+    ("liars", "lie"), CASES, ids=lambda value: value if isinstance(value, str) else "+".join(value)
+)
+def test_no_counter_that_lies_makes_a_wrong_verdict(liars: tuple[str, ...], lie: str) -> None:
+    for sentence, trials in product(SENTENCES, ([1], ALL)):
+        assert ruling(sentence, 0.0, liars, lie, trials) is not Ruling.FAIL, (sentence, trials)
+        # where half is lost, a doubled count of what came back looks like all of it
+        for loss in (0.3, 0.5):
+            assert ruling(sentence, loss, liars, lie, trials) is not Ruling.PASS, (sentence, trials, loss)
