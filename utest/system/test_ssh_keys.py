@@ -218,7 +218,7 @@ def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, h
     name = host if port == 22 else f"[{host}]:{port}"
     with pytest.raises(TestbedError) as caught:
         check(tmp_path, f"{names} {public(KEY)}", host, port)
-    assert f"the host key of the router at {host}:{port} is not in '{tmp_path}/known_hosts'; " in str(caught.value)
+    assert f"the host key of the router at {host}:{port} is not in '{tmp_path}/known_hosts': " in str(caught.value)
     assert f"ssh-ed25519 {KEY.get_fingerprint()}" in str(caught.value)
     assert str(caught.value).endswith(f"add this line to the file: {name} {public(KEY)}")
 
@@ -231,7 +231,7 @@ def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, h
         (f"@cert-authority * {public(OTHER)}", "line 1 trusts an authority for it, and certificates of hosts are not"),
         (f"\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
         (f"router {public(ECDSA)}\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
-        (f"router {public(ECDSA)}", "the known one is ecdsa-sha2-nistp256 SHA256:"),
+        (f"router {public(ECDSA)}", "in line 1, ecdsa-sha2-nistp256 SHA256:"),
     ],
     ids=_plain,
 )
