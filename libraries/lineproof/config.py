@@ -12,14 +12,12 @@ import ipaddress
 import os
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, PydanticKnownError
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails
 
 from .errors import ConfigError
 from .files import read_text
@@ -52,39 +50,23 @@ class Config(BaseModel):
     is_login: ClassVar[bool] = False
     """True: its values may hold a secret, by mistake, so that no message shows them."""
 
+    @model_validator(mode="before")
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema: CoreSchema = _without_truth_as_number(handler(source))
-        return schema
+    def _check_numbers(cls, data: Any) -> Any:
+        """Refuse ``true`` and ``false`` as numbers: pydantic reads ``True``, an ``int`` of Python, as 1."""
+        wrong = list[InitErrorDetails]()
+        for name, value in data.items() if isinstance(data, dict) else ():
+            kinds = _NUMBERS.findall(repr(cls.model_fields[name].annotation)) if name in cls.model_fields else ["bool"]
+            inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
+            for place, one in (((name,), value), *(((name, key), member) for key, member in inner)):
+                if isinstance(one, bool) and kinds and "bool" not in kinds:
+                    wrong.append({"type": f"{kinds[0]}_type", "loc": place, "input": one})
+        if wrong:
+            raise ValidationError.from_exception_data(cls.__name__, wrong)
+        return data
 
 
-def _without_truth_as_number(schema: Any) -> Any:
-    """Return *schema* with each number in it, however deep, refusing ``true`` and ``false``.
-
-    Pydantic reads ``True``, an ``int`` of Python, as 1. Its strict mode would refuse ``1e3`` for a whole number, too.
-    """
-    if isinstance(schema, list | tuple):
-        return type(schema)(_without_truth_as_number(inner) for inner in schema)
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "function-before" and schema["function"]["function"] in _NO_TRUTH.values():
-        return schema
-    inner = {
-        key: value if key in ("metadata", "function", "default", "serialization") else _without_truth_as_number(value)
-        for key, value in schema.items()
-    }
-    refuse = _NO_TRUTH.get(str(schema.get("type")))
-    return inner if refuse is None else no_info_before_validator_function(refuse, inner)
-
-
-def _no_truth(kind: Literal["int_type", "float_type"], value: Any) -> Any:
-    if isinstance(value, bool):
-        raise PydanticKnownError(kind)
-    return value
-
-
-_NO_TRUTH = {"int": partial(_no_truth, "int_type"), "float": partial(_no_truth, "float_type")}
-"""By the type of a number in pydantic's core schema, a check that refuses ``true`` and ``false``."""
+_NUMBERS = re.compile(r"\b(int|float|bool)\b")
 
 
 def _checked_ipv4(value: str) -> str:
