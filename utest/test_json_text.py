@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import re
 import time
 import unicodedata
@@ -92,21 +91,10 @@ def test_json_that_is_none_is_said_in_words(text: bytes | str, says: str) -> Non
     assert not re.search(r"Traceback|\b[A-Z][a-z]+[A-Za-z]*(Error|Exception)\b|\n", str(caught.value))
 
 
-def test_a_line_that_is_known_is_said() -> None:
-    with pytest.raises(JsonError) as caught:
-        parse_json('{"a": 1,\n "b": 2,\n}')
-    assert caught.value.line == 3
-
-
 def test_odd_values_are_read_where_whoever_takes_them_checks() -> None:
     assert parse_json(b'[1e999, {"a": Infinity, "a": 1}]', strict=False) == [math.inf, {"a": 1}]
     with pytest.raises(JsonError, match="digits"):
         parse_json(b"1" * 5000, strict=False)
-
-
-def test_processes_of_lineproof_name_files_that_are_not_utf_8() -> None:
-    name = os.fsdecode(b"/tmp/\xff\xfe")
-    assert parse_json(json.dumps(name), own=True) == name
 
 
 # -- no control character of a router, a server or a file gets into a message, a terminal, a log or XML

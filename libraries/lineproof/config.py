@@ -12,14 +12,12 @@ import ipaddress
 import os
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, PydanticKnownError
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails
 
 from .errors import ConfigError
 from .files import read_text
@@ -52,39 +50,23 @@ class Config(BaseModel):
     is_login: ClassVar[bool] = False
     """True: its values may hold a secret, by mistake, so that no message shows them."""
 
+    @model_validator(mode="before")
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema: CoreSchema = _without_truth_as_number(handler(source))
-        return schema
+    def _check_numbers(cls, data: Any) -> Any:
+        """Refuse ``true`` and ``false`` as numbers: pydantic reads ``True``, an ``int`` of Python, as 1."""
+        wrong = list[InitErrorDetails]()
+        for name, value in data.items() if isinstance(data, dict) else ():
+            kinds = _NUMBERS.findall(repr(cls.model_fields[name].annotation)) if name in cls.model_fields else ["bool"]
+            inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
+            for place, one in (((name,), value), *(((name, key), member) for key, member in inner)):
+                if isinstance(one, bool) and kinds and "bool" not in kinds:
+                    wrong.append({"type": f"{kinds[0]}_type", "loc": place, "input": one})
+        if wrong:
+            raise ValidationError.from_exception_data(cls.__name__, wrong)
+        return data
 
 
-def _without_truth_as_number(schema: Any) -> Any:
-    """Return *schema* with each number in it, however deep, refusing ``true`` and ``false``.
-
-    Pydantic reads ``True``, an ``int`` of Python, as 1. Its strict mode would refuse ``1e3`` for a whole number, too.
-    """
-    if isinstance(schema, list | tuple):
-        return type(schema)(_without_truth_as_number(inner) for inner in schema)
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "function-before" and schema["function"]["function"] in _NO_TRUTH.values():
-        return schema
-    inner = {
-        key: value if key in ("metadata", "function", "default", "serialization") else _without_truth_as_number(value)
-        for key, value in schema.items()
-    }
-    refuse = _NO_TRUTH.get(str(schema.get("type")))
-    return inner if refuse is None else no_info_before_validator_function(refuse, inner)
-
-
-def _no_truth(kind: Literal["int_type", "float_type"], value: Any) -> Any:
-    if isinstance(value, bool):
-        raise PydanticKnownError(kind)
-    return value
-
-
-_NO_TRUTH = {"int": partial(_no_truth, "int_type"), "float": partial(_no_truth, "float_type")}
-"""By the type of a number in pydantic's core schema, a check that refuses ``true`` and ``false``."""
+_NUMBERS = re.compile(r"\b(int|float|bool)\b")
 
 
 def _checked_ipv4(value: str) -> str:
@@ -108,8 +90,12 @@ MacAddress = Annotated[
 ]
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader without YAML 1.1's implicit types; duplicate keys are refused."""
+_FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's loader with libyaml's parser, ten times as fast as its own; that where libyaml is not there."""
+
+
+class _Loader(_FastLoader):  # type: ignore[misc]
+    """A loader without YAML 1.1's implicit types; duplicate keys are refused."""
 
     def __init__(self, text: str, path: Path) -> None:
         super().__init__(text)
@@ -118,14 +104,6 @@ class _Loader(yaml.SafeLoader):
     def problem(self, message: str, node: yaml.Node) -> ConfigError:
         """Return an error at the line of *node*."""
         return ConfigError(message, self.name, node.start_mark.line + 1)
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        untyped: Any = self
-        event = untyped.peek_event()
-        if getattr(event, "tag", None) is not None:  # not shown: a password may begin with '!'
-            raise ConfigError("a tag ('!…'); remove it, or put text in quotes", self.name, event.start_mark.line + 1)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        return node
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
@@ -152,7 +130,8 @@ class _Loader(yaml.SafeLoader):
                 shown = shown_key(name)
                 raise ConfigError(f"duplicate key '{shown}', first on line {seen[name]}; keep one", self.name, line)
             seen[name] = line
-        return super().construct_mapping(node, deep)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 _MOST_VALUES = 100_000
@@ -173,28 +152,6 @@ _Loader.add_implicit_resolver(
 )
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
-if yaml.__with_libyaml__:
-    from yaml._yaml import CParser
-
-    class _FastComposer(yaml.composer.Composer, CParser, yaml.resolver.Resolver):
-        """Events by libyaml, composed with the implicit types of :class:`_Loader`.
-
-        libyaml's own composer ends the process where values are too deep in each other.
-        """
-
-        yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
-
-        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            untyped: Any = self
-            if getattr(untyped.peek_event(), "tag", None) is not None:
-                raise yaml.YAMLError("a tag, which _Loader refuses in words")
-            node: yaml.Node | None = super().compose_node(parent, index)
-            return node
-
-        def __init__(self, text: str) -> None:
-            CParser.__init__(self, text)
-            yaml.composer.Composer.__init__(self)
-            yaml.resolver.Resolver.__init__(self)
 
 
 def load_config(path: Path, model: type[M], named: str = "") -> M:
@@ -212,7 +169,7 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Location, int]]:
     """The plain data of *text*, the content of the YAML file *path*, and the line of each key. Raises ConfigError."""
     try:
         loader = _Loader(text, path)
-        node = _compose(text) or loader.get_single_node()
+        node = _compose(text, path, loader)
         if node is None:
             raise ConfigError("is empty", path)
         if _value_count(node, {}) > _MOST_VALUES:
@@ -229,18 +186,17 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Location, int]]:
         raise ConfigError(f"has the control character U+{code:04X}; remove it", path, line) from None
 
 
-def _compose(text: str) -> yaml.Node | None:
-    """Return the nodes of *text* by libyaml, ten times as fast as PyYAML's own parser, whose errors have better words.
-
-    None: it is no YAML, or libyaml is not there.
-    """
-    if not yaml.__with_libyaml__:
-        return None
+def _compose(text: str, path: Path, loader: _Loader) -> yaml.Node | None:
+    """Return the nodes of *text*, which *loader* reads. Raises ConfigError for a tag, and PyYAML's errors."""
     try:
-        composer = _FastComposer(text)
-        node: yaml.Node | None = composer.get_single_node()
-    except (yaml.YAMLError, RecursionError):
-        return None
+        for event in yaml.parse(text, _FastLoader):
+            if getattr(event, "tag", None) is not None:  # not shown: a password may begin with '!'
+                mark: Any = event.start_mark
+                raise ConfigError("a tag ('!…'); remove it, or put text in quotes", path, mark.line + 1)
+        node: yaml.Node | None = loader.get_single_node()
+    except yaml.YAMLError:
+        yaml.compose(text, yaml.SafeLoader)  # PyYAML's own parser raises it in better words
+        raise
     return node
 
 
@@ -276,7 +232,11 @@ _YAML_WORDS = (
         True,
     ),
     (r"cannot start any token|undefined alias", "text that begins with a special character; put it in quotes", False),
-    (r"unknown escape character", "an unknown escape (\\…) in double quotes; use single quotes", False),
+    (
+        r"unknown escape character|invalid Unicode character escape",
+        "an unknown escape (\\…) in double quotes; use single quotes",
+        False,
+    ),
 )
 """PyYAML's words -> ours, and whether their place is where the thing began."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
 from .visible import shortened
@@ -22,20 +23,15 @@ _LONGEST_NUMBER = 40
 
 
 class JsonError(ValueError):
-    """A text is no JSON, or no JSON of Lineproof's; ``line``: where, from 1, if that is known."""
-
-    def __init__(self, words: str, line: int | None = None) -> None:
-        super().__init__(words)
-        self.line = line
+    """A text is no JSON, or no JSON of Lineproof's."""
 
 
-def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = True, own: bool = False) -> Any:
+def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = True) -> Any:
     """The data in *text* (bytes: UTF-8) of at most *largest* bytes, :data:`DEEPEST` levels. Raises JsonError.
 
     A key that stands twice, NaN, infinities, numbers beyond a float's range (1e999), whole ones of more than 40 digits
     and halves of characters are no data. *strict*: False for what a device answers, where whoever takes a value checks
-    it: keys may stand twice, NaN and infinities elsewhere, and whole numbers have up to 4300 digits. *own*: a process
-    of Lineproof wrote it, and names of files that are not UTF-8 have halves.
+    it: keys may stand twice, NaN and infinities elsewhere, and whole numbers have up to 4300 digits.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if largest is not None and len(data) > largest:
@@ -45,12 +41,11 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
         found = _DECODERS[strict].decode(text)
         if data.count(b"[") + data.count(b"{") > DEEPEST and isinstance(found, dict | list):
             _check_depth(found, DEEPEST - 1)
-        if not own and (_HALF.search(text) or not text.isascii()):
+        if _HALF.search(text) or not text.isascii():
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if "\n" in text.strip() else f"column {error.colno}"
-        words = f"it is not JSON ({error.msg}, {where})" if text.strip() else "it is empty"
-        raise JsonError(words, error.lineno) from None
+        raise JsonError(f"it is not JSON ({error.msg}, {where})" if text.strip() else "it is empty") from None
     except UnicodeDecodeError as error:
         raise JsonError(f"it is not UTF-8 text (byte {error.start})") from None
     except UnicodeEncodeError:
@@ -74,14 +69,11 @@ def _check_depth(value: Any, most: int) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        once: set[str] = set()
-        for key, _ in pairs:
-            if key in once:
-                raise JsonError(f"the key '{shortened(key, 60)}' stands twice in an object")
-            once.add(key)
-    return found
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise JsonError(f"the key '{shortened(twice, 60)}' stands twice in an object")
+    return members
 
 
 def _refuse(name: str) -> NoReturn:

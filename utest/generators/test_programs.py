@@ -6,9 +6,8 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -279,55 +278,19 @@ def test_a_discipline_that_somebody_set_is_not_lost(shown: str) -> None:
     assert found.strip() == ("pfifo 7: root limit 9p" if "7:" in shown else "")
 
 
-# -- the lock of a port is in a folder that only its user can write in: nobody makes root write elsewhere
-
-
-USER, STRANGER = 64901, 64902
-LOCKS = Path(f"/tmp/lineproof-{USER}")
-
-
-@pytest.fixture
-def no_folder() -> Iterator[None]:
-    def remove() -> None:
-        if LOCKS.is_symlink() or LOCKS.is_file():
-            LOCKS.unlink()
-        shutil.rmtree(LOCKS, ignore_errors=True)
-
-    remove()
-    yield
-    remove()
-
-
-def start(commands: str) -> subprocess.CompletedProcess[str]:
-    argv = ["/bin/sh", "-c", LOCK, "lineproof-port", "eth0"]
-    return subprocess.run(argv, input=commands, capture_output=True, text=True, user=USER, group=USER, timeout=20)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_folder")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users")
-class TestLock:
-    def test_a_port_is_locked_in_a_folder_of_its_users_own(self) -> None:
-        assert start('printf held > "$lock"; cat "$lock"').stdout == "held"
-        assert (LOCKS.stat().st_mode & 0o777, LOCKS.stat().st_uid) == (0o700, USER)
-
-    @pytest.mark.parametrize(("owner", "is_link"), [(STRANGER, True), (USER, True), (STRANGER, False), (USER, False)])
-    def test_a_planted_folder_is_refused_and_nothing_is_written_through_it(
-        self, owner: int, is_link: bool, tmp_path: Path
-    ) -> None:
-        target = tmp_path / "target"
-        target.mkdir()
-        target.chmod(0o777)
-        if is_link:
-            LOCKS.symlink_to(target)
-        else:
-            LOCKS.mkdir()
-            (LOCKS / "port-eth0").symlink_to(target / "written")
-        os.chown(LOCKS, owner, -1)
-        LOCKS.chmod(0o777)
-        ended = start('printf held > "$lock"')
-        assert ended.returncode == 76 and ended.stdout.startswith("@@refused")
-        assert list(target.iterdir()) == []
+def test_a_port_is_locked_for_other_runs_of_its_user(tmp_path: Path) -> None:
+    argv = ["/bin/sh", "-c", f"id() {{ echo 7; }}\n{LOCK}", "lineproof-port", "eth0"]
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as first:
+        assert first.stdin is not None and first.stdout is not None
+        first.stdin.write(b'printf mine > "$lock"; echo locked\n')
+        first.stdin.flush()
+        assert first.stdout.readline() == b"locked\n"
+        second = subprocess.run(argv, input=b"echo mine, too", stdout=subprocess.PIPE, env=env, timeout=20, check=False)
+        assert second.stdout == b"@@held mine\n"
+        first.stdin.close()
+    assert next(tmp_path.glob(".cache/*")).stat().st_mode & 0o777 == 0o700
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

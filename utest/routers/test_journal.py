@@ -24,6 +24,7 @@ from lineproof.routers.journal import Change, ChangeJournal, look
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.testbed.process import TestbedProcess
 from support.paths import ROOT
 from support.simulated_router import CHANGE, KEY, ROUTER, full_disk, left, occasion, undone, untouched
 
@@ -291,18 +292,19 @@ def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, m
     monkeypatch.setattr(routers_commands, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
-    (shells,) = [program.pid for program in session.testbed.belongings.programs]
+    (bench,) = session.testbed.belongings.programs
+    assert isinstance(bench, TestbedProcess)
     try:
         session.generator.connect()
         session.router.connect()
         session.router.configure()
-        os.kill(shells, signal.SIGSTOP)
+        os.kill(bench.pid, signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(TestbedError) as caught:
             session.router.restore()
         assert time.monotonic() - began < limit + 2 * CLOSE_LIMIT
     finally:
-        os.kill(shells, signal.SIGCONT)
+        os.kill(bench.pid, signal.SIGCONT)
         session.close()
     undos = ("ip route del 48.", "ip route del 16.", "set interface ip address del", "set interface state")
     assert all(f"'sudo -n vppctl {words}" in str(caught.value) for words in undos), str(caught.value)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,22 +80,6 @@ class Lab:
             )
         self._opened.append(self.exporter)
 
-    def write_places(self, names: Sequence[str], tags: Mapping[str, str]) -> None:
-        """A place for each of *names*, with the exporter's group of that name, for a coordinator to read."""
-        now = time.time()
-        places = {
-            name: {
-                "aliases": [],
-                "comment": "",
-                "tags": dict(tags),
-                "matches": [{"exporter": "exporter", "group": name, "cls": "*", "name": None, "rename": None}],
-                "created": now,
-                "changed": now,
-            }
-            for name in names
-        }
-        (self.folder / "places.yaml").write_text(yaml.safe_dump(places), encoding="utf-8")
-
     def holders(self) -> dict[str, str]:
         """Place -> who has it, ``host/user``."""
         # not by labgrid's client, which takes most of a second to start
@@ -115,15 +99,19 @@ class Lab:
 def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab]:
     """A lab with the places *names*, all with the tag ``kind=bench``; *resources*: an exporter's, if it has one."""
     folder.mkdir(exist_ok=True)
-    found = Lab(folder)
+    # each has the exporter's group of its name
+    match, now = {"exporter": "exporter", "cls": "*", "name": None, "rename": None}, time.time()
+    made = {"aliases": [], "comment": "", "tags": {"kind": "bench"}, "created": now, "changed": now}
+    places = {name: {**made, "matches": [{**match, "group": name}]} for name in names}
+    (folder / "places.yaml").write_text(yaml.safe_dump(places), encoding="utf-8")
+    rig = Lab(folder)
     try:
-        found.write_places(names, {"kind": "bench"})
-        found.start_coordinator()
+        rig.start_coordinator()
         if resources:
-            found.start_exporter(resources)
-        yield found
+            rig.start_exporter(resources)
+        yield rig
     finally:
-        found.close()
+        rig.close()
 
 
 def _awaited(log: Path, pattern: bytes) -> bytes:

@@ -23,7 +23,6 @@ from lineproof.system import children
 from lineproof.system.cpu_clock import (
     cpu_seconds,
     cpu_times,
-    frames_sent,
     soft_interrupts_apart,
     steal_percent,
     steal_text,
@@ -76,12 +75,6 @@ def test_a_program_starts_outside_of_the_current_folder(here: Path) -> None:
 # -- a thread of its own for calls that may hang
 
 
-def test_the_result_or_the_error_of_the_call_is_passed_on():
-    assert run_in_worker_thread(lambda: 42, 5, "counting") == 42
-    with pytest.raises(ZeroDivisionError):
-        run_in_worker_thread(lambda: 1 // 0, 5, "dividing")
-
-
 def test_a_call_that_takes_too_long_is_named():
     with pytest.raises(TestbedError, match=r"sleeping did not end within 0\.05 s"):
         run_in_worker_thread(lambda: time.sleep(2), 0.05, "sleeping")
@@ -103,8 +96,8 @@ def test_an_interrupt_does_not_leave_a_lock_held():
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             with pytest.raises(InterruptedError):
-                run_in_worker_thread(busy, 5, "waiting")
-            assert run_in_worker_thread(lambda: event.set() is None, 2, "setting")
+                run_in_worker_thread(busy, 20, "waiting")
+            assert run_in_worker_thread(lambda: event.set() is None, 20, "setting")
             event.clear()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -154,12 +147,6 @@ def test_a_kernels_configuration_says_whether_interrupts_are_apart(tmp_path: Pat
     assert soft_interrupts_apart(tmp_path) is False
 
 
-def test_frames_of_this_namespace_are_counted() -> None:
-    assert frames_sent(os.getpid()) >= 0
-    with pytest.raises(TestbedError, match="interfaces of process"):
-        frames_sent(2**22 + 1)
-
-
 def test_steal_is_a_share_of_all_cpu_time_and_unknown_where_it_is_not_reported(monkeypatch: pytest.MonkeyPatch):
     before = {"user": 10.0, "idle": 80.0, "steal": 0.0, "guest": 5.0}
     after = {"user": 20.0, "idle": 160.0, "steal": 10.0, "guest": 9.0}
@@ -170,14 +157,6 @@ def test_steal_is_a_share_of_all_cpu_time_and_unknown_where_it_is_not_reported(m
     # a container without times
     monkeypatch.setattr("psutil.cpu_times", Mock(side_effect=FileNotFoundError("/proc/stat")))
     assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None
-
-
-WORDS = {
-    signal.SIGINT: "interrupted by Ctrl-C",
-    signal.SIGTERM: "interrupted by SIGTERM",
-    signal.SIGHUP: "interrupted by a hang-up (SIGHUP)",
-    signal.SIGQUIT: "interrupted by SIGQUIT",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +171,7 @@ def handlers() -> Iterator[None]:
 @pytest.mark.parametrize("number", ENDING)
 def test_the_first_signal_interrupts_and_the_next_ones_do_not(number: signal.Signals) -> None:
     closed = False
-    with pytest.raises(Interrupted) as caught, termination_as_interrupt():
+    with pytest.raises(Interrupted), termination_as_interrupt():
         try:
             signal.raise_signal(number)
             time.sleep(60)
@@ -200,7 +179,7 @@ def test_the_first_signal_interrupts_and_the_next_ones_do_not(number: signal.Sig
             for other in ENDING:
                 signal.raise_signal(other)
             closed = True
-    assert closed and str(caught.value) == WORDS[number]
+    assert closed
 
 
 def test_an_ignored_hang_up_stays_ignored() -> None:
@@ -210,8 +189,16 @@ def test_an_ignored_hang_up_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("number", ENDING)
-def test_a_command_ends_with_one_sentence(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "by"),
+    [
+        (signal.SIGINT, "Ctrl-C"),
+        (signal.SIGTERM, "SIGTERM"),
+        (signal.SIGHUP, "a hang-up (SIGHUP)"),
+        (signal.SIGQUIT, "SIGQUIT"),
+    ],
+)
+def test_a_command_ends_with_one_sentence(number: int, by: str, capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> int:
         signal.raise_signal(number)
         return 0
@@ -219,7 +206,7 @@ def test_a_command_ends_with_one_sentence(number: signal.Signals, capsys: pytest
     with pytest.raises(SystemExit) as ended:
         finish(work)
     assert ended.value.code == INTERRUPTED
-    assert capsys.readouterr().err == f"lineproof: {WORDS[number]}\n"
+    assert capsys.readouterr().err == f"lineproof: interrupted by {by}\n"
 
 
 def test_a_closed_terminal_is_written_to_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

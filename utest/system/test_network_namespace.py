@@ -27,7 +27,7 @@ folder = Path(sys.argv[1])
 topology = build_topology(folder=folder)
 script = "trap 'rm $0; exit' TERM; sleep 300 & setsid sleep 300 & touch $0; while :; do sleep 0.1; done"
 for index, path in enumerate(topology.namespaces):
-    children.start((*inside(path, bound=True), "sh", "-c", script, f"{folder.parent}/ready{index}"))
+    children.Child((*inside(path, bound=True), "sh", "-c", script, f"{folder.parent}/ready{index}"))
 print(*topology.namespaces, flush=True)
 time.sleep(300)
 """

@@ -210,7 +210,7 @@ class TestHostKey:
         server = serve(methods=("publickey",), admits=True)
         server.known.unlink()
         said, _, added = refusal(server.login()).rpartition("add this line to the file: ")
-        assert f"is not in '{server.known}', which is missing; compare" in said and server.tried == []
+        assert f"is not in '{server.known}': ssh-ed25519 SHA256:" in said and server.tried == []
         server.known.write_text(f"{added}\n")
         Connection(server.login(), "the router").open().close()
 

@@ -16,7 +16,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.login import Login, Secrets
-from lineproof.system.ssh_keys import HostKeyCheck, load_key, parse_key, read_known_hosts
+from lineproof.system.ssh_keys import HostKeyCheck, load_key, parse_key
 from lineproof_bench.shells.server import asyncssh
 
 # keys of the tests have few rounds, for speed
@@ -52,23 +52,20 @@ def write(path: Path, key: asyncssh.SSHKey, form: str, passphrase: str | None) -
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMATS)
-def test_a_key_is_read_with_and_without_a_passphrase(tmp_path: Path, kind: str, form: str) -> None:
+def test_a_key_is_read_with_and_without_a_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str
+) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     key = KINDS[kind]
     plain = write(tmp_path / "plain", key, form, None)
     locked = write(tmp_path / "locked", key, form, PASSPHRASE)
     for found in (load_key(plain, None), load_key(plain, never), load_key(locked, given_phrase(PASSPHRASE))):
         assert found.asbytes() == key.public_data and found.can_sign()
-
-
-@pytest.mark.parametrize(("kind", "form"), FORMATS)
-def test_a_locked_key_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    path = write(tmp_path / "locked", KINDS[kind], form, PASSPHRASE)
     with pytest.raises(TestbedError, match=r"locked' has a passphrase; expected 'passphrase_from' .*no ssh-agent\)"):
-        load_key(path, None)
-    for wrong in ("", "x", PASSPHRASE + " ", "hunter2"):
+        load_key(locked, None)
+    for wrong in ("", "hunter2"):
         with pytest.raises(TestbedError, match=r"the passphrase for the key '.*locked' is wrong") as caught:
-            load_key(path, given_phrase(wrong))
+            load_key(locked, given_phrase(wrong))
         assert "hunter2" not in str(caught.value) and caught.value.__suppress_context__
 
 
@@ -94,15 +91,12 @@ def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert f"the key '{tmp_path / 'key'}'" in str(caught.value)
 
 
-def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    for name, reason in (("none", "No such file or directory"), ("", "Is a directory")):
-        with pytest.raises(TestbedError, match=f"cannot be read .{reason}.; fix 'key' in the testbed file"):
-            load_key(tmp_path / name, None)
-
-
-def test_a_key_in_the_place_of_its_path_is_not_shown() -> None:
-    with pytest.raises(TestbedError, match="the key cannot be read") as caught:
-        load_key(Path(KEY_BODY), None)
+@pytest.mark.parametrize(("path", "says"), [("", " '.*' cannot be read .Is a"), (KEY_BODY, " cannot be read .No such")])
+def test_a_key_that_cannot_be_read_is_told_and_one_in_the_place_of_its_path_not_shown(
+    tmp_path: Path, path: str, says: str
+) -> None:
+    with pytest.raises(TestbedError, match=f"^the key{says} .*; fix 'key' in the testbed file$") as caught:
+        load_key(tmp_path / path, None)
     assert KEY_BODY not in str(caught.value)
 
 
@@ -224,7 +218,7 @@ def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, h
     name = host if port == 22 else f"[{host}]:{port}"
     with pytest.raises(TestbedError) as caught:
         check(tmp_path, f"{names} {public(KEY)}", host, port)
-    assert f"the host key of the router at {host}:{port} is not in '{tmp_path}/known_hosts'; " in str(caught.value)
+    assert f"the host key of the router at {host}:{port} is not in '{tmp_path}/known_hosts': " in str(caught.value)
     assert f"ssh-ed25519 {KEY.get_fingerprint()}" in str(caught.value)
     assert str(caught.value).endswith(f"add this line to the file: {name} {public(KEY)}")
 
@@ -237,7 +231,7 @@ def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, h
         (f"@cert-authority * {public(OTHER)}", "line 1 trusts an authority for it, and certificates of hosts are not"),
         (f"\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
         (f"router {public(ECDSA)}\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
-        (f"router {public(ECDSA)}", "the known one is ecdsa-sha2-nistp256 SHA256:"),
+        (f"router {public(ECDSA)}", "in line 1, ecdsa-sha2-nistp256 SHA256:"),
     ],
     ids=_plain,
 )
@@ -261,15 +255,9 @@ def test_what_must_not_be_trusted_is_told_with_its_line(tmp_path: Path, text: st
     ids=_plain,
 )
 def test_a_broken_line_is_of_no_host(tmp_path: Path, line: bytes) -> None:
-    good = public(KEY).encode()
-    check(tmp_path, line + b"\nrouter " + good + b"\n")
+    check(tmp_path, line + b"\nrouter " + public(KEY).encode() + b"\n")
     with pytest.raises(TestbedError, match=r"the host key of the router at router:22 is not in"):
         check(tmp_path, line)
-
-
-def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match=r"cannot be read \(Is a directory\); fix 'known_hosts' in the testbed file"):
-        read_known_hosts(tmp_path, "router", 22)
 
 
 def test_a_fingerprint_in_the_testbed_file_takes_the_place_of_known_hosts(tmp_path: Path) -> None:
@@ -326,8 +314,6 @@ def test_an_echo_of_a_secret_is_masked_even_one_line_of_a_key() -> None:
 def test_a_secret_that_nothing_has_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROUTER_PASSWORD", raising=False)
     asked = ("ROUTER_PASSWORD", "password", "the router")
-    with pytest.raises(TestbedError, match="'ROUTER_PASSWORD', which is not set; set it: read -rs ROUTER_PASSWORD"):
-        Secrets().read(*asked)
     with pytest.raises(TestbedError, match=r"\$\{ROUTER_PASSWORD\} is a variable that Robot writes into its logs"):
         Secrets(plain=frozenset({"ROUTER_PASSWORD"})).read(*asked)
     monkeypatch.setenv("ROUTER_PASSWORD", SECRET)

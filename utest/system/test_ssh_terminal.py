@@ -186,8 +186,7 @@ def test_the_echo_is_left_out_and_what_a_log_wrote_before_it(text: str, rest: st
 
 
 def test_long_text_takes_no_long_time() -> None:
-    began = time.monotonic()
-    terminal_text("\x1b[" * 200_000)
-    terminal_text("\x1b]" * 200_000)
-    terminal_text("a\b" * 500_000)
-    assert time.monotonic() - began < 5
+    began = time.thread_time()
+    for text in ("\x1b[" * 200_000, "\x1b]" * 200_000, "a\b" * 500_000):
+        terminal_text(text)
+    assert time.thread_time() - began < 5

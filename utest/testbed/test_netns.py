@@ -14,7 +14,7 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Platform, Software
 from lineproof.system.children import environment
-from lineproof.system.network_namespace import configure, inside
+from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import CONTROL, MTU, build_topology, home_of_trex
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
@@ -43,26 +43,6 @@ def test_other_software_than_linux_is_refused(runtime: Path) -> None:
 
 @pytest.mark.netns
 class TestNetnsTestbed:
-    def test_opens_serves_and_closes(self, runtime: Path) -> None:
-        others = psutil.Process().children(recursive=True)
-        with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
-            facts = testbed.facts
-            assert len(facts.namespaces) == 2
-            assert not facts.simulated
-            found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=60, check=False)
-            assert " left@" in found.stdout, found.stderr
-            assert " right@" in found.stdout
-            sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)
-            processes = [
-                item
-                for item in psutil.Process().children(recursive=True)
-                if item not in others and item.pid != sleeper.pid
-            ]
-            assert testbed.problems() == ()
-        assert testbed.failures == ()
-        assert sleeper.wait(30) != 0
-        await_end(runtime, processes)
-
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
     def test_a_killed_owner_leaves_nothing(self, runtime: Path, number: int) -> None:
         """Nor a command of a session, which outlives sshd."""
@@ -140,14 +120,6 @@ def test_ports_apart_are_joined_past_the_router(bypass: bool) -> None:
     with contextlib.closing(build_topology(bypass=bypass, apart=True)) as topology:
         assert topology.generator == "" and len(topology.namespaces) == (2 if bypass else 3)
         assert all(set(links(cable.namespace)) == {cable.port, CONTROL} for cable in topology.cables)
-
-
-@pytest.mark.netns
-def test_two_side_by_side_do_not_meet() -> None:
-    with contextlib.closing(build_topology()) as first, contextlib.closing(build_topology()) as second:
-        assert not set(first.namespaces) & set(second.namespaces)
-        configure(first.router, "link del eth0")
-        assert (set(links(first.generator)), set(links(second.generator))) == ({"port1"}, {"port0", "port1"})
 
 
 @pytest.mark.netns

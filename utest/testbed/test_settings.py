@@ -22,16 +22,13 @@ from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.opening import hardware_facts
 from lineproof.testbed.settings import (
     HardwareSettings,
-    NetnsSettings,
     RouterSettings,
     SideSettings,
-    SimulatedSettings,
     ToleranceSettings,
     TrexGeneratorSettings,
     default_side,
     network_misfits,
     read_testbed,
-    read_testbed_or_pool,
 )
 from support.paths import ROOT, VARIABLES
 
@@ -54,13 +51,6 @@ def lab(folder: Path, text: str) -> HardwareSettings:
     found = read_testbed(folder, "lab")
     assert isinstance(found, HardwareSettings)
     return found
-
-
-def test_the_projects_own_files_are_valid() -> None:
-    kinds = {path.stem: type(read_testbed_or_pool(TESTBEDS, path.stem)) for path in TESTBEDS.glob("*.yaml")}
-    assert kinds["simulated"] is SimulatedSettings
-    assert kinds["netns"] is NetnsSettings
-    assert issubclass(kinds["lab-example"], HardwareSettings)
 
 
 def test_hardware_defaults_and_paths(tmp_path: Path) -> None:

@@ -3,15 +3,12 @@
 import signal
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
-from lineproof.routers.base import SshShell
 from lineproof.system.children import environment
 from lineproof.testbed.opening import hardware_facts, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
@@ -44,24 +41,6 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
 
 @pytest.mark.slow
 class TestSimulatedTestbed:
-    def test_opens_serves_and_closes(self, runtime: Path) -> None:
-        others = psutil.Process().children(recursive=True)
-        with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
-            router = testbed.facts.router
-            with closing(SshShell(router)) as shell:
-                assert testbed.facts.sides[0].interface in shell("vppctl show interface", 5).stdout
-            assert testbed.problems() == ()
-            assert testbed.facts.router.known_hosts_path.read_text().startswith(
-                f"[127.0.0.1]:{router.port} ssh-ed25519 "
-            )
-            assert router.key_path is not None and router.key_path.stat().st_mode & 0o777 == 0o600
-            processes = [child for child in psutil.Process().children(recursive=True) if child not in others]
-            assert [process.pid for process in processes] == [program.pid for program in testbed.belongings.programs]
-            testbed.close()
-        assert testbed.failures == () and testbed.logs == {}
-        assert psutil.wait_procs(processes, 30)[1] == []
-        assert list(runtime.iterdir()) == []
-
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
     def test_serve_leaves_nothing_behind(self, runtime: Path, number: int) -> None:
         argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import site
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-Child = subprocess.Popen
-"""A running program."""
-
-DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+PIPE, STDOUT, DEVNULL = subprocess.PIPE, subprocess.STDOUT, subprocess.DEVNULL
 TimeoutExpired = subprocess.TimeoutExpired
+
+KILL_LIMIT = 5.0
+"""Seconds that a killed process has to be gone."""
 
 LIBRARIES = Path(__file__).resolve().parents[2]
 """The folder of the package ``lineproof``, which may not be installed."""
@@ -76,11 +78,69 @@ def find_program(program: str) -> str | None:
     return shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, folders)))
 
 
-def start(
-    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
-) -> Child[bytes]:
-    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError."""
-    return subprocess.Popen(list(argv), env=environment() if env is None else dict(env), cwd=cwd, **options)
+class Child(subprocess.Popen[bytes]):
+    """A program that shall end with its standard input; *options* as of :class:`subprocess.Popen`. Raises OSError.
+
+    It has a session of its own: no Ctrl-C of a terminal ends it before its owner, who ends it in order. *env*: default
+    :func:`environment`.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
+    ) -> None:
+        self._received = b""
+        options = {"stdin": PIPE, "stdout": PIPE, **options}
+        env = environment() if env is None else env
+        super().__init__(list(argv), env=env, cwd=cwd, start_new_session=True, **options)
+
+    def send(self, line: str) -> None:
+        """Write *line* to its input; nothing if that is closed, or it has ended."""
+        with contextlib.suppress(OSError, ValueError):
+            if self.stdin:
+                self.stdin.write(line.encode() + b"\n")
+                self.stdin.flush()
+
+    def line(self, limit: float) -> bytes:
+        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError where none can come."""
+        until = time.monotonic() + limit
+        while b"\n" not in self._received:
+            if self.stdout is None or self.stdout.closed:
+                raise EOFError
+            poll = select.poll()
+            poll.register(self.stdout, select.POLLIN)
+            if not poll.poll(1000 * max(0.0, until - time.monotonic())):
+                raise TimeoutError
+            if not (received := os.read(self.stdout.fileno(), 1 << 20)):
+                raise EOFError
+            self._received += received
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def end(self, limit: float) -> bool:
+        """End it by the end of its input; return whether it did within *limit* s. May be repeated.
+
+        If not, it is killed with all that it started.
+        """
+        with contextlib.suppress(OSError):
+            if self.stdin is not None:
+                self.stdin.close()
+        try:
+            self.wait(limit)
+            in_order = True
+        except TimeoutExpired:
+            self.kill_all()
+            with contextlib.suppress(TimeoutExpired):
+                self.wait(KILL_LIMIT)
+            in_order = False
+        if self.stdout is not None:
+            self.stdout.close()
+        return in_order
+
+    def kill_all(self) -> None:
+        """Kill it and all it has started in its session. Nothing once it was waited for."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
 
 def run(
@@ -90,56 +150,12 @@ def run(
 
     It is killed then, with all that it started.
     """
-    with start(argv, env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True) as child:
+    with Child(argv, env=env, cwd=cwd, stderr=PIPE) as child:
         try:
             printed = child.communicate(text.encode(), limit)
         finally:
-            kill_group(child)
+            child.kill_all()
     return subprocess.CompletedProcess(argv, child.returncode, *(output.decode(errors="replace") for output in printed))
-
-
-def end(child: subprocess.Popen[bytes], limit: float) -> bool:
-    """End *child*, which has a session of its own, by the end of its input; return whether it did within *limit* s.
-
-    If not, it is killed with all that it started.
-    """
-    with contextlib.suppress(OSError):
-        if child.stdin is not None:
-            child.stdin.close()
-    try:
-        child.wait(limit)
-        return True
-    except TimeoutExpired:
-        kill_group(child)
-        with contextlib.suppress(TimeoutExpired):
-            child.wait(KILL_LIMIT)
-        return False
-
-
-KILL_LIMIT = 5.0
-"""Seconds that a killed process has to be gone."""
-
-
-def kill_group(child: subprocess.Popen[bytes]) -> None:
-    """Kill *child*, which has a session of its own, and all it has started there. Nothing once it was waited for."""
-    if child.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-
-
-def pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    """Input and output of *child*, which was started with pipes for both."""
-    if child.stdin is None or child.stdout is None:
-        raise ValueError("the program was started without pipes")
-    return child.stdin, child.stdout
-
-
-def send_line(child: subprocess.Popen[bytes], line: str) -> None:
-    """Write *line* to the input of *child*; nothing if that is closed, or the child has ended."""
-    with contextlib.suppress(OSError, ValueError):
-        if child.stdin:
-            child.stdin.write(line.encode() + b"\n")
-            child.stdin.flush()
 
 
 def become(argv: Sequence[str]) -> NoReturn:

@@ -24,73 +24,55 @@ CACHE_ELSEWHERE = "set XDG_CACHE_HOME to another folder of yours that can be wri
 
 
 def runtime_folder() -> Path:
-    """``$XDG_RUNTIME_DIR/lineproof``, else, where that is no folder of this user, ``/tmp/lineproof-<uid>``. Mode 0700.
+    """``$XDG_RUNTIME_DIR/lineproof``, else, where that is no folder of this user, ``/tmp/lineproof-<uid>``.
 
-    Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
+    Mode 0700. Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
     """
     given = _own_folder("XDG_RUNTIME_DIR")
-    folder = given / "lineproof" if given else Path("/tmp") / f"lineproof-{os.getuid()}"  # noqa: S108  (it verifies it)
-    return _private_folder(folder, ELSEWHERE)
+    return _private_folder(given / "lineproof" if given else Path(f"/tmp/lineproof-{os.getuid()}"), ELSEWHERE)  # noqa: S108
 
 
 def state_folder(part: str) -> Path:
-    """*part* of ``$XDG_STATE_HOME/lineproof``, else ``~/.local/state/lineproof``: a reboot leaves it. Mode 0700.
+    """*part* of ``$XDG_STATE_HOME/lineproof``, else ``~/.local/state/lineproof``: a reboot leaves it.
 
-    Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
+    Mode 0700. Raises as :func:`runtime_folder`.
     """
-    return _private_folder(_folder_below("XDG_STATE_HOME", ".local/state", STATE_ELSEWHERE) / part, STATE_ELSEWHERE)
+    return _private_folder(_users("XDG_STATE_HOME", ".local/state", STATE_ELSEWHERE) / part, STATE_ELSEWHERE)
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/lineproof``, else ``~/.cache/lineproof``. Mode 0700. Raises as :func:`state_folder`."""
-    return _folder_below("XDG_CACHE_HOME", ".cache", CACHE_ELSEWHERE)
+    """``$XDG_CACHE_HOME/lineproof``, else ``~/.cache/lineproof``. Mode 0700. Raises as :func:`runtime_folder`."""
+    return _private_folder(_users("XDG_CACHE_HOME", ".cache", CACHE_ELSEWHERE), CACHE_ELSEWHERE)
 
 
-def _folder_below(variable: str, default: str, elsewhere: str) -> Path:
+def _users(variable: str, default: str, elsewhere: str) -> Path:
     """Return this product's folder in the one that *variable* names, else in *default* of the home folder."""
-    above = Path(os.environ[variable]) if _is_absolute(variable) else _home(elsewhere) / default
+    above = Path(os.environ.get(variable, ""))
     try:
-        above.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise not_written(above, error, elsewhere) from error
-    return _private_folder(above / "lineproof", elsewhere)
-
-
-def _is_absolute(variable: str) -> bool:
-    return Path(os.environ.get(variable, "")).is_absolute()
-
-
-def _own_folder(variable: str) -> Path | None:
-    """The folder that *variable* names, if it is this user's: under sudo it may be the one of who called it."""
-    if not _is_absolute(variable):
-        return None
-    found = Path(os.environ[variable])
-    return found if found.is_dir() and found.stat().st_uid == os.getuid() else None
-
-
-def _home(elsewhere: str) -> Path:
-    """This user's home folder. Raises TestbedError."""
-    try:
-        return _own_folder("HOME") or Path(pwd.getpwuid(os.getuid()).pw_dir)
+        if not above.is_absolute():
+            above = (_own_folder("HOME") or Path(pwd.getpwuid(os.getuid()).pw_dir)) / default
     except KeyError:
         raise TestbedError(
             f"the user {os.getuid()} has no account on this machine, and HOME names no folder of this user; {elsewhere}"
         ) from None
+    return above / "lineproof"
+
+
+def _own_folder(variable: str) -> Path | None:
+    """The folder that *variable* names, if it is this user's: under sudo it may be the one of who called it."""
+    folder = Path(os.environ.get(variable, ""))
+    return folder if folder.is_absolute() and folder.is_dir() and folder.stat().st_uid == os.getuid() else None
 
 
 def _private_folder(folder: Path, elsewhere: str) -> Path:
     try:
         with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise TestbedError(
-                f"{folder} must be a folder of yours that no others may write; remove it, or {elsewhere}"
-            )
-        if found.st_mode & 0o077:
-            folder.chmod(0o700)
+            folder.mkdir(mode=0o700, parents=True)
+        status = folder.lstat()
     except OSError as error:
         raise not_written(folder, error, elsewhere) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise TestbedError(f"{folder} must be a folder of yours that no others can open; remove it, or {elsewhere}")
     return folder
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,7 +57,7 @@ class Namespace:
     that have to end with it.
     """
 
-    def __init__(self, holder: children.Child[bytes], pid: str) -> None:
+    def __init__(self, holder: children.Child, pid: str) -> None:
         self._holder, self._descriptor = holder, -1
         if pid.isdigit():
             # the folder of this process alone: its number may be another's later
@@ -71,12 +70,13 @@ class Namespace:
         # --kill-child: the holder ends as well if only this outer process is killed
         kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
         argv = (program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
-        pipe, env = children.PIPE, children.environment({"LC_ALL": "C"})
-        # a session of its own: no Ctrl-C of a terminal ends it before its owner
-        holder = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, env=env, start_new_session=True)
-        output = children.pipes(holder)[1]
-        told = select.select([output], [], [], LIMIT)[0]
-        pid = output.readline().decode().strip() if told else f"nothing happened within {LIMIT:g} s"
+        holder = children.Child(argv, stderr=children.STDOUT, env=children.environment({"LC_ALL": "C"}))
+        try:
+            pid = holder.line(LIMIT).decode()
+        except TimeoutError:
+            pid = f"nothing happened within {LIMIT:g} s"
+        except EOFError:
+            pid = ""
         namespace = cls(holder, pid)
         if not pid.isdigit():
             namespace.close()
@@ -88,8 +88,7 @@ class Namespace:
 
     def close(self) -> None:
         """End it, with every process of its PID namespace. May be repeated."""
-        children.end(self._holder, LIMIT)
-        children.pipes(self._holder)[1].close()
+        self._holder.end(LIMIT)
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

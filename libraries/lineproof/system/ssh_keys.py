@@ -232,28 +232,21 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
             )
         if key.fingerprint in self._fingerprints or any(line.key == key for line in known):
             return
-        name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
-        console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"
+        another = f"{self._machine} shows another host key than"
         if self._fingerprints:
-            raise TestbedError(
-                f"{self._machine} shows another host key than 'host_key' of the testbed file says: {shown}; it was"
-                " exchanged or set up anew, or it has several keys, or somebody is in the middle; compare with"
-                f" {console}, and only if that shows the same write its fingerprint into 'host_key'"
-            )
-        if known:
+            problem, fix = f"{another} 'host_key' of the testbed file says", "write its fingerprint into 'host_key'"
+        elif known:
             line = next((line for line in known if line.key.get_name() == kind), known[0])
             held = f"{line.key.get_name()} {line.key.fingerprint}"
-            raise TestbedError(
-                f"{self._machine} shows another host key than '{self._path}' holds in line {line.number}: {shown}, and"
-                f" the known one is {held}; it was exchanged or set up anew, or somebody"
-                f" is in the middle; compare with {console}, and only if that shows the new key replace line"
-                f" {line.number} by: {new}"
-            )
-        missing = "" if self._path.exists() else ", which is missing"
-        authority = next((line.number for line in self._lines if line.marker == AUTHORITY), None)
-        if authority is not None:
-            missing = f" (line {authority} trusts an authority for it, and certificates of hosts are not supported)"
+            problem = f"{another} '{self._path}' holds in line {line.number}, {held}"
+            fix = f"replace that line by: {new}"
+        else:
+            authority = next((line.number for line in self._lines if line.marker == AUTHORITY), None)
+            trusted = f" (line {authority} trusts an authority for it, and certificates of hosts are not supported)"
+            problem = f"the host key of {self._machine} is not in '{self._path}'{trusted if authority else ''}"
+            fix = f"add this line to the file: {new}"
+        name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
         raise TestbedError(
-            f"the host key of {self._machine} is not in '{self._path}'{missing}; compare its fingerprint, {shown}, with"
-            f" {console}, and if they are the same add this line to the file: {new}"
+            f"{problem}: {shown}; compare with 'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of"
+            f" its key, at its console, and only if that shows the same, so that nobody is in the middle, {fix}"
         )

@@ -7,7 +7,6 @@ by the ports that they own (``session``), or by labgrid, which lends testbeds to
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import time
@@ -30,7 +29,7 @@ from ..system.login import ENVIRONMENT, Login, Secrets
 from ..units import duration_text
 from ..visible import shortened, visible
 from .lab import LabPlace
-from .process import NO_ROUTER, Belongings, Program, TestbedFacts, TestbedProcess
+from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import HardwareSettings, SimulatedSettings, Testbed, next_hops
 from .simulated import start_simulated
 from .trex_start import start_over_ssh
@@ -41,51 +40,42 @@ from .waiting_time import Say, WaitProgress, silent
 class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
-    ``belongings``: what was started for it. ``host``: of its generator, as it was read before anything was started;
-    None where there is no way to it. ``lab``: labgrid's place that it is, None if it is none; ``held`` is given back
-    when it closes. ``say`` prints a line while something is waited for. ``logs``: after :meth:`close`, by process, what
+    ``belongings``: what was started for it, and what is given back when it closes. ``host``: of its generator, as it
+    was read before anything was started; None where there is no way to it. ``lab``: labgrid's place that it is, None if
+    it is none. ``say`` prints a line while something is waited for. ``logs``: after :meth:`close`, by process, what
     those that it started wrote to their logs, if anything: the last MB; ``failures``: what could not be taken down in
     order, in words.
     """
 
     facts: TestbedFacts
-    belongings: Belongings | None = None
+    belongings: Belongings = field(default_factory=Belongings)
     host: GeneratorHost | None = None
     lab: LabPlace | None = None
-    held: HeldTestbed | None = None
     say: Say = silent
     logs: dict[str, str] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
 
     @property
-    def _programs(self) -> list[Program]:
-        return self.belongings.programs if self.belongings else []
-
-    @property
     def runs(self) -> bool:
         """Return whether all that was started for it runs."""
-        return all(program.status() is None for program in self._programs)
+        return all(program.status() is None for program in self.belongings.programs)
 
     def problems(self) -> tuple[str, ...]:
         """A sentence for each of the testbed's processes that ended since it was opened, and why it is not ours."""
-        ended = [problem for program in self._programs for problem in program.problems()]
+        ended = [problem for program in self.belongings.programs for problem in program.problems()]
         return (*ended, *(self.lab.problems() if self.lab else ()))
 
     def cause(self, fault: InjectedFault) -> None:
         """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
-        for program in self._programs:
+        for program in self.belongings.programs:
             if isinstance(program, TestbedProcess):
                 program.ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
 
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
-        with contextlib.ExitStack() as stack:
-            if self.held:
-                stack.callback(self.held.close)
-            if self.belongings:
-                logs = self.belongings.logs()
-                self.logs = self.logs or {name: visible(plain_text(text)) for name, text in logs.items()}
-                self.failures += self.belongings.close()
+        logs = self.belongings.logs()
+        self.logs = self.logs or {name: visible(plain_text(text)) for name, text in logs.items()}
+        self.failures += self.belongings.close()
 
     def __enter__(self) -> OpenTestbed:
         return self
@@ -120,34 +110,29 @@ def open_testbed(
     """
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
-    with contextlib.ExitStack() as failing:
-        own = HeldTestbed.take(testbed, say, lab) if held is None else None
-        if own is not None:
-            failing.callback(own.close)
-        elif held is not None:
-            held.check()
-        lab = (own or held or HeldTestbed()).lab
-        host, belongings = None, None
+    belongings, host, box = Belongings(), None, (platform, software)
+    try:
+        if held is None:
+            held = HeldTestbed.take(testbed, say, lab)
+            belongings.later(held.close)
+        elif held.lab and (problems := held.lab.problems()):  # no longer ours: nothing may be started on it
+            raise TestbedError("; ".join(problems))
         if isinstance(testbed, HardwareSettings):
-            facts = hardware_facts(testbed, platform, software, secrets)
-            host = read_generator_host(facts.generator.login)
-        if not isinstance(testbed, HardwareSettings) or testbed.starts_generator:
-            belongings = Belongings()
-            failing.callback(belongings.close)
-            if isinstance(testbed, HardwareSettings):
-                at, server = facts.generator, testbed.trex
-                if at.login and server and server.start:
-                    start_over_ssh(belongings, at.login, at.home, server.start, server.address, server.sync_port)
-            elif isinstance(testbed, SimulatedSettings):
-                box = platform, software, platform_file
-                facts = start_simulated(testbed, *box, belongings, ports, bypass=bypass, setups=setups)
-            else:
-                from .netns import start_netns
+            facts = hardware_facts(testbed, *box, secrets)
+            at, server = facts.generator, testbed.trex
+            host = read_generator_host(at.login)
+            if at.login and server and server.start:
+                start_over_ssh(belongings, at.login, at.home, server.start, server.address, server.sync_port)
+        elif isinstance(testbed, SimulatedSettings):
+            facts = start_simulated(testbed, *box, platform_file, belongings, ports, bypass=bypass, setups=setups)
+        else:
+            from .netns import start_netns
 
-                facts = start_netns(testbed, platform, software, belongings, ports, bypass=bypass)
-        opened = OpenTestbed(facts, belongings, host, lab, own, say)
-        failing.pop_all()
-        return opened
+            facts = start_netns(testbed, *box, belongings, ports, bypass=bypass)
+    except BaseException:
+        belongings.close()
+        raise
+    return OpenTestbed(facts, belongings, host, held.lab, say)
 
 
 ROLE = "the generator's host"
@@ -251,11 +236,6 @@ class HeldTestbed:
             held.close()
             raise
         return held
-
-    def check(self) -> None:
-        """Raise TestbedError where it is no longer ours: nothing may be started on it."""
-        if self.lab and (problems := self.lab.problems()):
-            raise TestbedError("; ".join(problems))
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""

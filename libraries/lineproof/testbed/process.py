@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import re
-import select
 import shutil
 import tempfile
 import threading
@@ -24,7 +23,6 @@ from typing import Any, TypeVar
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint
-from ..json_text import parse_json
 from ..routers.base import Side
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
@@ -146,26 +144,16 @@ class TestbedProcess(Program):
         grace: float = 4.0,
     ) -> None:
         self.name, self._log, self._grace = name, log, grace
-        self._answers: list[dict[str, Any]] = []
-        self._text = b""
         with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as errors:
             try:
-                # a session of its own: Ctrl-C in the terminal reaches the owner only, which ends its processes in order
-                self._child = children.start(
-                    argv,
-                    stdin=children.PIPE,
-                    stdout=children.PIPE if answers is None else errors,
-                    stderr=errors,
-                    bufsize=0,
-                    start_new_session=True,
-                )
+                self._child = children.Child(argv, stdout=children.PIPE if answers is None else errors, stderr=errors)
             except OSError as error:
                 raise TestbedError(f"'{name}' cannot be started: {system_words(error, argv[0])}") from None
         try:
             if specification is not None:
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts
                 lasting = threading.current_thread() is threading.main_thread()
-                children.send_line(self._child, json.dumps({**specification, "ends_with_parent": lasting}))
+                self._child.send(json.dumps({**specification, "ends_with_parent": lasting}))
             self.facts = self._await(partial(self._answering, answers) if answers else self.hear, limit)
             if "error" in self.facts:
                 raise TestbedError(self.facts["error"])
@@ -191,21 +179,17 @@ class TestbedProcess(Program):
 
     def hear(self, wait: float = POLL) -> dict[str, Any] | None:
         """Return what it says next; None if it says nothing within *wait* s."""
-        out = self._child.stdout
-        while out is not None and not out.closed and select.select([out], [], [], wait)[0]:
-            received = os.read(out.fileno(), 65536)
-            if not received:
-                out.close()
-            *lines, self._text = (self._text + received).split(b"\n")
-            self._answers += [parse_json(line, own=True) for line in lines]
-            wait = 0.0
-        return self._answers.pop(0) if self._answers else None
+        try:
+            said: dict[str, Any] = json.loads(self._child.line(wait))
+        except (TimeoutError, EOFError):
+            return None
+        return said
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
         while self.hear() is not None:
             pass
-        children.send_line(self._child, json.dumps(request))
+        self._child.send(json.dumps(request))
         until, answer = time.monotonic() + ANSWER_LIMIT, None
         while answer is None and time.monotonic() < until and self.status() is None:
             answer = self.hear()
@@ -221,11 +205,8 @@ class TestbedProcess(Program):
 
     def close(self) -> str:
         """End it, by force after its grace."""
-        self.request_end()
-        failure = "" if children.end(self._child, self._grace) else f"'{self.name}' had to be killed"
-        if self._child.stdout is not None:
-            self._child.stdout.close()
-        return failure
+        self._closed = True
+        return "" if self._child.end(self._grace) else f"'{self.name}' had to be killed"
 
 
 class Belongings:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
-from ..config import Config, Ipv4Address, MacAddress, absolute_path, read_yaml, shown_key, validate_config
+from ..config import Config, Ipv4Address, MacAddress, absolute_path, matching, read_yaml, shown_key, validate_config
 from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS, AddressRange, Profile
 from ..core.trial import Tolerance
@@ -30,6 +30,9 @@ from .lab import LabSettings
 from .waiting_time import Seconds
 
 TrexPort = Annotated[int, Field(ge=0, le=255)]
+TrexHome = Annotated[
+    str, matching("/.*", "must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
+]
 
 
 def _with_path(client: str, info: ValidationInfo) -> str:
@@ -59,7 +62,7 @@ class TrexGeneratorSettings(GeneratorSettings):
     ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
     client: ClientName = ""
     ssh: LoginSettings | None = None
-    trex_home: str | None = None
+    trex_home: TrexHome | None = None
     start: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     force: bool = False
     promiscuous: bool = False
@@ -70,13 +73,6 @@ class TrexGeneratorSettings(GeneratorSettings):
     def _check_ports_in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if len(value) % 2 or len(set(value)) < len(value):
             raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
-        return value
-
-    @field_validator("trex_home")
-    @classmethod
-    def _check_absolute_path(cls, value: str | None) -> str | None:
-        if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
-            raise ValueError("must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
         return value
 
     @property
@@ -114,6 +110,18 @@ def _checked_next_hop(value: str) -> str:
     return str(found)
 
 
+def _checked_interface(value: str) -> str:
+    if "/" not in value:
+        raise ValueError("needs a prefix length; expected for example 100.65.1.1/24")
+    ipaddress.IPv4Interface(value)
+    return value
+
+
+def _checked_network(value: str) -> str:
+    ipaddress.IPv4Network(value)
+    return value
+
+
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 DEFAULT, EMBEDDED = "trex", "embedded"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
@@ -127,25 +135,11 @@ class SideSettings(Config):
     ``address``, and only if the server does not know that MAC address.
     """
 
-    address: str
+    address: Annotated[str, AfterValidator(_checked_interface)]
     peer: Ipv4Address
-    network: str
+    network: Annotated[str, AfterValidator(_checked_network)]
     peer_mac: MacAddress | None = None
     next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, value: str) -> str:
-        if "/" not in value:
-            raise ValueError("needs a prefix length; expected for example 100.65.1.1/24")
-        ipaddress.IPv4Interface(value)
-        return value
-
-    @field_validator("network")
-    @classmethod
-    def _check_network(cls, value: str) -> str:
-        ipaddress.IPv4Network(value)
-        return value
 
     def of_router(self, interface: str, peer_mac: str = "") -> Side:
         """Return the side at the router's *interface*. *peer_mac*: of the generator's port, where the file has none."""
@@ -429,15 +423,14 @@ def _model(
     Raises ConfigError for a type of generator that is not installed, or cannot be on such a testbed.
     """
     model, given = KINDS[kind], data.get("generator")
-    if kind == "netns" and isinstance(given, str) and given not in WORDS_ON_NETNS:
-        given = {"type": given}
-    if kind == "netns" and isinstance(given, dict) and given.get("type", DEFAULT) in WORDS_ON_NETNS:
+    given = {"type": given} if kind == "netns" and isinstance(given, str) else given
+    if kind in ("simulated", "pool") or not isinstance(given, dict):
+        return model, data
+    name = given.get("type", DEFAULT)
+    if kind == "netns" and name in WORDS_ON_NETNS:
         if more := [key for key in given if key != "type"]:
             raise ConfigError(f"'{shown_key(more[0])}' is not a key of a TRex on namespaces; remove it", path, line)
-        given = given.get("type", DEFAULT)
-    if kind in ("simulated", "pool") or not isinstance(given, dict):
-        return model, {**data, "generator": given} if kind == "netns" and given is not None else data
-    name = given.get("type", DEFAULT)
+        return model, {**data, "generator": name}
     if not isinstance(name, str):
         raise ConfigError(f"'type' is the name of a kind of generator, as '{DEFAULT}'", path, line)
     try:

@@ -10,11 +10,9 @@ import os
 import pwd
 import shlex
 import socket
-from functools import partial
 from pathlib import Path
 
 from ..files import write_whole
-from ..system import children
 from ..system.folders import ELSEWHERE
 from ..system.login import Login
 from ..system.network_namespace import inside, kept_within, program
@@ -23,8 +21,8 @@ from .process import Belongings, TestbedProcess
 
 HOST = "127.0.0.1"
 
-SSHD_LIMIT = 20.0
-"""Seconds that sshd may take to look at its configuration."""
+PID_FILE = "pid"
+"""The file that sshd writes once it listens. A connection without a login is one that OpenSSH ≥ 9.8 punishes."""
 
 PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
@@ -32,14 +30,11 @@ PRIVILEGE_SEPARATION = "/run/sshd"
 
 def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
     """Start a server with sessions inside *namespace*, its files in the folder *name*. Raises TestbedError."""
-    argv, login = prepare(belongings.folder / name, namespace)
-    log, listens = belongings.folder / f"{name}d.log", partial(_connect, (login.host, login.port))
+    folder = belongings.folder / name
+    argv, login = prepare(folder, namespace)
+    log, listens = belongings.folder / f"{name}d.log", (folder / PID_FILE).stat
     belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), log, answers=listens))
     return login
-
-
-def _connect(address: tuple[str, int]) -> None:
-    socket.create_connection(address, 0.2).close()
 
 
 def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
@@ -61,21 +56,17 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
-    # what waits for the server connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
-    knows_penalties = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
-    if children.run(knows_penalties, SSHD_LIMIT).returncode == 0:
-        _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return (server, "-D", "-e", "-f", str(config)), Login(HOST, port, user, key, known_hosts)
 
 
 def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
     """``sshd_config(5)``: one user, by key only, nothing but sessions. *pam*: needed for an account that is locked."""
-    quoted = {name: f'"{folder / name}"' for name in ("host_ed25519", "authorized_keys", "session")}
+    quoted = {name: f'"{folder / name}"' for name in ("host_ed25519", "authorized_keys", "session", PID_FILE)}
     lines = (
         f"ListenAddress {HOST}:{port}",
         "AddressFamily inet",
         f"HostKey {quoted['host_ed25519']}",
-        "PidFile none",
+        f"PidFile {quoted[PID_FILE]}",
         f"AuthorizedKeysFile {quoted['authorized_keys']}",
         f"AllowUsers {user}",
         "PasswordAuthentication no",

@@ -6,11 +6,9 @@ which they are known again.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import os
-import signal
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -181,22 +179,18 @@ class SenderProcesses:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._all = tuple(SenderProcess(self._log, *place) for place in places)
         members = [process.specification for process in self._all]
-        self._process = children.start(
+        self._process = children.Child(
             children.python("lineproof_bench.wire.sender"),
-            stdin=children.PIPE,
             stdout=children.DEVNULL,
             stderr=self._log,
             pass_fds=[member[name] for member in members for name in ("pipe", "status")],
             # no linear algebra is done there: idle threads of that library would only take CPU time
             env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
-            start_new_session=True,
         )
         for process in self._all:
             process.started()
         try:
-            if self._process.stdin is not None:
-                self._process.stdin.write(json.dumps({"members": members}).encode() + b"\n")
-                self._process.stdin.close()
+            self._process.send(json.dumps({"members": members}))
             for process in self._all:
                 process.answer()
         except BaseException:
@@ -219,10 +213,5 @@ class SenderProcesses:
         """End them all; by force after 1.5 s."""
         for process in self._all:
             process.close()
-        try:
-            self._process.wait(1.5)
-        except children.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(1.5)
+        self._process.end(1.5)
         self._log.close()

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ...command_values import compiled
 from ...config import Config
 from ...errors import TestbedError
-from ..base import WORDS, Abilities
+from ..base import WORDS
 
 VALUES = {"program", "interface", "mac", "router_mac", "link_wait", "mtu", "own_mtu", "router", "peer", "control"}
 VALUES |= {"own", "far", "source", "destination", "source_port", "port", "size", "longest", "length"}
@@ -137,11 +137,6 @@ class Description(Config):
             if gives != dict(example.gives):
                 raise ValueError(f"an example of '{example.of}' gives {gives or 'nothing'}, expected {example.gives}")
         return self
-
-    @property
-    def abilities(self) -> Abilities:
-        """The abilities of the program."""
-        return Abilities(frozenset(self.can), self.most_flows, self.fragments)
 
     def read(self, ran: Ran, where: str, key: str = "report") -> Mapping[str, str]:
         """Return the groups of the last match of the expression *key* in what a program wrote. Raises TestbedError."""

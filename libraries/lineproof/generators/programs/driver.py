@@ -24,7 +24,7 @@ from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe, listing
 from ..site import GeneratorEndpoint, Place, SiteSide
-from ..streams import Stream, profile_streams
+from ..streams import Stream, Variable, profile_streams
 from .description import Description, PortChange, filled
 from .port import COMMAND_LIMIT, COUNTERS, Port, Span
 
@@ -419,7 +419,9 @@ class ProgramGenerator(Generator):
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
     """Return the frames of *streams*, each with all its flows. Raises ValueError where they are too many."""
-    weights, rounds = listing([stream.share for stream in streams], [_flows(stream) for stream in streams])
+    weights, rounds = listing(
+        [stream.share for stream in streams], [math.lcm(*map(_count, stream.variables)) for stream in streams]
+    )
     turn, sent, frames = sum(weights), [0] * len(streams), list[bytes]()
     for step in range(rounds * turn):
         due = [weight * (step + 1) / turn - count for weight, count in zip(weights, sent, strict=True)]
@@ -429,8 +431,8 @@ def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[
     return frames
 
 
-def _flows(stream: Stream) -> int:
-    return math.lcm(*((field.maximum - field.minimum) // field.step + 1 for field in stream.variables))
+def _count(field: Variable) -> int:
+    return (field.maximum - field.minimum) // field.step + 1
 
 
 def _frame(stream: Stream, index: int, mac: str, router_mac: str) -> bytes:
@@ -438,8 +440,7 @@ def _frame(stream: Stream, index: int, mac: str, router_mac: str) -> bytes:
     frame = bytearray(bytes.fromhex(stream.frame))
     frame[0:6], frame[6:12] = (bytes.fromhex(address.replace(":", "")) for address in (router_mac, mac))
     for field in stream.variables:
-        count = (field.maximum - field.minimum) // field.step + 1
-        value = field.minimum + index % count * field.step
+        value = field.minimum + index % _count(field) * field.step
         frame[field.offset : field.offset + field.size] = value.to_bytes(field.size, "big")
     if stream.fix_ipv4 is not None:
         head = stream.fix_ipv4

@@ -21,7 +21,7 @@ from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
 from ...errors import TestbedError
 from ...system.login import Command, HostSettings, Secrets, Variable, run_here
 from ...visible import shortened
-from ..base import Generator
+from ..base import Abilities, Generator
 from ..site import GeneratorEndpoint, GeneratorSettings, Place, SiteSide
 from .description import Description
 from .driver import ProgramGenerator
@@ -128,7 +128,8 @@ class HostProgramSettings(ProgramSettings, HostSettings):
 
 def described(description: Description) -> type[GeneratorSettings]:
     """Return the kind of generator that *description* makes."""
-    kind = {"description": description, "abilities": description.abilities, "__module__": __name__}
+    abilities = Abilities(frozenset(description.can), description.most_flows, description.fragments)
+    kind = {"description": description, "abilities": abilities, "__module__": __name__}
     # without the card the kernel of a namespace has no end of its cable
     on_netns = None if description.received else type("program on namespaces", (ProgramSettings,), kind)
     return type("program", (HostProgramSettings,), {**kind, "on_netns": on_netns})

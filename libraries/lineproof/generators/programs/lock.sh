@@ -1,14 +1,8 @@
 # Starts the shell of the port that the first argument names, the same name for every run that could use the port.
 # The lock is in a folder in which only its owner can write: elsewhere any user could put a link where root writes.
 # POSIX sh, with flock(1) of Linux or lockf(1) of FreeBSD.
-if [ "$(id -u)" = 0 ]; then folder=/var/run/lineproof; else folder=/tmp/lineproof-$(id -u); fi
-mkdir -m 700 "$folder" 2>/dev/null
-owner=
-[ -L "$folder" ] || [ ! -O "$folder" ] || owner=$(ls -ld "$folder")
-case $owner in
-  drwx------*) ;;
-  *) echo "@@refused $folder must be a folder that only $(id -un) can open (drwx------); remove it"; exit 76 ;;
-esac
+if [ "$(id -u)" = 0 ]; then folder=/var/run/lineproof; else folder=$HOME/.cache/lineproof-$(uname -n); fi
+mkdir -p -m 700 "$folder"
 lock=$folder/port-$1
 export lock
 if command -v flock >/dev/null 2>&1; then flock -n -E 75 "$lock" /bin/sh -s

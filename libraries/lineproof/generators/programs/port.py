@@ -112,15 +112,13 @@ class Port:
             raise
 
     def _open_here(self) -> tuple[Any, Any]:
-        argv, pipe = _shell(self.place), children.PIPE
+        argv = _shell(self.place)
         try:
-            child = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, start_new_session=True)
+            child = children.Child(argv, stderr=children.STDOUT)
         except OSError as error:
             raise TestbedError(f"{self._name}: '{argv[0]}' does not start: {error.strerror}") from None
-        stdin, stdout = children.pipes(child)
-        self._closing.callback(stdout.close)
-        self._closing.callback(children.end, child, CLOSE_LIMIT)
-        return stdin, stdout
+        self._closing.callback(child.end, CLOSE_LIMIT)
+        return child.stdin, child.stdout
 
     def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
         connection = Connection(login, "the generator's host").open()

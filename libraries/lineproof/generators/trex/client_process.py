@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,19 +40,10 @@ class ClientProcess:
         """
         # in memory: what it prints fills no disk
         self._log = os.fdopen(os.memfd_create("lineproof-client"), "w+b")
-        # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
-        # cannot kill the process group of its parent (see pypi.load_library).
+        # In a session of its own the library cannot kill the process group of its parent (see pypi.load_library).
         argv = children.python(MODULE, *([] if folder is None else [str(folder.absolute())]))
-        self._process = children.start(
-            (*inside(namespace), *argv),
-            stdin=children.PIPE,
-            stdout=children.PIPE,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        self._process = children.Child((*inside(namespace), *argv), stderr=self._log)
         self._number = 0
-        self._pending = b""
-        _, self._output = children.pipes(self._process)
 
     @property
     def pid(self) -> int:
@@ -70,9 +60,9 @@ class ClientProcess:
         message = {**(arguments or {}), "id": self._number, "command": command}
         answer: dict[str, Any] = {}
         try:
-            children.send_line(self._process, json.dumps(message))
+            self._process.send(json.dumps(message))
             while answer.get("id") != self._number:  # an answer to an interrupted call
-                text = self._line(until)
+                text = self._process.line(until - time.monotonic())
                 answer = read_message(text)
         except TimeoutError:
             self.kill()
@@ -86,20 +76,6 @@ class ClientProcess:
         if "error" in answer:
             raise ClientError(str(answer["error"]["kind"]), str(answer["error"]["message"]))
         return answer["ok"]
-
-    def _line(self, until: float) -> bytes:
-        """The next line that the process writes. Raises TimeoutError at *until*, EOFError once it has ended."""
-        poll = select.poll()
-        poll.register(self._output, select.POLLIN)
-        while b"\n" not in self._pending:
-            left = until - time.monotonic()
-            if left <= 0 or not poll.poll(1000 * left):
-                raise TimeoutError
-            if not (chunk := os.read(self._output.fileno(), 1 << 20)):
-                raise EOFError
-            self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line
 
     def _ended(self, command: str) -> TestbedError:
         with contextlib.suppress(children.TimeoutExpired):
@@ -121,15 +97,11 @@ class ClientProcess:
 
         Returns whether it released its ports before it ended.
         """
-        children.end(self._process, CLOSE_LIMIT)  # it stops the traffic, releases the ports and ends
-        self.kill()
+        self._process.end(CLOSE_LIMIT)  # it stops the traffic, releases the ports and ends
         self._log.close()
         return self._process.returncode == 0
 
     def kill(self) -> None:
         """Kill it and wait for its end. May be repeated."""
-        children.kill_group(self._process)
-        self._process.wait()
-        for stream in children.pipes(self._process):
-            with contextlib.suppress(OSError):
-                stream.close()
+        self._process.kill_all()
+        self._process.end(children.KILL_LIMIT)

@@ -18,7 +18,6 @@ from io import FileIO
 from pathlib import Path
 
 from ...errors import TestbedError
-from ...json_text import parse_json
 from ...system.folders import is_locked, lock_within, runtime_folder
 
 _SUFFIX = ".held"
@@ -77,7 +76,7 @@ def read_claims(server: str) -> tuple[list[PortClaim], list[PortClaim]]:
             try:
                 with FileIO(path) as file:
                     found = running if is_locked(file.fileno()) else ended
-                    data = parse_json(file.read(), own=True)
+                    data = json.loads(file.read())
                 handlers = {int(key): str(value) for key, value in data["handlers"].items()}
                 claim = PortClaim(path, str(data["server"]), float(data["since"]), handlers, int(data["pid"]))
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
