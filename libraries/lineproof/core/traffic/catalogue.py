@@ -32,8 +32,8 @@ from .profile_schema import (
     TrexFile,
     WordOfFile,
 )
-from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
-from .trex_profile import TrexProfile, address_ranges, flow_count
+from .profiles import ETHERTYPES, OWN_ADDRESSES, AddressRange, Flows, FrameClass, Headers, Profile
+from .trex_profile import TrexProfile
 
 T = TypeVar("T")
 
@@ -146,7 +146,10 @@ class Catalogue:
             entry, path = self.files[frame_word]
             if isinstance(entry, TrexFile):
                 return self._program_profile(name, entry, path)
-            return _capture_profile(name, path)
+            captured = read_capture(path).items()
+            return Profile(
+                name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in captured), OWN_ADDRESSES
+            )
         frames, headers = self.frames(frame_word), self._headers(header_words)
         least, smallest = headers.size + FCS, min(frame.size for frame in frames)
         if smallest < least:
@@ -161,10 +164,8 @@ class Catalogue:
         if self.load_program is None:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
         program = self.load_program(path, entry)
-        source, destination = (_address_range(*ends) for ends in program.addresses)
-        flows = Flows(source, destination, counted=program.flows)
         frames = tuple(FrameClass(size, part) for size, part in program.sizes())
-        return Profile(name, frames, flows, program=program)
+        return Profile(name, frames, OWN_ADDRESSES, program=program)
 
     def frames(self, word: str) -> tuple[FrameClass, ...]:
         """The frames of a size, a mix or a genome. Raises SentenceError."""
@@ -238,18 +239,6 @@ def _at_most_one(what: str, words: list[str]) -> str:
     if len(words) > 1:
         raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
     return words[0] if words else ""
-
-
-def _capture_profile(name: str, path: Path) -> Profile:
-    frames = read_capture(path)
-    constant = [(data, ()) for data in frames]
-    source, destination = (_address_range(*ends) for ends in address_ranges(constant))
-    flows = Flows(source, destination, counted=flow_count(constant))
-    return Profile(name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in frames.items()), flows)
-
-
-def _address_range(first: int, last: int) -> AddressRange:
-    return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
 
 
 def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
