@@ -49,12 +49,6 @@ class ProgramStream:
     sizes: tuple[tuple[int, float], ...]
     pps: float = 0.0
 
-    @property
-    def instructions(self) -> Sequence[Mapping[str, Any]]:
-        """The instructions of its field engine."""
-        found: Sequence[Mapping[str, Any]] = json.loads(self.text)["vm"].get("instructions", ())
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
@@ -223,11 +217,6 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
     frame = base64.b64decode(item["packet"]["binary"], validate=True).ljust(MIN_BYTES, b"\0")
     if mac_dst == "port":
         flags &= ~_DESTINATION_MAC_FLAGS
-        if any(int(row.get("pkt_offset", 6)) < 6 for row in instructions):
-            raise ConfigError(
-                f"{name} writes its destination MAC address by its field engine, which 'mac_dst: port' does not change;"
-                " expected a profile that leaves it alone"
-            )
     if why_not := why_not_routed(frame):
         raise ConfigError(f"{name}: its frame {why_not}")
     for words, is_wrong in {
