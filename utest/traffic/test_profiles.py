@@ -222,15 +222,6 @@ def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Pat
     assert (frame[: len(FRAME)], count) == (FRAME, 3)
 
 
-def test_simple_packet_blocks_are_frames_too(tmp_path: Path):
-    block = struct.pack("<III", 3, 64, len(FRAME)) + FRAME + bytes(2) + struct.pack("<I", 64)
-    write_frames(tmp_path / "x.pcapng", [FRAME], ng=True)
-    head = (tmp_path / "x.pcapng").read_bytes()[:48]
-    (tmp_path / "x.pcapng").write_bytes(head + block)
-    ((frame, count),) = read_capture(tmp_path / "x.pcapng").items()
-    assert (frame[: len(FRAME)], count) == (FRAME, 1)
-
-
 @pytest.mark.parametrize("cut", [1, 15, 17, 40])
 def test_a_capture_that_ends_within_a_frame_is_refused(tmp_path: Path, cut: int):
     (tmp_path / "x.pcap").write_bytes(pcap()[:-cut])

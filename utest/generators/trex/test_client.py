@@ -223,9 +223,7 @@ def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path, monkeypatc
     assert choose_client(ServerFacts("x:1", True), "", fetch) is None and asked == ["v3.08"] * 2
     with pytest.raises(TestbedError, match=r"'client: from server' needs a login.*'ssh: "):
         choose_client(NEWER, "from server")
-    with pytest.raises(
-        TestbedError, match=r"refuses .*0\.3.*'client: /path.* without 'client: pypi' a login"
-    ):
+    with pytest.raises(TestbedError, match=r"refuses .*0\.3.*'client: /path.* without 'client: pypi' a login"):
         choose_client(NEWER, "pypi", fetch)
 
 

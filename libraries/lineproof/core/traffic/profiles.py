@@ -31,8 +31,6 @@ PAIRS = 16
 LABEL_STEP = 1000
 """Step between the MPLS labels of port pairs."""
 
-ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
-
 
 @dataclass(frozen=True, slots=True)
 class FrameClass:
