@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from lineproof.core.traffic.profiles import OWN_ADDRESSES, AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
 from lineproof_bench.model.routing import Flow, flow_of, spread
@@ -194,8 +194,7 @@ def test_the_frames_have_as_many_flows_as_the_words_say(headers: str, flows: str
 
 def test_captured_frames_are_sent_unchanged_and_with_swapped_addresses_back() -> None:
     plain, labelled = (bytes.fromhex(of(words)[0].frame) for words in ("64b 1-flow", "128b mpls ipv6 1-flow"))
-    flows = Flows(AddressRange("16.0.0.1", "16.0.0.1"), AddressRange("48.0.0.1", "48.0.0.1"), counted=2)
-    captured = Profile("ours", (FrameClass(64, 3, plain), FrameClass(128, 1, labelled)), flows)
+    captured = Profile("ours", (FrameClass(64, 3, plain), FrameClass(128, 1, labelled)), OWN_ADDRESSES)
     assert [(item.frame, item.share) for item in profile_streams(captured, AHEAD)] == [
         (plain.hex(), 0.75),
         (labelled.hex(), 0.25),

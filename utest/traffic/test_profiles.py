@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue, read_capture
 from lineproof.core.traffic.profiles import Profile
-from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile, flow_count, read_trex_profile
+from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.units import Layer
 from support.paths import VARIABLES
-from support.server_support import counter, rate, write
+from support.server_support import counter, rate
 from support.server_support import stream as sent
 
 FOLDER = VARIABLES / "profiles"
@@ -162,14 +161,8 @@ def test_a_capture_keeps_its_frames_in_their_ratio(own: Project, tmp_path: Path,
     # 46 bytes are padded to 60; 14 + 20 + 8 + 958 = 1000; both without FCS
     assert [(item.size, item.weight) for item in found.frames] == [(64, 3), (1004, 1)]
     assert found.mean_size == (3 * 64 + 1004) / 4
-    assert found.flows.count == 2 and not found.is_one_flow
-    assert (found.flows.source.first, found.flows.source.last) == ("16.0.0.3", "16.0.0.7")
+    assert found.has_own_addresses and not found.is_one_flow
     assert found.frames[1].data == bytes(12) + large[12:]
-
-
-def test_a_capture_of_one_flow_needs_no_direction(own: Project, tmp_path: Path) -> None:
-    write_frames(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, size) for size in (4, 400)])
-    assert not parse("ours ≥ 1 Mpps", own("kind: pcap, name: ours, file: ours.pcap")).bidirectional
 
 
 @pytest.mark.parametrize("words", ["ours vlan", "ours 2000-flows", "ours 64b"])
@@ -227,15 +220,6 @@ def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Pat
     (tmp_path / "x.pcap").write_bytes(pcap(magic, order, snaplen=0xFFFFFFFF))
     ((frame, count),) = read_capture(tmp_path / "x.pcap").items()
     assert (frame[: len(FRAME)], count) == (FRAME, 3)
-
-
-def test_simple_packet_blocks_are_frames_too(tmp_path: Path):
-    block = struct.pack("<III", 3, 64, len(FRAME)) + FRAME + bytes(2) + struct.pack("<I", 64)
-    write_frames(tmp_path / "x.pcapng", [FRAME], ng=True)
-    head = (tmp_path / "x.pcapng").read_bytes()[:48]
-    (tmp_path / "x.pcapng").write_bytes(head + block)
-    ((frame, count),) = read_capture(tmp_path / "x.pcapng").items()
-    assert (frame[: len(FRAME)], count) == (FRAME, 1)
 
 
 @pytest.mark.parametrize("cut", [1, 15, 17, 40])
@@ -296,37 +280,7 @@ def test_streams_that_are_disabled_are_left_out() -> None:
     assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
 
 
-SRC, PAYLOAD = 26, 50
 TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 20, "port_min": 1, "port_max": 5}
-
-
-def test_flows_are_counted_where_no_field_engine_varies_them() -> None:
-    varied, elsewhere = (counter(1, 250), write(SRC)), (counter(1, 250), write(PAYLOAD))
-    assert flow_count([(frame(sport=port), elsewhere) for port in (1, 2, 3)]) == 3
-    assert flow_count([(frame(), ()), (frame(594), ()), (frame(source="10000002"), ())]) == 2
-    for unknown in (varied, (TUPLE, write(SRC, "t.ip")), (write(SRC, "nowhere"),)):
-        assert flow_count([(frame(), ()), (frame(), unknown)]) == 0
-
-
-@pytest.mark.parametrize(
-    ("instructions", "first", "last"),
-    [
-        ((), 0x10000001, 0x10000001),
-        ((counter(0x10000001, 0x100000FA), write(SRC)), 0x10000001, 0x100000FA),
-        ((counter(0, 255, op="random", size=1), write(SRC + 3)), 0x10000000, 0x100000FF),
-        ((counter(0, 9, size=1), write(SRC + 3, add_value=5)), 0x10000005, 0x1000000E),
-        ((counter(0, 9, size=1), write(SRC)), 0, 0xFFFFFFFF),
-        ((counter(1, 255, size=1), write(SRC + 3, add_value=9)), 0, 0xFFFFFFFF),  # beyond a byte
-    ],
-)
-def test_the_range_of_addresses_includes_what_the_field_engine_writes(
-    instructions: tuple[Data, ...], first: int, last: int
-) -> None:
-    found = program(stream(instructions=instructions))
-    assert found.addresses == ((first, last), (0x30000001, 0x30000001))
-    assert program(stream(instructions=(write(SRC, "nowhere"),))).addresses == ((0, 0xFFFFFFFF),) * 2
-
-
 TRIM = {"type": "trim_pkt_size", "name": "a"}
 
 

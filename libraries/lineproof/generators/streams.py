@@ -180,7 +180,7 @@ def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
         # field engines need a range of a whole number of steps
         Variable(name, offset, item.at(0), item.at(item.count - 1) + item.step - 1, step=item.step)
         for name, offset, item in (("src", source, flows.source), ("dst", destination, flows.destination))
-        if item.count > 1 and flows.counted is None
+        if item.count > 1
     )
 
 

@@ -472,16 +472,15 @@ class Misfit:
 def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pairs: int = 1) -> Iterator[Misfit]:
     """Each ``network`` of *testbed* that does not hold the addresses to which *profile* is sent through its side.
 
-    With ``prepare: configure`` these networks are the routes that the router gets. Labels are no addresses.
+    With ``prepare: configure`` these networks are the routes that the router gets. Labels are no addresses; those of a
+    user's own frames are not looked at here, but by frames that have to come through.
     """
     networks = [ipaddress.IPv4Network(side.network) for side in testbed.cabled_sides]
-    if profile.headers.labels:
+    if profile.headers.labels or profile.has_own_addresses:
         return
-    for pair in range(1 if profile.has_own_addresses else pairs):
+    for pair in range(pairs):
         flows = profile.flows.of_pair(pair)
-        ways = [(2 * pair + 1, flows.destination)]
-        # of a user's streams only the first direction's addresses are known
-        ways += [(2 * pair, flows.source)] if bidirectional and profile.program is None else []
+        ways = [(2 * pair + 1, flows.destination), *([(2 * pair, flows.source)] if bidirectional else [])]
         for side, addresses in ways:
             if side < len(networks) and not _holds(networks[side], addresses):
                 ends = list(dict.fromkeys((addresses.first, addresses.last)))
@@ -489,7 +488,7 @@ def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pai
                     f"{networks[side]} does not hold {' to '.join(ends)}, where '{profile.name}' is sent through this"
                     f" side; expected 'network: {_expected(side, addresses)}'"
                 )
-                yield Misfit(side, "network", words, testbed.prepare == "configure" and not profile.has_own_addresses)
+                yield Misfit(side, "network", words, testbed.prepare == "configure")
 
 
 def _expected(side: int, addresses: AddressRange) -> str:

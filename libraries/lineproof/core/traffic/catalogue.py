@@ -32,8 +32,8 @@ from .profile_schema import (
     TrexFile,
     WordOfFile,
 )
-from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
-from .trex_profile import TrexProfile, address_ranges, flow_count
+from .profiles import OWN_ADDRESSES, AddressRange, Flows, FrameClass, Headers, Profile
+from .trex_profile import TrexProfile
 
 T = TypeVar("T")
 
@@ -44,6 +44,13 @@ _SIZE = re.compile(r"([0-9]{1,9})b")
 _FLOWS = re.compile(r"([0-9]{1,9})([kmM]?)-flows")
 _FACTOR = {"": 1, "k": 10**3, "m": 10**6, "M": 10**6}
 _GENOME = "genome:"
+_SAID_BY_HEADERS = {
+    "tags": "which VLAN tags",
+    "labels": "which MPLS labels",
+    "prefix": "which IPv6 addresses",
+    "transport": "which transport",
+}
+"""What each key of a word for headers says."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,10 @@ class Catalogue:
             entry, path = self.files[frame_word]
             if isinstance(entry, TrexFile):
                 return self._program_profile(name, entry, path)
-            return _capture_profile(name, path)
+            captured = read_capture(path).items()
+            return Profile(
+                name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in captured), OWN_ADDRESSES
+            )
         frames, headers = self.frames(frame_word), self._headers(header_words)
         least, smallest = headers.size + FCS, min(frame.size for frame in frames)
         if smallest < least:
@@ -161,10 +171,8 @@ class Catalogue:
         if self.load_program is None:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
         program = self.load_program(path, entry)
-        source, destination = (_address_range(*ends) for ends in program.addresses)
-        flows = Flows(source, destination, counted=program.flows)
         frames = tuple(FrameClass(size, part) for size, part in program.sizes())
-        return Profile(name, frames, flows, program=program)
+        return Profile(name, frames, OWN_ADDRESSES, program=program)
 
     def frames(self, word: str) -> tuple[FrameClass, ...]:
         """The frames of a size, a mix or a genome. Raises SentenceError."""
@@ -219,18 +227,12 @@ class Catalogue:
         return Flows(chosen.source, chosen.destination, chosen.source_port, chosen.destination_port)
 
     def _headers(self, words: list[str]) -> Headers:
-        entries = [self.headers[word] for word in words]
-        tag_word = _at_most_one("which VLAN tags", [item.name for item in entries if item.tags])
-        label_word = _at_most_one("which MPLS labels", [item.name for item in entries if item.labels])
-        prefix_word = _at_most_one("which IPv6 addresses", [item.name for item in entries if item.prefix])
-        transport_word = _at_most_one("which transport", [item.name for item in entries if item.transport])
-        return Headers(
-            tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in self.headers[tag_word].tags) if tag_word else (),
-            self.headers[label_word].labels if label_word else (),
-            self.headers[label_word].labels_back if label_word else (),
-            self.headers[prefix_word].prefix if prefix_word else "",
-            "tcp" if transport_word else "udp",
-        )
+        changes: dict[str, Any] = {}
+        for key, what in _SAID_BY_HEADERS.items():
+            _at_most_one(what, [word for word in words if key in self.headers[word].changes])
+        for word in words:
+            changes |= self.headers[word].changes
+        return Headers(**changes)
 
 
 def _at_most_one(what: str, words: list[str]) -> str:
@@ -238,18 +240,6 @@ def _at_most_one(what: str, words: list[str]) -> str:
     if len(words) > 1:
         raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
     return words[0] if words else ""
-
-
-def _capture_profile(name: str, path: Path) -> Profile:
-    frames = read_capture(path)
-    constant = [(data, ()) for data in frames]
-    source, destination = (_address_range(*ends) for ends in address_ranges(constant))
-    flows = Flows(source, destination, counted=flow_count(constant))
-    return Profile(name, tuple(FrameClass(len(data) + FCS, often, data) for data, often in frames.items()), flows)
-
-
-def _address_range(first: int, last: int) -> AddressRange:
-    return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
 
 
 def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
@@ -344,7 +334,7 @@ _PCAP_BYTE_ORDERS = {
 }
 """Byte orders by the first four bytes; the second of each pair has times in ns."""
 
-_SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _PCAPNG_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
 
 
@@ -368,12 +358,8 @@ def _pcapng_frames(content: bytes) -> Iterator[tuple[int, bytes]]:
             raise LookupError
         if kind == _INTERFACE:
             links += struct.unpack_from(f"{order}H", content, at + 8)
-        elif kind == _SIMPLE_PACKET:  # its length is that of the block, less what fills it up
-            (captured,) = struct.unpack_from(f"{order}I", content, at + 8)
-            yield links[0], _cut(content, at + 12, min(captured, length - 16))
-        elif kind in (_PACKET, _OLD_PACKET):
-            layout = f"{order}{'I' if kind == _PACKET else 'Hxx'}8xI"
-            number, captured = struct.unpack_from(layout, content, at + 8)
+        elif kind == _PACKET:
+            number, captured = struct.unpack_from(f"{order}I8xI", content, at + 8)
             yield links[number], _cut(content, at + 28, captured)
         at += length
 

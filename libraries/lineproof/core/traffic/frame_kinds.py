@@ -9,7 +9,7 @@ from typing import Literal
 
 from ...errors import TestbedError
 from .catalogue import Catalogue
-from .profiles import ETHERTYPES, Profile
+from .profiles import Profile
 
 FrameKind = Literal["ipv6", "vlan", "mpls"]
 """Words that a testbed file may name in ``set_up``."""
@@ -34,7 +34,7 @@ class FrameKinds:
     def of(cls, catalogue: Catalogue, kinds: Collection[FrameKind]) -> FrameKinds:
         """Return what the words of *catalogue* need, limited to *kinds*."""
         words = catalogue.headers.values()
-        tags = [tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in word.tags) for word in words if word.tags]
+        tags = [word.changes["tags"] for word in words if word.tags]
         labels = [(word.labels[0], word.labels_back[0]) for word in words if word.labels]
         return cls(
             tuple(dict.fromkeys(word.prefix for word in words if word.prefix)) if "ipv6" in kinds else (),

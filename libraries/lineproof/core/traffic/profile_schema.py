@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -87,6 +87,11 @@ class _Tag(Config):
     protocol: Literal["802.1Q", "802.1ad"]
     vlan: Annotated[int, Field(ge=1, le=4094)]
 
+    @property
+    def data(self) -> tuple[int, int]:
+        """EtherType and VLAN."""
+        return 0x8100 if self.protocol == "802.1Q" else 0x88A8, self.vlan
+
 
 class HeadersFile(Config):
     """``kind: headers``: what one word (``vlan``, ``ipv6``) changes in the headers.
@@ -103,6 +108,12 @@ class HeadersFile(Config):
     prefix: str = ""
     transport: Literal["tcp", ""] = ""
     about: str
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What it changes, as arguments of :class:`.profiles.Headers`."""
+        plain = self.model_dump(include={"labels", "labels_back", "prefix", "transport"}, exclude_defaults=True)
+        return plain | ({"tags": tuple(tag.data for tag in self.tags)} if self.tags else {})
 
     @field_validator("prefix")
     @classmethod

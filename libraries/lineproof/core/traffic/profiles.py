@@ -31,8 +31,6 @@ PAIRS = 16
 LABEL_STEP = 1000
 """Step between the MPLS labels of port pairs."""
 
-ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
-
 
 @dataclass(frozen=True, slots=True)
 class FrameClass:
@@ -79,21 +77,19 @@ class AddressRange:
 class Flows:
     """Addresses and ports of the first direction; the second swaps source and destination addresses.
 
-    Where both ranges vary they step together, as in TRex's bench profile. ``counted``: number of flows of a file's
-    frames, which have their own addresses within these ranges; 0: not known; None: no file's.
+    Where both ranges vary they step together, as in TRex's bench profile.
     """
 
     source: AddressRange
     destination: AddressRange
     source_port: int = 1025
     destination_port: int = 12
-    counted: int | None = None
 
     @property
     def count(self) -> int:
         """Number of distinct flows; 0: not known."""
-        if self.counted is not None:
-            return self.counted
+        if self == OWN_ADDRESSES:
+            return 0
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
 
@@ -106,6 +102,10 @@ class Flows:
     def reversed(self) -> Flows:
         """The flows of the second direction: addresses swapped, ports kept (as in TRex's bench profile)."""
         return replace(self, source=self.destination, destination=self.source)
+
+
+OWN_ADDRESSES = Flows(AddressRange("0.0.0.0", "0.0.0.0"), AddressRange("0.0.0.0", "0.0.0.0"))
+"""The flows of frames with addresses of their own, captures and users' streams: nobody knows their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Profile:
     @property
     def has_own_addresses(self) -> bool:
         """Return whether the frames have their own addresses, as captures and users' streams do: for one pair only."""
-        return self.program is not None or any(frame.data for frame in self.frames)
+        return self.flows == OWN_ADDRESSES
 
     @property
     def one_direction_reason(self) -> str:

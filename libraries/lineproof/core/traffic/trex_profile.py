@@ -3,9 +3,6 @@
 A load is frames/s of a port, all streams together. Continuous streams keep the ratio of their rates. TRex does not
 multiply the rate of latency streams, so it is subtracted from the load. Streams that end or take turns (bursts, chains)
 are sent all the time, in the ratio of their frames.
-
-Flows differ by what is between MAC and IP header, by addresses, or by UDP or TCP ports. How many a field-engine program
-makes of one frame is not known.
 """
 
 from __future__ import annotations
@@ -17,12 +14,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import ConfigError
 from ...units import FCS, l1_bits, l2_bits
 from ...visible import shortened
-from .ip_header import ip_header, why_not_routed
+from .ip_header import why_not_routed
 
 MIN_BYTES = 60
 """Bytes without FCS to which shorter frames are padded."""
@@ -52,12 +49,6 @@ class ProgramStream:
     sizes: tuple[tuple[int, float], ...]
     pps: float = 0.0
 
-    @property
-    def instructions(self) -> Sequence[Mapping[str, Any]]:
-        """The instructions of its field engine."""
-        found: Sequence[Mapping[str, Any]] = json.loads(self.text)["vm"].get("instructions", ())
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
@@ -82,16 +73,13 @@ class ProfileSource:
 class TrexProfile:
     """``directions``: the streams of each; ``one_direction_reason``: why the second has none, or "".
 
-    ``flows``: number in the first direction, 0: not known; ``addresses``: least and greatest IPv4 source and
-    destination address there. ``steady``: whether the file has only streams that are sent all the time. ``answer``: the
-    file that it was read from, as JSON data.
+    ``steady``: whether the file has only streams that are sent all the time. ``answer``: the file that it was read
+    from, as JSON data.
     """
 
     source: ProfileSource
     directions: tuple[tuple[ProgramStream, ...], tuple[ProgramStream, ...]]
     one_direction_reason: str
-    flows: int
-    addresses: tuple[tuple[int, int], tuple[int, int]]
     steady: bool = True
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -163,9 +151,7 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
     if back and abs(size_back - size) > 1e-6 * size:
         reason = f"its frames have {size:.6g} bytes on average, and {size_back:.6g} in the second direction"
         back = ()
-    programs = [(stream.frame, stream.instructions) for stream in streams]
-    flows, addresses = flow_count(programs), address_ranges(programs)
-    return TrexProfile(source, (streams, back), reason, flows, addresses, steady, answer)
+    return TrexProfile(source, (streams, back), reason, steady, answer)
 
 
 def _packets(direction: Mapping[str, Any]) -> list[Any]:
@@ -231,11 +217,6 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
     frame = base64.b64decode(item["packet"]["binary"], validate=True).ljust(MIN_BYTES, b"\0")
     if mac_dst == "port":
         flags &= ~_DESTINATION_MAC_FLAGS
-        if any(int(row.get("pkt_offset", 6)) < 6 for row in instructions):
-            raise ConfigError(
-                f"{name} writes its destination MAC address by its field engine, which 'mac_dst: port' does not change;"
-                " expected a profile that leaves it alone"
-            )
     if why_not := why_not_routed(frame):
         raise ConfigError(f"{name}: its frame {why_not}")
     for words, is_wrong in {
@@ -284,93 +265,3 @@ def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) ->
             raise ConfigError(f"{name}: its frames are cut to more than the {length} bytes of its packet")
     counted = Counter(max(value, MIN_BYTES) + FCS for value in lengths)
     return tuple((size, frames / len(lengths)) for size, frames in counted.items())
-
-
-_UDP_TCP = (6, 17)
-_ALL = (0, 0xFFFFFFFF)
-
-Frames = Sequence[tuple[bytes, Sequence[Mapping[str, Any]]]]
-"""Frames without FCS, each with its field-engine instructions."""
-
-
-class _Write(NamedTuple):
-    """Values from ``low`` to ``high`` that are written in ``size`` bytes from ``at`` on; None: others, too."""
-
-    at: int
-    size: int
-    bounds: tuple[int, int] | None
-
-
-def flow_count(frames: Frames) -> int:
-    """Number of different flows in *frames*; 0: not known."""
-    flows = set[tuple[tuple[int, int], ...]]()
-    for frame, instructions in frames:
-        places, writes = _flow_bytes(frame), _writes(instructions)
-        if writes is None or any(places & set(range(item.at, item.at + item.size)) for item in writes):
-            return 0
-        flows.add(tuple((at, frame[at]) for at in sorted(places)))
-    return len(flows)
-
-
-def address_ranges(frames: Frames) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Least and greatest IPv4 source and destination address, as numbers; (0, 0): none."""
-    found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
-    for frame, instructions in frames:
-        header = ip_header(frame)
-        if header is None or header.version != 4:
-            continue
-        writes = _writes(instructions)
-        for rows, place in zip(found, header.addresses(), strict=True):
-            rows.append(_ALL if writes is None else _address_bounds(frame, place, writes))
-    source, destination = (
-        (min(low for low, _ in rows), max(high for _, high in rows)) if rows else (0, 0) for rows in found
-    )
-    return source, destination
-
-
-def _address_bounds(frame: bytes, field: slice, writes: Sequence[_Write]) -> tuple[int, int]:
-    value = int.from_bytes(frame[field], "big")
-    inside = [item for item in writes if item.at + item.size > field.start and item.at < field.stop]
-    if not inside:
-        return value, value
-    at, size, bounds = inside[0]
-    if len(inside) > 1 or bounds is None or at < field.start or at + size != field.stop:
-        return _ALL
-    before = value & ~(256**size - 1)
-    return (before | bounds[0], before | bounds[1]) if bounds[0] >= 0 and bounds[1] < 256**size else _ALL
-
-
-def _flow_bytes(frame: bytes) -> set[int]:
-    """Offsets of the bytes that identify *frame*'s flow."""
-    header = ip_header(frame)
-    if header is None:
-        return set(range(12, len(frame)))
-    protocol, end = header.payload(frame)
-    ports = range(end, end + 4) if protocol in _UDP_TCP else ()
-    source, destination = header.addresses()
-    return {*range(12, header.offset), *range(source.start, destination.stop), *ports} & set(range(len(frame)))
-
-
-def _writes(instructions: Sequence[Mapping[str, Any]]) -> list[_Write] | None:
-    """Return all writes of a program; None where it is not understood."""
-    sizes, bounds = dict[str, int](), dict[str, tuple[int, int]]()
-    try:
-        for item in instructions:
-            kind, name = item["type"], item.get("name", "")
-            if kind == "tuple_flow_var":
-                for part, size in (("ip", 4), ("port", 2)):
-                    sizes[f"{name}.{part}"] = size
-                    bounds[f"{name}.{part}"] = int(item[f"{part}_min"]), int(item[f"{part}_max"])
-            elif kind in ("flow_var", "flow_var_rand_limit"):
-                ends = item.get("value_list") or (int(item["min_value"]), int(item["max_value"]))
-                sizes[name], bounds[name] = int(item["size"]), (min(ends), max(ends))
-        found = []
-        for item in (item for item in instructions if item["type"] in ("write_flow_var", "write_mask_flow_var")):
-            is_masked = item["type"] == "write_mask_flow_var"
-            add, (low, high) = int(item.get("add_value", 0)), bounds[item["name"]]
-            size = int(item["pkt_cast_size"]) if is_masked else sizes[item["name"]]
-            is_plain = not is_masked and item.get("is_big_endian", True)
-            found.append(_Write(int(item["pkt_offset"]), size, (low + add, high + add) if is_plain else None))
-        return found
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        return None

@@ -33,8 +33,8 @@ from .client.service import Refusal
 from .client.shipped import CLIENT_FILE, CLIENT_PATH, client_folder
 from .client.sockets import Pipe
 
-PYPI_API = (4, 1)
-"""Core API (major, minor) of trex-stl-lib 0.3."""
+PYPI_API = {"type": "core", "major": 4, "minor": 1}
+"""API of trex-stl-lib 0.3."""
 
 CONNECT_LIMIT = 1.2
 """Seconds for a TCP connection."""
@@ -55,8 +55,6 @@ class ServerFacts:
     """``host:port``."""
     takes_pypi: bool
     """True: the server accepts the handshake of trex-stl-lib 0.3."""
-    api: tuple[int, int] | None = None
-    """The STL API (major, minor) that it named when it refused that handshake."""
     version: str = ""
     """The release, such as ``v3.08``."""
     refusal: str = ""
@@ -64,13 +62,9 @@ class ServerFacts:
 
     @property
     def description(self) -> str:
-        """The server and its API, for messages."""
+        """The server and whether it takes PyPI's client, for messages."""
         release = f" {self.version}" if self.version else ""
-        if self.api:
-            speaks = f"speaks STL API {self.api[0]}.{self.api[1]}"
-        else:
-            speaks = "takes trex-stl-lib 0.3" if self.takes_pypi else "refuses trex-stl-lib 0.3"
-        return f"the TRex server{release} at {self.where} {speaks}"
+        return f"the TRex server{release} at {self.where} {'takes' if self.takes_pypi else 'refuses'} trex-stl-lib 0.3"
 
 
 def ask_server(server: str, sync_port: int) -> ServerFacts:
@@ -84,25 +78,21 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
         if isinstance(error, socket.gaierror):
             reason = f": the name '{server}' is not known ({error.strerror});"
         raise TestbedError(f"no TRex server answers at {where}{reason} fix 'address' in the testbed file") from error
-    pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
     text = ""
     try:
-        call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
+        call_server(server, sync_port, "api_sync", {"api_vers": [PYPI_API]})
     except Refusal as refusal:
         text = shortened(refusal, LONGEST_TEXT)
     found = {}
     with suppress(Refusal):
         found = call_server(server, sync_port, "get_version", {})
     version = shortened(found.get("version", ""), 60) if isinstance(found, dict) else ""
-    if not text:
-        return ServerFacts(where, True, version=version)
     if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
         raise TestbedError(
             f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
             " start it with: ./t-rex-64 -i --stl"
         )
-    wanted = re.search(r"server: '(\d{1,4})\.(\d{1,4})'", text)
-    return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
+    return ServerFacts(where, not text, version, text)
 
 
 def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
@@ -129,39 +119,25 @@ PYPI, FROM_SERVER = "pypi", "from server"
 HOME_VARIABLE = "TREX_HOME"
 """Environment variable that names a local TRex installation, for testbeds that name no client."""
 
-_API = re.compile(r"api_ver\s*=\s*\{[^}]*'major'\s*:\s*(\d+)\s*,\s*'minor'\s*:\s*(\d+)")
-
 FetchClient = Callable[[ServerFacts], Path]
 """Copies the client of a server's installation and returns the copy's folder. Raises TestbedError."""
-
-
-def client_api(folder: Path) -> tuple[int, int] | None:
-    """(major, minor) of the API of the client in *folder*, from its source; None if unknown."""
-    home = client_folder(folder)
-    if home is None:
-        return None
-    try:
-        found = _API.search((home / CLIENT_FILE).read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = None) -> Path | None:
     """The folder of the client to use; None: trex-stl-lib 0.3 of PyPI. Raises TestbedError, one sentence.
 
     *client*: ``pypi``, ``from server``, a folder, or "": the PyPI client if the server accepts it, else the
-    installation of TREX_HOME if its API fits, else the server's own client.
+    installation of TREX_HOME, else the server's own client. The handshake shows whether it fits (:func:`misfit`).
     """
     if client in ("", PYPI) and server.takes_pypi:
         return None
     if client not in ("", PYPI, FROM_SERVER):
-        return _require_fit(server, named_client(client))
+        return named_client(client)
     home = os.environ.get(HOME_VARIABLE, "")
-    if not client and home and _api_fits(server, client_api(Path(home))):
+    if not client and home and client_folder(Path(home)) is not None:
         return Path(home)
     if client != PYPI and fetch is not None:
-        return _require_fit(server, fetch(server))
+        return fetch(server)
     if client == FROM_SERVER:
         raise TestbedError(
             "'client: from server' needs a login on the TRex server's host: expected, under 'generator' in"
@@ -169,11 +145,11 @@ def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = 
         )
     raise TestbedError(
         f"{server.description} and wants the client it ships; trex-stl-lib 0.3 of PyPI speaks core API"
-        f" {_dotted(PYPI_API)}, which servers up to v2.87 take; expected, under 'generator' in the testbed file,"
+        " 4.1, which servers up to v2.87 take; expected, under 'generator' in the testbed file,"
         " 'client: /path/of/a/TRex/installation' with that client, or without 'client: pypi' a login on the server's"
         f" host, 'ssh: {{user: …, key: …}}', from where it is copied; or its folder in {HOME_VARIABLE}"
-        + (f" (no client in '{home}', which that names, fits)" if home else "")
-        + (f" ({server.refusal})" if server.api is None and server.refusal else "")
+        + (f" (there is no client in '{home}', which that names)" if home else "")
+        + (f" ({server.refusal})" if server.refusal else "")
     )
 
 
@@ -188,31 +164,13 @@ def named_client(client: str) -> Path:
     return folder
 
 
-def misfit(server: ServerFacts, folder: Path | None, refusal: str = "") -> TestbedError:
-    """The error for a server that does not take *folder*'s client; *refusal*: its words, if it was asked."""
-    api = PYPI_API if folder is None else client_api(folder)
+def misfit(server: ServerFacts, folder: Path | None, refusal: str) -> TestbedError:
+    """The error for a server that does not take *folder*'s client; *refusal*: its words, which name both versions."""
     ours = "trex-stl-lib 0.3" if folder is None else f"the client in '{folder}'"
-    speaks = f"speaks API {_dotted(api)}" if api else "does not say which API it speaks"
     return TestbedError(
-        f"{server.description}, but {ours} {speaks}{refusal and f': {refusal}'}; expected the client of the server's"
-        " own installation: its folder as 'client', or 'client: from server'"
+        f"{server.description}, but not {ours}: {refusal}; expected the client of the server's own installation: its"
+        " folder as 'client', or 'client: from server'"
     )
-
-
-def _api_fits(server: ServerFacts, api: tuple[int, int] | None) -> bool:
-    # the server's rule: the same major version, and a client that is not newer than the server; one that accepts 0.3
-    # does not report its own API, and the handshake checks that
-    return api is not None and (server.api is None or (api[0] == server.api[0] and api[1] <= server.api[1]))
-
-
-def _require_fit(server: ServerFacts, folder: Path) -> Path:
-    if not _api_fits(server, client_api(folder)):
-        raise misfit(server, folder)
-    return folder
-
-
-def _dotted(api: tuple[int, int]) -> str:
-    return ".".join(str(part) for part in api)
 
 
 COPY_LIMIT = 120.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
-from .client.library import MAC_FROM_PACKET
 from .client.service import NextHop, TrialRequest, search_limit
 from .client_process import ClientError, ClientProcess
 from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
@@ -192,8 +190,6 @@ class TrexGenerator(Generator):
             data = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
-        if profile.program is not None:
-            _check_destinations(profile, directions, self.ports)
         self._put(data)
         self._streams = data
         self._speeds = {port.index: port.speed_bps for port in self.ports}
@@ -496,28 +492,6 @@ def _streams_by_port(
 ) -> dict[int, list[dict[str, Any]]]:
     """The streams of each direction as data, by sending port."""
     return {direction.tx_port: [item.to_json() for item in streams_of(direction)] for direction in directions}
-
-
-def _check_destinations(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
-    """Raise TestbedError if a stream of *profile* goes to another MAC address than the router's.
-
-    The router ignores such frames, and they would count as its loss. A direction with a destination of its own replaces
-    them.
-    """
-    routers = {port.index: port.destination.lower() for port in ports}
-    for direction in (direction for direction in directions if not direction.destination):
-        router = routers.get(direction.tx_port, "")
-        for number, stream in enumerate(profile.program.directions[direction.swapped] if profile.program else (), 1):
-            written = any(item.get("pkt_offset", 6) < 6 for item in stream.instructions)
-            to, flags = stream.frame[:6].hex(":"), json.loads(stream.text)["flags"]
-            if flags >> 1 & 3 != MAC_FROM_PACKET or written or stream.frame[0] & 1 or not router:
-                continue
-            if to != router:
-                raise TestbedError(
-                    f"'{profile.name}' was not sent: its stream {number} goes to the MAC address {to}, and the"
-                    f" generator's port {direction.tx_port} sends to {router}; expected 'mac_dst: port' in the entry of"
-                    " the word, or 'Ether()' without 'dst'"
-                )
 
 
 def _owners_text(owners: Mapping[int, str]) -> str:

@@ -32,12 +32,6 @@ from . import pypi, shipped
 from .answers import plain_message
 from .service import Refusal
 
-EXPECTED_NAMES = (
-    *("argparse", "base64", "binascii", "collections", "copy", "inspect", "ipaddress", "json", "math", "os", "random"),
-    *("re", "socket", "string", "struct", "sys", "time", "traceback", "yaml"),
-)
-"""Modules that ``from trex_stl_lib.api import *`` also imports in TRex's own client, and which profiles use."""
-
 TO_MAC, FROM_MAC = "00:00:00:01:00:00", "00:00:00:02:00:00"
 FROM_IPV4, TO_IPV4, FROM_IPV6 = "16.0.0.1", "48.0.0.1", "::2"
 """Default addresses of packets."""
@@ -109,30 +103,10 @@ def _import_client(folder: str) -> str:
         sys.modules["trex_stl_lib"] = package
     else:
         library, name = pypi.load_library(), f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}"
-        _add_newer_names()
     find_offsets(library.builder)
     read_captures_whole()
     _allow_load_without_loader()
     return f"{name}, Scapy {library.scapy.__version__}"
-
-
-def _add_newer_names() -> None:
-    """Make ``trex.stl.api`` and the like names of the modules of trex-stl-lib 0.3.
-
-    Except HLTAPI: that of 0.3 cannot be imported, and after a fix it would silently omit VLAN tags.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        api = importlib.import_module("trex_stl_lib.api")
-    for package in ("trex", "trex.stl"):
-        sys.modules[package] = ModuleType(package, "Another name of trex-stl-lib.")
-        sys.modules[package].__path__ = []
-    for known in sorted(item for item in sys.modules if item.startswith("trex_stl_lib.")):
-        sys.modules["trex.stl." + known.removeprefix("trex_stl_lib.")] = sys.modules[known]
-    api.__dict__.setdefault("TRexError", api.__dict__.get("STLError"))
-    for name in EXPECTED_NAMES:
-        if not hasattr(api, name):
-            setattr(api, name, importlib.import_module(name))
 
 
 def _allow_load_without_loader() -> None:
