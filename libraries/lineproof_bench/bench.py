@@ -23,7 +23,7 @@ from .model.latency import FIXED_LATENCY, Delay
 from .model.routing import Fib, frame_of
 from .model.schema import load_platform
 from .server.loop import TrexServer
-from .server.ports import Places, ServerCard, ServerHabits, read_nic_file
+from .server.ports import Places, ServerCard, ServerHabits, read_card
 
 
 class EmbeddedBench:
@@ -35,7 +35,7 @@ class EmbeddedBench:
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
         self._specification, card = specification, specification.get("nic")
-        self._nic = read_nic_file(str(card))[1] if card else None
+        self._nic = read_card(str(card)) if card else None
         self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
         self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
         self._model: FaultyModel | None = None

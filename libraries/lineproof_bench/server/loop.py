@@ -239,7 +239,7 @@ class ServerMethods:
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
             "get_global_stats": lambda _: self.statistics.overall()[0],
             "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
-            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": list(self._nic.xstats)},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),

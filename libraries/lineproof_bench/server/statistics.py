@@ -156,8 +156,7 @@ class Statistics:
         """The card's extended counters, in the order of its names."""
         found = self._backend.counters(port)
         sent = self._take(port, found) if self._nic.xstats_take else found
-        values: dict[Counted | None, int] = {
-            None: 0,
+        values: dict[Counted, int] = {
             "received": found.ipackets,
             "sent": sent.opackets,
             "received_bytes": found.ibytes - FCS * found.ipackets,
@@ -168,7 +167,7 @@ class Statistics:
             "pauses_received": found.pauses_received,
             "pauses_sent": found.pauses_sent,
         }
-        return [values[counted] for _, counted in self._nic.xstats]
+        return [values[counted] for counted in self._nic.xstats.values()]
 
     def _take(self, port: int, found: PortCounters) -> PortCounters:
         """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
