@@ -80,9 +80,9 @@ class ServerPort:
     """
 
     def __init__(
-        self, description: PortDescription, nic: ServerCard | None = None, unresolved: tuple[str, str] | None = None
+        self, description: PortDescription, nic: ServerCard, unresolved: tuple[str, str] | None = None
     ) -> None:
-        self._nic = nic = nic or ServerCard()
+        self._nic = nic
         self._by_a_model = description.driver == MODEL_DRIVER
         speed = description.speed_bps if nic.knows_speed else UNKNOWN_SPEED_BPS
         self.description = replace(description, driver=nic.driver or description.driver, speed_bps=speed)

@@ -47,8 +47,8 @@ ZERO_COUNTS = (
 class Statistics:
     """Counts of *backend* as TRex reports them of *nic*; *now* is the bench's clock in s."""
 
-    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
-        self._backend, self._now, self._nic = backend, now, nic or ServerCard()
+    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard) -> None:
+        self._backend, self._now, self._nic = backend, now, nic
         self._read: dict[int, PortCounters] = {}
         """The card's counts when TRex read it last."""
         self._taken: dict[int, PortCounters] = {}
@@ -207,8 +207,8 @@ class _Group:
 class FlowStats:
     """The groups in use on all ports, as *nic* counts them. *hdrh*: TRex's option."""
 
-    def __init__(self, backend: Backend, nic: ServerCard | None = None, hdrh: bool = True) -> None:
-        self._nic, self._hdrh = nic or ServerCard(), hdrh
+    def __init__(self, backend: Backend, nic: ServerCard, hdrh: bool = True) -> None:
+        self._nic, self._hdrh = nic, hdrh
         self._ports = [port.index for port in backend.ports]
         self._backend = backend
         self._groups: dict[int, _Group] = {}

@@ -17,9 +17,9 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, PortDescription, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
-from lineproof_bench.server.captures import filter_of, reply_to
-from lineproof_bench.server.loop import ServerMethods
-from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, read_card
+from lineproof_bench.server.captures import FILTERS, reply_to
+from lineproof_bench.server.loop import ServerMethods, ServerSettings
+from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, headers_of, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import ServerStream, parse_stream
@@ -62,7 +62,8 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
 
 
 def test_the_server_has_the_version_of_the_sources() -> None:
-    methods = ServerMethods(FakeBackend(), Publisher(None), float, nic=read_card("i40e")).methods()  # type: ignore[arg-type]
+    settings = ServerSettings(nic=read_card("i40e"))
+    methods = ServerMethods(FakeBackend(), Publisher(None), float, settings).methods()  # type: ignore[arg-type]
     assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by lineproof ")
 
 
@@ -159,7 +160,7 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
 
 def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_quarter() -> None:
     backend, clock = FakeBackend(), [0.0]
-    statistics = Statistics(backend, lambda: clock[0])
+    statistics = Statistics(backend, lambda: clock[0], ServerCard())
     for moment, percent in ((0.5, 99.0), (1.0, 80.0), (1.9, 99.0), (2.0, 80.0)):
         clock[0], backend.load = moment, percent
         statistics.sample_cpu()
@@ -249,19 +250,10 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "fits_arp", "fits_udp"),
-    [
-        ("", True, True),
-        ("arp or (vlan and arp) or (vlan and arp)", True, False),
-        ("arp or ip6 or vlan", True, False),
-        ("ip", False, True),
-        ("vlan and arp", False, False),
-    ],
-)
-def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
-    fits = filter_of(text)
-    assert (fits(ARP), fits(UDP)) == (fits_arp, fits_udp)
+def test_filters() -> None:
+    tagged = ARP[:12] + b"\x81\0\0\7" + ARP[12:]
+    fits = [[fits(headers_of(frame)) for frame in (ARP, tagged, UDP, IPV6)] for fits in FILTERS.values()]
+    assert fits == [[True] * 4, [True, True, False, True], [True, True, False, False]]
 
 
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones
