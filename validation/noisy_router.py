@@ -3,7 +3,7 @@
 Three things make a verdict hard: the capacity differs a little from trial to trial, now and then a burst of frames is
 lost, and a buffer hides the first frames of a shortage. Further noise is for the question where a verdict stops being
 as good as it says: capacity that is correlated, differs from run to run, falls, or steps between two levels; bursts in
-step with the trials; a generator that sends less than it is asked for.
+step with the trials; a generator that sends less than it is asked for, always or now and then.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ DIP_EVERY = 20
 LEVEL_SECONDS = 120.0
 """Seconds of traffic that one of two levels lasts on average."""
 
+STUTTER_EVERY = 5
+"""Trials of which the generator stutters in one."""
+
 
 @dataclass(frozen=True, slots=True)
 class RouterNoise:
@@ -36,7 +39,8 @@ class RouterNoise:
     ``correlation`` of one trial's capacity with the next's (AR(1), 0..1). ``run``: standard deviation of an offset that
     a whole run has in common. ``fall``: how much faster the router is at first; it falls evenly for FALL_SECONDS.
     ``step``: how much faster it is half of the time, for LEVEL_SECONDS each time on average. ``dip``: how much slower
-    it is in one of DIP_EVERY trials.
+    it is in one of DIP_EVERY trials. ``unsent``, ``stutter``: ratios that the generator does not send of what it is
+    asked for, in all trials and in each STUTTER_EVERY-th.
     """
 
     capacity: float = 0.003
@@ -49,23 +53,8 @@ class RouterNoise:
     fall: float = 0.0
     step: float = 0.0
     dip: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratorNoise:
-    """How much less than asked a generator sends. ``slow``: ratio, always; ``stutter``: ratio, in every 5th trial."""
-
-    slow: float = 0.0
+    unsent: float = 0.0
     stutter: float = 0.0
-
-    def offered(self, intended: int, trial: int) -> int:
-        """Frames sent in the trial of that number."""
-        missing = self.slow + self.stutter * (trial % _STUTTER_EVERY == 0)
-        return intended - round(missing * intended)
-
-
-_STUTTER_EVERY = 5
-PERFECT = GeneratorNoise()
 
 
 class NoisyDirection:
@@ -134,16 +123,16 @@ class NoisyDirection:
 
 
 class NoisyRouter:
-    """A router of independent *directions* behind a *generator*.
+    """A router with *capacity* frames/s in each of its independent directions, which draw by *seeds*.
 
     The noise of trial *n* depends on the traffic before it, and not on the loads: two rules that begin with trials of
     the same lengths see the same router. ``traffic``: s of it so far; ``trials``: their number.
     """
 
-    def __init__(self, directions: Sequence[NoisyDirection], generator: GeneratorNoise = PERFECT) -> None:
+    def __init__(self, capacity: float, seeds: Sequence[str], noise: RouterNoise) -> None:
         self.traffic = 0.0
         self.trials = 0
-        self._directions, self._generator = directions, generator
+        self._directions, self._noise = [NoisyDirection(capacity, seed, noise) for seed in seeds], noise
         self._run_began = 0.0
 
     def begin_run(self) -> None:
@@ -158,7 +147,8 @@ class NoisyRouter:
         self.traffic += duration
         self.trials += 1
         intended = round(load.pps * duration)
-        offered = self._generator.offered(intended, self.trials)
+        unsent = self._noise.unsent + self._noise.stutter * (self.trials % STUTTER_EVERY == 0)
+        offered = intended - round(unsent * intended)
         counts = []
         for port, direction in enumerate(self._directions):
             forwarded, backlog = direction.forward(offered, duration, began)

@@ -27,8 +27,7 @@ from .population import (
     after_warm_up,
     options_of,
     print_claims,
-    print_section,
-    table,
+    print_table,
 )
 
 OWN_BURST = 200
@@ -131,14 +130,11 @@ def watched(seed: str, bed: Bed, seconds: float) -> OwnPart:
     return OwnPart(trials=bed.watched, lossy=sum(frames > 0 for frames in lost), most_lost=max(lost, default=0))
 
 
-def judge(goal: str, bed: Bed, ratio: float, seed: str, time: str = "") -> Judged:
+def judge(goal: str, bed: Bed, ratio: float, seed: str) -> Judged:
     """Return the verdict of *goal* on a router with this capacity / SLA."""
-    testbed, terms = Testbed(seed, ratio, bed), goal_named(goal)
-    own = watched(seed, bed, terms.final_trial_duration)
-    promise = promised(f"64b unidirectional ≥ {RATE} pps{time}", goal, own)
-    decision = after_warm_up(promise, testbed.measure)
-    traffic = terms.warm_up + sum(trial.seconds.low for trial in decision.trials)
-    return Judged(ratio, decision.ruling or Ruling.INCONCLUSIVE, len(decision.trials), traffic)
+    own = watched(seed, bed, goal_named(goal).final_trial_duration)
+    promise = promised(f"64b unidirectional ≥ {RATE} pps", goal, own)
+    return after_warm_up(promise, Testbed(seed, ratio, bed).measure, ratio)
 
 
 def claims(found: dict[tuple[str, str, float], Rulings]) -> list[Claim]:
@@ -178,8 +174,7 @@ def main() -> int:
             seconds = sum(one.traffic for one in rulings.judged) / routers
             rows.append([name, *cells, f"{seconds:.1f} s"])
         title = f"Routers passed by {goal}, {routers} of each, and traffic of the sound ones"
-        head = ["testbed", "-1 %", "+1 %", "+5 %", "traffic"]
-        print_section(title, table(head, rows))
+        print_table(title, ["testbed", "-1 %", "+1 %", "+5 %", "traffic"], rows)
     return print_claims(claims(found), routers)
 
 

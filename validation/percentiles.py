@@ -18,7 +18,19 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from support.made_testbeds import promised
 
-from .population import Claim, Judged, PassShare, Rulings, after_warm_up, options_of, print_claims, print_section, table
+from .population import (
+    Claim,
+    Judged,
+    PassShare,
+    Rulings,
+    after_warm_up,
+    claim,
+    highest,
+    lowest,
+    options_of,
+    print_claims,
+    print_table,
+)
 
 LIMIT, LOAD = 100, 1_000_000
 """µs and frames/s of the sentence."""
@@ -46,29 +58,20 @@ def judge(goal: str, percentile: str, probes: int, late: float, seed: Sequence[i
         return Outcome(load, seconds, seconds, 0.0, (DirectionCount(0, 1, frames, frames, frames),), latency=(count,))
 
     promise = promised(f"64b unidirectional latency {percentile} ≤ {LIMIT} µs at {LOAD} pps", goal)
-    decision = after_warm_up(promise, measure)
-    trials = len(decision.trials)
-    return Judged(late, decision.ruling or Ruling.INCONCLUSIVE, trials, trials * promise.goal.final_trial_duration)
+    return after_warm_up(promise, measure, late)
 
 
 def claims(found: Mapping[tuple[str, str, int, float], Rulings]) -> list[Claim]:
     """Return what must hold."""
     claimed = []
     for goal in ("standard", "quick"):
-        wrong = max((_wrong(rulings, key[-1]) for key, rulings in found.items() if key[0] == goal), key=_ratio)
-        words = f"{goal}, wrong at the worst share of late frames: {wrong}, at most 5 %"
-        claimed.append(Claim(words, wrong.ratio <= 0.05, wrong.bounds[1] <= 0.05))
+        wrong = highest(_wrong(rulings, key[-1]) for key, rulings in found.items() if key[0] == goal)
+        claimed.append(claim(f"{goal}, wrong at the worst share of late frames", wrong, most=0.05))
         for probes, distance, least in CLAIMED:
             near = ((found[goal, "p99", probes, 1 + way * distance], 1 + way) for way in (-1, 1))
-            right = min((_right(rulings, ratio) for rulings, ratio in near), key=_ratio)
-            words = f"{goal}, {probes} probe frames, {100 * distance:g} % beside the limit: {right} right"
-            words += f", at least {100 * least[goal]:g} %"
-            claimed.append(Claim(words, right.ratio >= least[goal], right.bounds[0] >= least[goal]))
+            words = f"{goal}, {probes} probe frames, right {100 * distance:g} % beside the limit"
+            claimed.append(claim(words, lowest(_right(rulings, ratio) for rulings, ratio in near), least[goal]))
     return claimed
-
-
-def _ratio(share: PassShare) -> float:
-    return share.ratio
 
 
 def _right(rulings: Rulings, ratio: float) -> PassShare:
@@ -94,7 +97,7 @@ def main() -> int:
     for goal in ("standard", "quick"):
         head = ["late frames / the limit's", *(f"{percentile}, {probes}" for percentile, probes in PROBES)]
         rows = [[f"{ratio:g}", *(_cell(found[goal, *column, ratio], ratio) for column in PROBES)] for ratio in GRID]
-        print_section(f"{goal}: right, wrong", table(head, rows))
+        print_table(f"{goal}: right, wrong", head, rows)
     return print_claims(claims(found), options.routers)
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any, NamedTuple
 
-from lineproof.core.deciding import Decision, TrialConditions, decide
+from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.goal import Goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Measure, Tolerance, read_trial
 from support.made_testbeds import CLEAN, LINE_PPS, goal_named, promised
 
-from .noisy_router import PERFECT, GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
+from .noisy_router import NoisyRouter, RouterNoise
 
 CONFIDENCE = 0.95
 
@@ -30,30 +31,26 @@ NOISE = RouterNoise()
 
 @dataclass(frozen=True, slots=True)
 class RouterKind:
-    """The part that routers share: noise, generator, number of ``directions`` alike."""
+    """The part that routers share: noise, and the number of ``directions`` alike."""
 
     noise: RouterNoise = NOISE
     directions: int = 1
-    generator: GeneratorNoise = PERFECT
 
     def router(self, sla: float, ratio: float, seed: str) -> NoisyRouter:
         """Return a router with *ratio* of *sla* as capacity."""
         names = [seed, *(f"{seed} direction {number}" for number in range(1, self.directions))]
-        return NoisyRouter([NoisyDirection(sla * ratio, name, self.noise) for name in names], self.generator)
+        return NoisyRouter(sla * ratio, names, self.noise)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One verdict on a router of capacity / SLA *ratio*; its trials, and the seconds of traffic with the warm-up."""
+class Judged(NamedTuple):
+    """One verdict on a router of capacity / SLA *ratio*, and the seconds of traffic with the warm-up."""
 
     ratio: float
     ruling: Ruling
-    trials: int
     traffic: float
 
 
-@dataclass(frozen=True, slots=True)
-class PassShare:
+class PassShare(NamedTuple):
     """*passed* of *of* routers."""
 
     passed: int
@@ -103,10 +100,12 @@ def _promise(goal: str, rate: float, time: str) -> Promise:
     return promised(f"64b unidirectional ≥ {rate:.0f} pps{time}", goal)
 
 
-def after_warm_up(promise: Promise, measure: Measure) -> Decision:
-    """Return what the rule says of a testbed that was warmed up."""
+def after_warm_up(promise: Promise, measure: Measure, ratio: float) -> Judged:
+    """Return what the rule says of a testbed that was warmed up, with a router of capacity / SLA *ratio*."""
     warm_up = read_trial(0, measure(Load(promise.load_pps), promise.goal.warm_up), Tolerance())
-    return decide(promise, measure, TrialConditions(), LINE_PPS, warm_up)
+    decision = decide(promise, measure, TrialConditions(), LINE_PPS, warm_up)
+    traffic = promise.goal.warm_up + sum(trial.seconds.low for trial in decision.trials)
+    return Judged(ratio, decision.ruling or Ruling.INCONCLUSIVE, traffic)
 
 
 def judge(
@@ -122,28 +121,17 @@ def judge(
     sla = sla_of(seed, number)
     router = kind.router(sla, ratio, f"{seed} {number}")
     promise = replace(_promise(goal, RATE, time), load_pps=float(sla), own=CLEAN)
-    ruling, trials = Ruling.INCONCLUSIVE, 0
-    for run in range(runs):
-        if run:
+    judged = after_warm_up(promise, router.measure, ratio)
+    for _ in range(1, runs):
+        if judged.ruling is Ruling.PASS:
             router.begin_run()
-        decision = after_warm_up(promise, router.measure)
-        ruling, trials = decision.ruling or Ruling.INCONCLUSIVE, trials + len(decision.trials)
-        if ruling is not Ruling.PASS:
-            break
-    return Judged(ratio, ruling, trials, router.traffic)
+            judged = after_warm_up(promise, router.measure, ratio)
+    return judged._replace(traffic=router.traffic)
 
 
-def rulings(
-    goal: str,
-    ratio: float,
-    routers: int,
-    kind: RouterKind = RouterKind(),
-    seed: int = 1,
-    time: str = "",
-    runs: int = 1,
-) -> Rulings:
-    """Return the verdicts on the first *routers* of a kind with this capacity."""
-    return Rulings(tuple(judge(goal, number, ratio, kind, seed, time, runs) for number in range(routers)))
+def rulings(goal: str, ratio: float, routers: int, *rest: Any, **more: Any) -> Rulings:
+    """Return the verdicts on the first *routers* with this capacity; all else as of :func:`judge`."""
+    return Rulings(tuple(judge(goal, number, ratio, *rest, **more) for number in range(routers)))
 
 
 def goals() -> tuple[Goal, Goal]:
@@ -151,13 +139,29 @@ def goals() -> tuple[Goal, Goal]:
     return goal_named("standard"), goal_named("quick")
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A claim, in words with its figures. *good*: by the figures, *shown*: by the bounds of their intervals."""
 
     words: str
     good: bool
     shown: bool
+
+
+def claim(words: str, share: PassShare, least: float = 0.0, most: float = 1.0) -> Claim:
+    """Return the claim that *share* is at least, or at most, so much."""
+    low, high = share.bounds
+    wanted = f"at least {100 * least:g} %" if least else f"at most {100 * most:g} %"
+    return Claim(f"{words}: {share}, {wanted}", least <= share.ratio <= most, low >= least and high <= most)
+
+
+def lowest(shares: Iterable[PassShare]) -> PassShare:
+    """Return the lowest share."""
+    return min(shares, key=lambda share: share.ratio)
+
+
+def highest(shares: Iterable[PassShare]) -> PassShare:
+    """Return the highest share."""
+    return max(shares, key=lambda share: share.ratio)
 
 
 def print_claims(found: list[Claim], routers: int) -> int:
@@ -168,9 +172,9 @@ def print_claims(found: list[Claim], routers: int) -> int:
     return 0 if all(claim.good for claim in found) else 1
 
 
-def print_section(title: str, text: str) -> None:
-    """Print *text* below its *title*."""
-    print(f"{title}\n\n{text}\n", flush=True)
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table below its *title*."""
+    print(f"{title}\n\n{table(head, rows)}\n", flush=True)
 
 
 def options_of(name: str, doc: str) -> argparse.Namespace:

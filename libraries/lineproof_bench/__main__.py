@@ -33,14 +33,18 @@ with bulk_import():
 
 END_LIMIT = 3.0
 """Seconds that an orderly end may take before the process ends itself regardless."""
-LARGEST_LINE = 1 << 20
+LARGEST_LINE = 1 << 24
 """Bytes of a line that the parent writes."""
 
 log = logging.getLogger("lineproof.server")
 
 
-async def serve(specification: Mapping[str, Any]) -> None:
-    """Serve until the parent goes or a signal ends this process."""
+async def serve() -> None:
+    """Serve as the parent's first line says until the parent goes or a signal ends this process."""
+    lines = await _open_input()
+    specification = json.loads(await lines.readline() or "null")
+    if specification is None:
+        return
     async with contextlib.AsyncExitStack() as stack:
         bench = _opened(specification)
         serving = asyncio.create_task(bench.serve())
@@ -50,7 +54,6 @@ async def serve(specification: Mapping[str, Any]) -> None:
         facts = bench.facts()
         if specification.get("shells"):
             facts |= await stack.enter_async_context(listening(specification, lambda: bench.router))
-        lines = await _open_input()
         if specification.get("ends_with_parent"):
             end_with_parent()
         _say({"ready": True, "pid": os.getpid(), **facts})
@@ -93,19 +96,6 @@ def _answer(bench: EmbeddedBench, line: bytes) -> dict[str, Any]:
     return {"ok": True}
 
 
-def _read_specification() -> dict[str, Any]:
-    """Return the one JSON object that the parent writes first."""
-    line = bytearray()
-    # byte by byte: what follows the line is read by _open_input()
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            raise SystemExit(1)
-        line += byte
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
 async def _open_input() -> asyncio.StreamReader:
     """Return what gives the parent's lines, and ends when the parent has gone or SIGTERM, SIGHUP or SIGQUIT comes.
 
@@ -129,11 +119,10 @@ def _say(data: Mapping[str, Any]) -> None:
 def main() -> int:
     """Read the specification, serve, end."""
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    specification = _read_specification()
     # connections of others do not use up its open files
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    asyncio.run(serve(specification))
+    asyncio.run(serve())
     return 0
 
 

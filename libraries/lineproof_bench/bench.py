@@ -22,8 +22,8 @@ from .model.forwarding import Fate
 from .model.latency import FIXED_LATENCY, Delay
 from .model.routing import Fib, frame_of
 from .model.schema import load_platform
-from .server.loop import TrexServer
-from .server.ports import Places, ServerCard, ServerHabits, read_nic_file
+from .server.loop import ServerSettings, TrexServer
+from .server.ports import Places, ServerCard, ServerHabits, read_card
 
 
 class EmbeddedBench:
@@ -35,7 +35,7 @@ class EmbeddedBench:
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
         self._specification, card = specification, specification.get("nic")
-        self._nic = read_nic_file(str(card))[1] if card else None
+        self._nic = read_card(str(card)) if card else ServerCard()
         self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
         self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
         self._model: FaultyModel | None = None
@@ -70,16 +70,14 @@ class EmbeddedBench:
         raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")
 
     def _listen(self) -> TrexServer:
-        return TrexServer(
-            self._backend,
-            self._now,
-            str(self._specification.get("host", "127.0.0.1")),
-            self._rpc_port,
-            self._pub_port,
-            Places(**(self._specification.get("places") or {})),
-            self._nic,
-            ServerHabits(self._habits, self._specification.get("next_hops") or ()),
+        settings = ServerSettings(
+            rpc_port=self._rpc_port,
+            pub_port=self._pub_port,
+            places=Places(**(self._specification.get("places") or {})),
+            nic=self._nic,
+            habits=ServerHabits(self._habits, self._specification.get("next_hops") or ()),
         )
+        return TrexServer(self._backend, self._now, settings)
 
     def facts(self) -> dict[str, Any]:
         """Return what the parent gets with the ready line."""

@@ -24,7 +24,7 @@ from lineproof.system.login import Login
 from lineproof.system.ssh import Connection
 from lineproof.system.ssh_keys import make_key
 from lineproof.testbed.process import TestbedProcess
-from lineproof_bench.server.loop import PortTaken, TrexServer
+from lineproof_bench.server.loop import PortTaken, ServerSettings, TrexServer
 from support.embedded_server import bench_process
 from support.paths import LIBRARIES, ROOT
 from support.patience import wait_until
@@ -108,7 +108,7 @@ def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
         before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(3):
             with pytest.raises(PortTaken):
-                TrexServer(FakeBackend(), pub_port=taken.getsockname()[1])
+                TrexServer(FakeBackend(), time.monotonic, ServerSettings(pub_port=taken.getsockname()[1]))
         time.sleep(0.05)
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
 

@@ -18,7 +18,7 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, parse_fault
 from lineproof_bench.backend import PortDescription
-from lineproof_bench.server.ports import ServerPort
+from lineproof_bench.server.ports import ServerCard, ServerPort
 from support import robot_run
 from support.simulated_session import judged, opened
 
@@ -89,9 +89,9 @@ def test_a_sign_stays_after_the_generator_is_released(monkeypatch: pytest.Monkey
 
 def test_the_model_s_server_marks_its_ports():
     port = PortDescription(0, "02:00:00:00:00:01", "", 10e9, MODEL_DRIVER, interface="model0")
-    assert BY_A_MODEL in ServerPort(port).information()["description"]
+    assert BY_A_MODEL in ServerPort(port, ServerCard()).information()["description"]
     wire = replace(port, driver="lineproof_wire", interface="veth0")
-    assert ServerPort(wire).information()["description"] == "veth0"
+    assert ServerPort(wire, ServerCard()).information()["description"] == "veth0"
 
 
 # -- the simulated router that carries other frames than it was sent does not pass, and what is wrong is named

@@ -26,7 +26,7 @@ from lineproof_bench.backend import (
     StreamTraffic,
 )
 from lineproof_bench.bench import DirectCableModel
-from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.loop import ServerSettings, TrexServer
 from lineproof_bench.server.ports import ServerHabits
 from lineproof_bench.server.rpc import zip_message
 from support.paths import VARIABLES
@@ -187,7 +187,7 @@ def run(server: TrexServer, backend: FakeBackend) -> None:
 @contextlib.contextmanager
 def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterator[TrexServer]:
     """A server on *backend* in a thread."""
-    server = TrexServer(backend, backend.now, habits=habits)
+    server = TrexServer(backend, backend.now, ServerSettings(habits=habits or ServerHabits()))
     thread = threading.Thread(target=run, args=(server, backend), daemon=True)
     thread.start()
     try:

@@ -172,18 +172,25 @@ def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
     The rates fall as contention grows, so the fixed point is unique and found by bisection.
     """
     entering = admitted(model.nic, arrivals_of(loads))
-    low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
-    served = _served(model, loads, entering, high)
-    if high > 0:
-        # if even the highest contention costs no frame, it is the real one
-        for _ in range(0 if min(served) >= 1 else 60):
-            middle = (low + high) / 2
-            if _contention(model, loads, entering, _served(model, loads, entering, middle)) > middle:
-                low = middle
-            else:
-                high = middle
-        served = _served(model, loads, entering, high)
-    return _result(model, loads, entering, served, high)
+    contention = _contention(model, loads, entering, [1.0] * model.workers)
+    # if even the highest contention costs no frame, it is the real one
+    if contention > 0 and min(_served(model, loads, entering, contention)) < 1:
+        contention = _fixed_point(
+            lambda assumed: _contention(model, loads, entering, _served(model, loads, entering, assumed)), contention
+        )
+    return _result(model, loads, entering, _served(model, loads, entering, contention), contention)
+
+
+def _fixed_point(falling: Callable[[float], float], high: float) -> float:
+    """Return where *falling* gives what it is given, between 0 and *high*."""
+    low = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if falling(middle) > middle:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 Entering = Mapping[tuple[int, int], float]
@@ -425,11 +432,5 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
             for key, used in on_bus.items()
         )
 
-    low, high = 0.0, min(load_of(each(0.0)), 1.0)
-    for _ in range(60 if load_of(each(high)) < high else 0):
-        middle = (low + high) / 2
-        if load_of(each(middle)) > middle:
-            low = middle
-        else:
-            high = middle
-    return each(high)
+    high = min(load_of(each(0.0)), 1.0)
+    return each(_fixed_point(lambda load: load_of(each(load)), high) if load_of(each(high)) < high else high)

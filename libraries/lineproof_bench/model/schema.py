@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, create_model, field_validator
 
-from lineproof.config import Config, did_you_mean, load_config, read_yaml, validate_config, value_problem
+from lineproof.config import Config, load_config, read_yaml, validate_config
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform
 
@@ -140,32 +140,18 @@ class Configured(Config):
 Value = bool | int | float | str
 
 
-def parsed(known: ModelFile, configured: Mapping[str, Value], file: Any) -> tuple[Configured, dict[str, bool]]:
+def parsed(known: ModelFile, configured: Mapping[str, Value], file: Path) -> tuple[Configured, dict[str, bool]]:
     """*configured* as what the firewall does, and features that are switched. Raises ConfigError."""
-    own = {key: value for key, value in configured.items() if key in Configured.model_fields}
-    switched: dict[str, bool] = {}
-    for key, value in configured.items():
-        if key in own:
-            continue
-        if key not in known.features:
-            names = [*Configured.model_fields, *known.features]
-            raise ConfigError(
-                f"'configured' has '{key}', which 'model.features' does not know;"
-                f" {did_you_mean(key, names)}known: {', '.join(names)}",
-                file,
-            )
-        if not isinstance(value, bool):
-            raise ConfigError(f"'configured.{key}' is {value!r}; expected true or false", file)
-        switched[key] = value
-    try:
-        found = Configured.model_validate(own)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"'configured.{first['loc'][0]}': {value_problem(first)}", file) from None
-    if found.firewall != "none" and found.firewall not in known.firewalls:
-        names = [*known.firewalls, "none"]
-        raise ConfigError(f"'configured.firewall' is '{found.firewall}'; known: {', '.join(names)}", file)
-    return found, switched
+    if not configured:
+        return Configured(), {}
+    firewalls = Literal[("none", *known.firewalls)]  # type: ignore[valid-type]  # known when the file is read
+    choices: dict[str, Any] = {"firewall": (firewalls, "none")} | dict.fromkeys(known.features, (bool, False))
+    own = create_model("Configured", __base__=Configured, **choices)
+    section = create_model("Section", configured=(own, ...))
+    # no line of the platform's file has them: a study says what its commands make of the router
+    lines = dict.fromkeys([("configured",), *(("configured", key) for key in configured)], 0)
+    found = validate_config({"configured": dict(configured)}, section, file, lines).configured  # type: ignore[attr-defined]
+    return found, {name: getattr(found, name) for name in found.model_fields_set & known.features.keys()}
 
 
 def with_firewall(cost: CycleCost, known: ModelFile, configured: Configured) -> CycleCost:

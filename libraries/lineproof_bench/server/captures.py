@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 
 from ..backend import Backend, CapturedFrame, StreamTraffic
-from .ports import TYPES, ServerHabits, ServerPort, headers_of
+from .ports import TYPES, HeaderOffsets, ServerHabits, ServerPort, headers_of
 from .rpc import Params, refused
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 
@@ -28,7 +27,13 @@ MOST_CAPTURES = 10
 """Captures that there may be at once, as on a TRex."""
 
 
-Filter = Callable[[bytes], bool]
+_ARP = TYPES["arp"]
+FILTERS: Mapping[str, Callable[[HeaderOffsets], bool]] = {
+    "": lambda headers: True,
+    "arp or ip6 or vlan": lambda headers: headers.kind in (_ARP, TYPES["ip6"]) or headers.tags != (),
+    "arp or (vlan and arp) or (vlan and arp)": lambda headers: headers.kind == _ARP,
+}
+"""Filters that our client and the shipped one use."""
 
 
 @dataclass(slots=True)
@@ -37,18 +42,15 @@ class _Capture:
     rx: tuple[int, ...]
     limit: int
     started: float
-    text: str
-    fits: Filter
+    filter: str
     cyclic: bool
     kept: list[CapturedFrame] = field(default_factory=list)
-    matched: int = 0
     active: bool = True
     fetched: int = 0
 
     def take(self, frames: list[CapturedFrame]) -> None:
         """Keep what fits: the first of all, or the last when cyclic."""
-        new = [frame for frame in frames if self.fits(frame.data)]
-        self.matched += len(new)
+        new = [frame for frame in frames if FILTERS[self.filter](headers_of(frame.data))]
         self.kept += new if self.cyclic else new[: max(0, self.limit - len(self.kept))]
         # frames of several ports in the order of their time; those already fetched stay in front
         self.kept[self.fetched :] = sorted(self.kept[self.fetched :], key=lambda frame: frame.timestamp)
@@ -97,8 +99,7 @@ class SingleFrames:
         return {} if command == "remove" else {"pkt_count": len(capture.kept) - capture.fetched, "endpoint": ""}
 
     def _start(self, params: Params) -> dict[str, Any]:
-        text = params.text("filter", "")
-        fits, limit = filter_of(text), params.integer("limit", least=1, most=MOST_FRAMES)
+        wanted, limit = params.choice("filter", tuple(FILTERS), ""), params.integer("limit", least=1, most=MOST_FRAMES)
         cyclic = params.choice("mode", ("fixed", "cyclic"), "fixed") == "cyclic"
         rx, tx = tuple(dict.fromkeys(params.integers("rx"))), params.integers("tx")
         known = {port.index for port in self._backend.ports}
@@ -108,7 +109,7 @@ class SingleFrames:
             raise refused("capture limit has reached")
         self._collect()
         self._count += 1
-        capture = _Capture(self._count, rx, limit, self._now(), text, fits, cyclic)
+        capture = _Capture(self._count, rx, limit, self._now(), wanted, cyclic)
         self._captures[capture.number] = capture
         self._request()
         return {"capture_id": capture.number, "start_ts": capture.started}
@@ -163,14 +164,10 @@ class SingleFrames:
         return {
             "id": capture.number,
             "state": "ACTIVE" if capture.active else "STOPPED",
-            "matched": capture.matched,
-            "fetched": capture.fetched,
             "count": len(capture.kept),
-            "bytes": sum(len(frame.data) for frame in capture.kept),
             "limit": capture.limit,
-            "snaplen": 0,
             # ports as bits of a number
-            "filter": {"bpf": capture.text, "rx": sum(1 << port for port in capture.rx), "tx": 0},
+            "filter": {"bpf": capture.filter, "rx": sum(1 << port for port in capture.rx), "tx": 0},
         }
 
     def close(self) -> None:
@@ -213,28 +210,6 @@ class SingleFrames:
             for capture in self._captures.values():
                 if capture.active and port.index in capture.rx:
                     capture.take([CapturedFrame(port.index, reply, self._now() + ANSWER_DELAY)])
-
-
-def filter_of(text: str) -> Filter:
-    """Return the filter that *text* says: arp, ip, ip6 and vlan, with ``and`` before ``or``. An empty one takes all.
-
-    ``arp`` also means a tagged ARP frame. Raises RpcError if *text* is not understood.
-    """
-    if not text.strip():
-        return lambda frame: True
-    terms = [set(re.split(r"\s+and\s+", term.strip(" ()"))) for term in re.split(r"\s+or\s+", text)]
-    if set[str]().union(*terms) - {*TYPES, "vlan"}:
-        known = ", ".join([*TYPES, "vlan"])
-        raise refused(f"the capture filter '{text:.80}' is not understood here; known are {known}, and, or")
-
-    def fits(frame: bytes) -> bool:
-        headers = headers_of(frame)
-        words = {word for word, kind in TYPES.items() if kind == headers.kind}
-        if headers.tags:
-            words.add("vlan")
-        return any(term <= words for term in terms)
-
-    return fits
 
 
 def _frame_of(port: ServerPort, packet: Params) -> bytes:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
@@ -49,23 +49,24 @@ def bind(socket: zmq.Socket[bytes], host: str, port: int) -> int:
     return int(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
 
+class ServerSettings(NamedTuple):
+    """TCP ports of *host*, 0 for free ones; places, card and habits of the server's own ports."""
+
+    host: str = "127.0.0.1"
+    rpc_port: int = 0
+    pub_port: int = 0
+    places: Places = Places()
+    nic: ServerCard = ServerCard()
+    habits: ServerHabits = ServerHabits()
+
+
 class TrexServer:
-    """A TRex-compatible server on *host*, whose ports are a *nic*'s.
+    """A TRex-compatible server over *backend*. *now* is the bench's clock in s.
 
     ``stop`` may be called from any thread; all else belongs to one.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        now: Callable[[], float] = time.monotonic,
-        host: str = "127.0.0.1",
-        rpc_port: int = 0,
-        pub_port: int = 0,
-        places: Places | None = None,
-        nic: ServerCard | None = None,
-        habits: ServerHabits | None = None,
-    ) -> None:
+    def __init__(self, backend: Backend, now: Callable[[], float], settings: ServerSettings) -> None:
         self._backend = backend
         self._context = zmq.Context()
         # a ROUTER, not a REP: an answer may come late, or never
@@ -75,12 +76,13 @@ class TrexServer:
         self._wake = asyncio.Event()
         try:
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self.rpc_port, self.pub_port = bind(self._rpc, host, rpc_port), bind(self._pub, host, pub_port)
+            self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port)
+            self.pub_port = bind(self._pub, settings.host, settings.pub_port)
         except BaseException:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
-        self.service = ServerMethods(backend, self._publisher, now, places=places, nic=nic, habits=habits)
+        self.service = ServerMethods(backend, self._publisher, now, settings)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, backend.frozen)
 
     def stop(self) -> None:
@@ -196,19 +198,13 @@ PROFILES = ("_", "*")
 
 
 class ServerMethods:
-    """One server over *backend*, with ports of *nic*. *now* is the bench's clock in s."""
+    """The methods of one server, which tells its clients by *publisher* what they do not ask for."""
 
     def __init__(
-        self,
-        backend: Backend,
-        publisher: Publisher,
-        now: Callable[[], float],
-        places: Places | None = None,
-        nic: ServerCard | None = None,
-        habits: ServerHabits | None = None,
+        self, backend: Backend, publisher: Publisher, now: Callable[[], float], settings: ServerSettings
     ) -> None:
-        self.api_h, self._places, self._nic = new_handle(), places or Places(), nic or ServerCard()
-        self._habits = habits or ServerHabits()
+        self.api_h = new_handle()
+        self._places, self._nic, self._habits = settings.places, settings.nic, settings.habits
         self.ports = {
             description.index: ServerPort(description, self._nic, self._habits.unresolved(description.index))
             for description in backend.ports
@@ -239,7 +235,7 @@ class ServerMethods:
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
             "get_global_stats": lambda _: self.statistics.overall()[0],
             "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
-            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": list(self._nic.xstats)},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),

@@ -1,7 +1,7 @@
 """A port as its clients see it: owner, streams, state, addresses, processors, habits, and the card that it plays.
 
-The facts of a card are in a file of ``nics/``, each with its source. Without a file the server answers as TRex does in
-software mode, and its counters leave nothing out.
+The facts of a card are in a file of ``nics/``, each behind its source: files and lines of TRex's sources, DPDK's among
+them. Without a file the server answers as TRex does in software mode, and its counters leave nothing out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from lineproof.config import Config, load_config, validate_config
+from lineproof.config import Config, load_config
 from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
 
 from ..backend import PortDescription, StreamTraffic
@@ -80,9 +80,9 @@ class ServerPort:
     """
 
     def __init__(
-        self, description: PortDescription, nic: ServerCard | None = None, unresolved: tuple[str, str] | None = None
+        self, description: PortDescription, nic: ServerCard, unresolved: tuple[str, str] | None = None
     ) -> None:
-        self._nic = nic = nic or ServerCard()
+        self._nic = nic
         self._by_a_model = description.driver == MODEL_DRIVER
         speed = description.speed_bps if nic.knows_speed else UNKNOWN_SPEED_BPS
         self.description = replace(description, driver=nic.driver or description.driver, speed_bps=speed)
@@ -309,50 +309,11 @@ Counted = Literal[
     "pauses_sent",
 ]
 """The kinds of extended counters: frames; bytes without FCS; frames that the card missed, or did not send; frames
-to a group of receivers; pause frames. All others stay 0."""
-
-
-class Fact(Config):
-    """A value of :class:`ServerCard` and its ``source``: files and lines of TRex's sources, DPDK's among them.
-
-    ``note``: what to know about it.
-    """
-
-    value: Any
-    source: str
-    note: str = ""
-
-
-class XstatsNames(Config):
-    """Names of extended counters in the driver's order, and which of them count anything here (``counted``).
-
-    Those of single priorities are left out: none counts here.
-    """
-
-    source: str
-    names: tuple[str, ...]
-    counted: Mapping[str, Counted] = {}
-
-
-class TrexSources(Config):
-    """The version of TRex whose sources the facts are from, and its commit."""
-
-    version: Annotated[str, Field(pattern=r"v\d+\.\d+")]
-    commit: Annotated[str, Field(pattern=r"[0-9a-f]{40}")]
-
-
-class ServerCardFile(Config):
-    """A file of ``nics/``: ``facts`` are fields of :class:`ServerCard`."""
-
-    nic: str
-    name: str
-    trex: TrexSources
-    facts: Mapping[str, Fact]
-    xstats: tuple[XstatsNames, ...]
+to a group of receivers; pause frames."""
 
 
 class ServerCard(Config):
-    """The answers of a server about its ports, and how it counts.
+    """The answers of a server about its ports, and how it counts: a file of ``nics/``.
 
     ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
     number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;
@@ -362,7 +323,8 @@ class ServerCard(Config):
 
     ``missed_errors``: how many ``ierrors`` a frame makes that the card missed; ``missed_received``: whether it is in
     ``ipackets`` all the same. ``received_fcs``: whether ``ibytes`` has the FCS. ``xstats_take``: reading the extended
-    counters clears registers that TRex has not read yet, so that its own counters miss these frames.
+    counters clears registers that TRex has not read yet, so that its own counters miss these frames. ``xstats``: those
+    extended counters that count anything here, in the driver's order.
     """
 
     driver: str = ""
@@ -381,23 +343,17 @@ class ServerCard(Config):
     missed_received: bool = False
     received_fcs: bool = True
     xstats_take: bool = False
-    xstats: tuple[tuple[str, Counted | None], ...] = (
-        ("rx_good_packets", "received"),
-        ("tx_good_packets", "sent"),
-        ("rx_good_bytes", "received_bytes"),
-        ("tx_good_bytes", "sent_bytes"),
-        ("rx_multicast_packets", "multicasts"),
-        ("rx_missed_errors", None),
-        ("rx_errors", "missed"),
-        ("tx_errors", "unsent"),
-        ("rx_xoff_packets", "pauses_received"),
-        ("tx_xoff_packets", "pauses_sent"),
-    )
-
-    @property
-    def xstats_names(self) -> list[str]:
-        """The names of the extended counters."""
-        return [name for name, _ in self.xstats]
+    xstats: Mapping[str, Counted] = {
+        "rx_good_packets": "received",
+        "tx_good_packets": "sent",
+        "rx_good_bytes": "received_bytes",
+        "tx_good_bytes": "sent_bytes",
+        "rx_multicast_packets": "multicasts",
+        "rx_errors": "missed",
+        "tx_errors": "unsent",
+        "rx_xoff_packets": "pauses_received",
+        "tx_xoff_packets": "pauses_sent",
+    }
 
     def refusal_of(self, frame: bytes) -> str | None:
         """The words for a stream with this *frame* that shall be counted; None: it may be."""
@@ -442,10 +398,6 @@ def layers_of(frame: bytes) -> list[FrameLayer]:
     return layers + [layer for kind, layer in kinds.items() if kind == headers.kind]
 
 
-def read_nic_file(name: str) -> tuple[ServerCardFile, ServerCard]:
-    """The file *name* of ``nics/``, and what its facts say. Raises ConfigError with file, line and key."""
-    path = FOLDER / f"{name}.yaml"
-    file = load_config(path, ServerCardFile)
-    given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
-    counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.names]
-    return file, validate_config(given | {"xstats": counters}, ServerCard, path, {})
+def read_card(name: str) -> ServerCard:
+    """Return the card of the file *name* of ``nics/``. Raises ConfigError with file, line and key."""
+    return load_config(FOLDER / f"{name}.yaml", ServerCard)

@@ -47,8 +47,8 @@ ZERO_COUNTS = (
 class Statistics:
     """Counts of *backend* as TRex reports them of *nic*; *now* is the bench's clock in s."""
 
-    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
-        self._backend, self._now, self._nic = backend, now, nic or ServerCard()
+    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard) -> None:
+        self._backend, self._now, self._nic = backend, now, nic
         self._read: dict[int, PortCounters] = {}
         """The card's counts when TRex read it last."""
         self._taken: dict[int, PortCounters] = {}
@@ -156,8 +156,7 @@ class Statistics:
         """The card's extended counters, in the order of its names."""
         found = self._backend.counters(port)
         sent = self._take(port, found) if self._nic.xstats_take else found
-        values: dict[Counted | None, int] = {
-            None: 0,
+        values: dict[Counted, int] = {
             "received": found.ipackets,
             "sent": sent.opackets,
             "received_bytes": found.ibytes - FCS * found.ipackets,
@@ -168,7 +167,7 @@ class Statistics:
             "pauses_received": found.pauses_received,
             "pauses_sent": found.pauses_sent,
         }
-        return [values[counted] for _, counted in self._nic.xstats]
+        return [values[counted] for counted in self._nic.xstats.values()]
 
     def _take(self, port: int, found: PortCounters) -> PortCounters:
         """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
@@ -208,8 +207,8 @@ class _Group:
 class FlowStats:
     """The groups in use on all ports, as *nic* counts them. *hdrh*: TRex's option."""
 
-    def __init__(self, backend: Backend, nic: ServerCard | None = None, hdrh: bool = True) -> None:
-        self._nic, self._hdrh = nic or ServerCard(), hdrh
+    def __init__(self, backend: Backend, nic: ServerCard, hdrh: bool = True) -> None:
+        self._nic, self._hdrh = nic, hdrh
         self._ports = [port.index for port in backend.ports]
         self._backend = backend
         self._groups: dict[int, _Group] = {}

@@ -285,39 +285,32 @@ class FreeBsdNetwork:
     def arp(self, arguments: Sequence[str], line: CommandLine, fib: str = "0") -> CommandOutput:
         """``arp -an``, ``-S ADDRESS MAC [temp]``, ``-d ADDRESS``."""
         configuration, text = self._table(fib, line), ""
-        rows = configuration.neighbours
-        match list(arguments):
-            case ["-an"]:
-                for name, address, mac in rows:
-                    learned = configuration.is_learned(name, address)
-                    lasts = f"expires in {ARP_SECONDS} seconds" if learned else "permanent"
-                    text += f"? ({address}) at {mac} on {name} {lasts} [ethernet]\n"
-            case ["-S", address, mac, *temporary] if towards := configuration.interface_towards(address):
-                self._set(fib, line, configuration.with_neighbour((towards, address, mac), learned=bool(temporary)))
-            case ["-d", address] if known := [row for row in rows if row[1] == address]:
-                for name, *_ in known:
-                    configuration = configuration.without_neighbour(name, address)
-                self._set(fib, line, configuration)
-                text = f"{address} ({address}) deleted\n"
-            case _:
-                return refused(f"arp: {' '.join(arguments)} -- no entry")
+        if list(arguments) != ["-an"]:
+            return self._neighbour(arguments, line, fib)
+        for name, address, mac in configuration.neighbours:
+            learned = configuration.is_learned(name, address)
+            lasts = f"expires in {ARP_SECONDS} seconds" if learned else "permanent"
+            text += f"? ({address}) at {mac} on {name} {lasts} [ethernet]\n"
         return CommandOutput(text)
 
     def ndp(self, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         """``ndp -an``, ``-s ADDRESS MAC``, ``-d ADDRESS``."""
-        configuration = self._table(IPV6, line)
+        if list(arguments) != ["-an"]:
+            return self._neighbour(arguments, line, IPV6)
+        text = f"{'Neighbor':36} {'Linklayer Address':18} {'Netif':>6} {'Expire':10} S Flags\n"
+        rows = self._table(IPV6, line).neighbours
+        return CommandOutput(text + "".join(f"{at:36} {mac:18} {by:>6} {'permanent':10} R\n" for by, at, mac in rows))
+
+    def _neighbour(self, arguments: Sequence[str], line: CommandLine, table: str) -> CommandOutput:
+        configuration = self._table(table, line)
         match list(arguments):
-            case ["-an"]:
-                head = f"{'Neighbor':36} {'Linklayer Address':18} {'Netif':>6} {'Expire':10} S Flags\n"
-                rows = configuration.neighbours
-                return CommandOutput(
-                    head + "".join(f"{at:36} {mac:18} {by:>6} {'permanent':10} R\n" for by, at, mac in rows)
-                )
-            case ["-s", address, mac] if towards := configuration.interface_towards(address):
-                return self._set(IPV6, line, configuration.with_neighbour((towards, address, mac), learned=False))
+            case ["-S" | "-s", address, mac, *temporary] if towards := configuration.interface_towards(address):
+                row = towards, address, mac
+                return self._set(table, line, configuration.with_neighbour(row, learned=bool(temporary)))
             case ["-d", address] if names := [row[0] for row in configuration.neighbours if row[1] == address]:
-                return self._set(IPV6, line, configuration.without_neighbour(names[0], address))
-        return refused("usage: ndp -an | -d host | -s host ether_addr")
+                self._set(table, line, configuration.without_neighbour(names[0], address))
+                return CommandOutput(f"{address} ({address}) deleted\n")
+        return refused(f"{' '.join(arguments)} -- no entry")
 
     def route(self, arguments: Sequence[str], line: CommandLine, fib: str = "0") -> CommandOutput:
         """``route [-6] add|change|delete -net NETWORK HOP``."""

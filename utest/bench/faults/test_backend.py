@@ -13,6 +13,7 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.simulation import FAULT_DEFAULTS, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
+from lineproof_bench.server.ports import ServerCard
 from lineproof_bench.server.statistics import FlowStats
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
@@ -48,7 +49,7 @@ def grouped(rule: str = "latency") -> StreamTraffic:
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
     backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
-    flows = FlowStats(backend)
+    flows = FlowStats(backend, ServerCard())
     found = []
     for _ in range(2):
         flows.add(0, stream)

@@ -17,9 +17,9 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, PortDescription, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
-from lineproof_bench.server.captures import filter_of, reply_to
-from lineproof_bench.server.loop import ServerMethods
-from lineproof_bench.server.ports import FOLDER, Fact, ServerCard, ServerPort, XstatsNames, read_nic_file
+from lineproof_bench.server.captures import FILTERS, reply_to
+from lineproof_bench.server.loop import ServerMethods, ServerSettings
+from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, headers_of, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import ServerStream, parse_stream
@@ -35,10 +35,6 @@ IPV4, IPV6, VLAN, QINQ, MPLS = (
 )
 
 
-def nic_of(card: str) -> ServerCard:
-    return read_nic_file(card)[1]
-
-
 # -- files
 
 
@@ -47,17 +43,11 @@ def test_each_file_is_a_card_that_a_testbed_may_name() -> None:
 
 
 @pytest.mark.parametrize("card", CARDS)
-def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
-    file, nic = read_nic_file(card)
-    assert file.nic == card and file.trex.version == "v3.08"
-    free = "trex xstats knows_speed refused_groups unseen_groups xstats_take"
-    needed = set(ServerCard.model_fields) - set(free.split())
-    assert needed <= set(file.facts)
-    assert len(nic.xstats_names) == len(set(nic.xstats_names))
-    assert all(set(group.counted) <= set(group.names) for group in file.xstats)
-    facts: list[Fact | XstatsNames] = [*file.facts.values(), *file.xstats]
-    places = [place for fact in facts for place in fact.source.split("; ")]
-    assert all(re.fullmatch(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+", place) for place in places)
+def test_each_file_says_all_that_differs_between_cards(card: str) -> None:
+    free = "xstats knows_speed refused_groups unseen_groups xstats_take"
+    assert set(ServerCard.model_fields) - set(free.split()) <= read_card(card).model_fields_set
+    named = re.findall(r"(?m)# ((?:src|https:/)/\S+)", (FOLDER / f"{card}.yaml").read_text())
+    assert len(named) >= 12 and all(re.fullmatch(r"src/\S+:\d+(-\d+)?[;:]?", place) for place in named)
 
 
 # -- what it says of itself
@@ -65,14 +55,15 @@ def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
 
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
 def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> None:
-    port = ServerPort(FakeBackend().ports[0], nic_of(card))
+    port = ServerPort(FakeBackend().ports[0], read_card(card))
     for link_up, expected in ((True, up), (False, down)):
         facts = answers.port_facts(port.status(link_up), port.information())
         assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
 
 
 def test_the_server_has_the_version_of_the_sources() -> None:
-    methods = ServerMethods(FakeBackend(), Publisher(None), float, nic=nic_of("i40e")).methods()  # type: ignore[arg-type]
+    settings = ServerSettings(nic=read_card("i40e"))
+    methods = ServerMethods(FakeBackend(), Publisher(None), float, settings).methods()  # type: ignore[arg-type]
     assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by lineproof ")
 
 
@@ -83,7 +74,7 @@ SEEN = PortCounters(opackets=100, ipackets=90, obytes=6400, ibytes=5760, oerrors
 
 
 def extended(statistics: Statistics, nic: ServerCard) -> dict[str, int]:
-    return {name: value for name, value in zip(nic.xstats_names, statistics.xstats(0), strict=True) if value}
+    return {name: value for name, value in zip(nic.xstats, statistics.xstats(0), strict=True) if value}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +90,7 @@ def extended(statistics: Statistics, nic: ServerCard) -> dict[str, int]:
 def test_missed_frames_and_pauses_are_counted_and_named_as_by_the_cards_driver(
     card: str, received: tuple[int, int, int], missed: set[str], pauses: set[str]
 ) -> None:
-    backend, nic = FakeBackend(), nic_of(card)
+    backend, nic = FakeBackend(), read_card(card)
     backend.counted = SEEN
     found = Statistics(backend, float, nic).port(0)
     assert (found["opackets"], found["obytes"], found["oerrors"]) == (100, 6400, 3)
@@ -107,11 +98,11 @@ def test_missed_frames_and_pauses_are_counted_and_named_as_by_the_cards_driver(
     more = extended(Statistics(backend, float, nic), nic)
     assert {name for name, value in more.items() if value == SEEN.ierrors} == missed
     assert {name for name, value in more.items() if value == SEEN.pauses_received} == pauses
-    assert all("xoff" not in name for name in nic.xstats_names) is (not pauses)
+    assert all("xoff" not in name for name in nic.xstats) is (not pauses)
 
 
 def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_from_trexs() -> None:
-    backend, nic = FakeBackend(), nic_of("ixgbe")
+    backend, nic = FakeBackend(), read_card("ixgbe")
     statistics = Statistics(backend, float, nic)
     backend.counted = PortCounters(opackets=100, obytes=6400, ipackets=100, ibytes=6400)
     assert statistics.port(0)["opackets"] == 100
@@ -142,7 +133,7 @@ def group(number: int, frame: bytes, rule: str = "latency") -> Any:
     ],
 )
 def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes], unseen: set[bytes]) -> None:
-    flows = FlowStats(FakeBackend(), nic_of(card))
+    flows = FlowStats(FakeBackend(), read_card(card))
     for number, frame in enumerate((IPV4, IPV6, VLAN, QINQ, MPLS)):
         if frame in refused:
             with pytest.raises(RpcError, match=r"Failed parsing given packet for flow stat\.  NIC does not support"):
@@ -157,7 +148,7 @@ def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes
 
 @pytest.mark.parametrize(("card", "size"), [("i40e", 0), ("ice", 640), ("virtio", 640)])
 def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
-    flows = FlowStats(FakeBackend(), nic_of(card))
+    flows = FlowStats(FakeBackend(), read_card(card))
     flows.add(0, group(7, IPV4, "stats"))
     flows.add(0, group(8, IPV4))
     found = flows.values([7, 8])["flow_stats"]
@@ -169,7 +160,7 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
 
 def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_quarter() -> None:
     backend, clock = FakeBackend(), [0.0]
-    statistics = Statistics(backend, lambda: clock[0])
+    statistics = Statistics(backend, lambda: clock[0], ServerCard())
     for moment, percent in ((0.5, 99.0), (1.0, 80.0), (1.9, 99.0), (2.0, 80.0)):
         clock[0], backend.load = moment, percent
         statistics.sample_cpu()
@@ -259,19 +250,10 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "fits_arp", "fits_udp"),
-    [
-        ("", True, True),
-        ("arp or (vlan and arp) or (vlan and arp)", True, False),
-        ("arp or ip6 or vlan", True, False),
-        ("ip", False, True),
-        ("vlan and arp", False, False),
-    ],
-)
-def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
-    fits = filter_of(text)
-    assert (fits(ARP), fits(UDP)) == (fits_arp, fits_udp)
+def test_filters() -> None:
+    tagged = ARP[:12] + b"\x81\0\0\7" + ARP[12:]
+    fits = [[fits(headers_of(frame)) for frame in (ARP, tagged, UDP, IPV6)] for fits in FILTERS.values()]
+    assert fits == [[True] * 4, [True, True, False, True], [True, True, False, False]]
 
 
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones
