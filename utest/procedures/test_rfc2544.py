@@ -18,9 +18,9 @@ from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RESET
 from support.pure_router import LINE, PureRouter, prepared, run_on
 
 
-def carried(pps, *sizes):
-    """Return the results of a test of throughput, one for each size."""
-    return [ThroughputResult(size, LINE, Load(pps), None, 0.001, 60.0) for size in sizes or (64,)]
+def carried(pps, way="unidirectional"):
+    """Return the result of a test of throughput."""
+    return [ThroughputResult(64, LINE, Load(pps), None, 0.001, 60.0, sentence=f"64b {way}")]
 
 
 def throughput(router):
@@ -33,8 +33,8 @@ def loss_curve(router, step=10.0, most=1.0):
 
 
 def latency(router, repeats, seconds=10, **run):
-    duration = timedelta(seconds=seconds)
-    (result,) = LATENCY.measure(run_on(router, **run), "bidirectional", carried(1e6), repeats, duration)
+    found, duration = carried(1e6, "bidirectional"), timedelta(seconds=seconds)
+    (result,) = LATENCY.measure(run_on(router, **run), "bidirectional", found, repeats, duration)
     return result
 
 
@@ -134,7 +134,7 @@ def test_corrected_buffer_time_is_that_of_the_buffer(frames, share):
 def test_bursts_that_always_pass_give_no_buffer_time():
     result = back_to_back(PureRouter(LINE), LINE)
     assert result.unlimited and result.implied_buffer_time is None and len(result.trials) == 1
-    assert "at least" in str(result) and "says nothing about a buffer" in deviations_text(result)
+    assert "says nothing about a buffer" in deviations_text(result)
 
 
 def test_lossy_burst_is_sent_again_before_it_counts():
@@ -180,7 +180,7 @@ class LiveRouter:
 
 def test_traffic_stops_when_the_generator_breaks_down():
     live = LiveRouter(breaks_at=3.0)
-    assert "went away" in str(reset(live, pps=5e6))
+    assert "went away" in reset(live, pps=5e6).ended
     assert live.stopped == 1
 
 
@@ -194,15 +194,14 @@ def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
     if length > 0.1:
         assert result.by_time == pytest.approx(length, abs=0.21)
     else:
-        assert result.by_time is None and "too short" in str(result)
+        assert result.by_time is None
 
 
 def test_router_that_stays_down_or_never_resets_has_no_time():
     live = LiveRouter(outage=(0.0, 1e9))
     result = reset(live, limit=20)
-    assert not result.recovered and result.by_loss is None and "did not forward again" in str(result)
-    live = LiveRouter()
-    assert "the reset had no effect" in str(reset(live, limit=20))
+    assert not result.recovered and not result.ended and result.by_loss is None
+    assert "the reset had no effect" in reset(LiveRouter(), limit=20).ended
 
 
 def test_sizes_are_taken_in_order_and_latency_follows_at_each_throughput():

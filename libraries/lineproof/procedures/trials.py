@@ -68,8 +68,9 @@ def is_measured(trial: Trial) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureResult:
-    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
+    """A result: the ``sentence`` of its traffic, its ``trials``, why it ``ended`` early, its ``deviations``."""
 
+    sentence: str = ""
     trials: tuple[Trial, ...] = ()
     ended: str = ""
     deviations: tuple[Deviation, ...] = ()
@@ -84,14 +85,6 @@ class ProcedureResult:
         """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
         return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
 
-    @property
-    def _in_a_line(self) -> str:
-        """Return in one line what the table of the result does not say; "": nothing."""
-        return ""
-
-    def __str__(self) -> str:
-        return "; ".join(filter(None, (self._in_a_line, self.ended)))
-
 
 @dataclass
 class TrialSeries:
@@ -100,7 +93,8 @@ class TrialSeries:
     A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
     ``on_trial`` is called after each trial, before the next; ``deadline``: none starts that would end after so many s
     of traffic. ``longest_trial``: s to which a trial grows whose clock or queues may hide a shortage. ``conditions``:
-    what trials are held against, but for the load, which is that of each trial within the ``tolerance``.
+    what trials are held against, but for the load, which is that of each trial within the ``tolerance``. ``sentence``:
+    the words of their traffic.
     """
 
     measure: Measure
@@ -110,6 +104,7 @@ class TrialSeries:
     deadline: float = math.inf
     longest_trial: float = 10.0
     conditions: Conditions = UNWATCHED
+    sentence: str = ""
     done: list[Trial] = field(default_factory=list, init=False)
     traffic: float = field(default=0.0, init=False)
     ended: str = field(default="", init=False)
@@ -126,8 +121,9 @@ class TrialSeries:
         return is_end
 
     def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
-        """Return trials, ending and *deviations* as a result has them."""
-        return {"trials": tuple(self.done), "ended": self.ended, "deviations": tuple(deviations)}
+        """Return traffic, trials, ending and *deviations* as a result has them."""
+        own = {"sentence": self.sentence, "trials": tuple(self.done), "ended": self.ended}
+        return {**own, "deviations": tuple(deviations)}
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.

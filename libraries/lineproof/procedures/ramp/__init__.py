@@ -64,10 +64,6 @@ class RampPlan:
     warm_up_pps: float
     hold: float
 
-    def __post_init__(self) -> None:
-        if self.steps < 2 or not self.step > 0:
-            raise ValueError(f"a ramp has two steps or more, of more than 0 s: not {self.steps} of {self.step:g} s")
-
     def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
         """Every trial: its phase, load and duration in s."""
         top = self.line_pps * self.target / 100
@@ -126,10 +122,6 @@ class RampResult(ProcedureResult):
         return rise[at - 1] if at else None
 
     @property
-    def _in_a_line(self) -> str:
-        return "; ".join(self.findings)
-
-    @property
     def findings(self) -> Iterator[str]:
         """Yield what was found, as texts."""
         first, good = self.saturation, self.kept_up
@@ -178,7 +170,7 @@ _ROUNDING = 1e-6
 class Ramp(Procedure):
     """A load that rises from nothing, and the rates that came back."""
 
-    keyword, name = "Ramp", "ramp"
+    keyword, name, may_be_nothing = "Ramp", "ramp", ("warm_up", "hold")
 
     def measure(
         self,

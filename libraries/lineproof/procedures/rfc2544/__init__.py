@@ -24,7 +24,7 @@ from ...evidence.chart import SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
-from ...units import counted, l1_bits, l2_bits, si
+from ...units import l1_bits, l2_bits
 from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure
 from ..trials import ProcedureResult, is_decided, loss_bounds
 
@@ -76,10 +76,12 @@ class AtThroughput(NamedTuple):
 
 
 def at_throughputs(run: ProcedureRun, traffic: str, throughputs: Sequence[ThroughputResult]) -> Iterator[AtThroughput]:
-    """Yield the traffic and throughput of each result that has one."""
+    """Yield the traffic and throughput of each result that has one. Raises SentenceError for those of other traffic."""
     for result in throughputs:
+        words = f"{getattr(result, 'size', '')}b {traffic}"
+        known = run.traffic_of(result, ThroughputResult, THROUGHPUT.keyword, words)
         if result.throughput is not None:
-            yield AtThroughput(result.size, result.throughput, run.traffic(f"{result.size}b {traffic}"))
+            yield AtThroughput(result.size, result.throughput, known)
 
 
 # -- 26.1 throughput ---------------------------------------------------------------------------------------------------
@@ -105,16 +107,6 @@ class ThroughputResult(ProcedureResult):
         """Throughput in per cent of line rate."""
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
-    @property
-    def _in_a_line(self) -> str:
-        if self.throughput is not None:
-            result = f"throughput {si(self.throughput.pps, 'pps', 6)}{self.scope} ({self.percent:.4g} % line rate)"
-        elif self.beyond is not None:
-            result = f"frames were lost at every load down to {si(self.beyond.pps, 'pps')}{self.scope}"
-        else:
-            result = "not measured"
-        return f"{self.size} bytes: {result}; {counted(len(self.trials), 'trial')} of {self.duration:g} s"
-
 
 class ThroughputTest(Rfc2544Test):
     """26.1."""
@@ -138,8 +130,6 @@ class ThroughputTest(Rfc2544Test):
         sizes = sizes or FRAME_SIZES
         if len(set(sizes)) != len(sizes):
             raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
-        if not 0 < resolution < 1:
-            raise ValueError(f"the resolution is a ratio of line rate between 0 and 1, not {resolution}")
         # all words are parsed before any frame is sent
         known = [(size, run.traffic(f"{size}b {traffic}")) for size in sizes]
         return tuple(_throughput(run, *each, duration.total_seconds(), resolution) for each in known)
@@ -333,8 +323,8 @@ class FrameLossTest(Rfc2544Test):
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
-        if not 0 < step <= 10:
-            raise ValueError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
+        if step > 10:
+            raise SentenceError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
         known, seconds = run.traffic(traffic), duration.total_seconds()
         line, size = run.line(known), known.profile.mean_size
         highest = min(100.0, 100 * run.put(known).pps / line)

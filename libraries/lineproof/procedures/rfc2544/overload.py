@@ -23,7 +23,7 @@ from typing import Literal
 
 from ...core.bounds import Bounds
 from ...core.doubts import OF_FRAMES
-from ...core.phrases import between, percent
+from ...core.phrases import percent
 from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, Sample, StepDown
 from ...core.trial import Load, Outcome, Trial
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
@@ -72,11 +72,6 @@ class BackToBackResult(ProcedureResult):
         return fmean(self.bursts) if self.bursts else None
 
     @property
-    def spread(self) -> float | None:
-        """Standard deviation of the repetitions, in frames."""
-        return stdev(self.bursts) if len(self.bursts) > 1 else None
-
-    @property
     def implied_buffer_time(self) -> float | None:
         """The mean burst in seconds at line rate (RFC 9004). None if the limit was not found."""
         return None if self.mean is None or self.unlimited else self.mean / self.line_pps
@@ -86,20 +81,6 @@ class BackToBackResult(ProcedureResult):
         """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), in s."""
         implied = self.implied_buffer_time
         return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
-
-    @property
-    def _in_a_line(self) -> str:
-        if self.mean is None:
-            result = "not measured"
-        elif self.unlimited:
-            result = f"at least {self.longest} frames{self.scope} (no longer burst was sent)"
-        else:
-            implied, corrected = (1e3 * (time or 0) for time in (self.implied_buffer_time, self.corrected_buffer_time))
-            result = (
-                f"{self.mean:.0f} frames{self.scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
-                f" {max(self.bursts)}); buffer time {implied:.4g} ms, corrected {corrected:.4g} ms"
-            )
-        return f"{self.size} bytes: back-to-back {result}"
 
 
 class BackToBackTest(Rfc2544Test):
@@ -127,13 +108,14 @@ class BackToBackTest(Rfc2544Test):
 
     def rows(self, result: BackToBackResult) -> Iterator[Cells]:
         """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
+        spread = stdev(result.bursts) if len(result.bursts) > 1 else None
         least, most = (None if result.unlimited else end(result.bursts, default=None) for end in (min, max))
         yield {
             SIZE: str(result.size),
             Column("back-to-back", "frames, mean"): "≥ " * result.unlimited + figure(result.mean, ",.1f"),
             Column("least", "frames"): figure(least),
             Column("most", "frames"): figure(most),
-            Column("std. deviation", "frames"): figure(result.spread, ".1f"),
+            Column("std. deviation", "frames"): figure(spread, ".1f"),
             Column("repetitions"): str(len(result.bursts)),
             Column("implied buffer time", "ms"): figure(result.implied_buffer_time, ".4g", 1e3),
             Column("corrected buffer time", "ms"): figure(result.corrected_buffer_time, ".4g", 1e3),
@@ -155,8 +137,6 @@ def _back_to_back(
     """
     rate, line = run.put(at.traffic, warm_up=False).pps, run.line(at.traffic)
     carried, limit = min(at.load.pps, rate), longest if longest is not None else max(1, round(2 * rate))
-    if limit < 1 or resolution < 1:
-        raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}")
     bursts: list[int] = []
     unlimited = False
 
@@ -219,14 +199,6 @@ class RecoveryResult(ProcedureResult):
             return None
         return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
 
-    @property
-    def _in_a_line(self) -> str:
-        mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
-        return (
-            f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
-            f" each port in {mean} ({', '.join(map(_text, self.times)) or 'not measured'})"
-        )
-
 
 class RecoveryTest(Rfc2544Test):
     """26.5."""
@@ -250,7 +222,7 @@ class RecoveryTest(Rfc2544Test):
         """
         seconds = overload.total_seconds(), after.total_seconds()
         if seconds[1] < MIN_SAMPLES * INTERVAL:
-            raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
+            raise SentenceError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
         carried = at_throughputs(run, traffic, throughputs)
         return tuple(_recovery(run, each, repeats, *seconds) for each in carried)
 
@@ -304,10 +276,6 @@ def _recovery(run: ProcedureRun, at: AtThroughput, repeats: int, overload_for: f
     return RecoveryResult(at.size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
 
 
-def _text(time: Bounds) -> str:
-    return f"{between(time, '{:.3g}'.format)} s"
-
-
 def _worst_recovery(step: StepDown) -> Bounds | None:
     """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
     places = range(len(step.after.offered))
@@ -353,15 +321,6 @@ class ResetResult(ProcedureResult):
     by_time: float | None
     lost: int
     interval: float
-
-    @property
-    def _in_a_line(self) -> str:
-        if not self.recovered:
-            result = "not measured" if self.ended else "it did not forward again within the time given"
-        else:
-            time = "too short to see a silent interval" if self.by_time is None else f"{self.by_time:.3g} s"
-            result = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:.2g} s)"
-        return f"{self.kind} reset, {self.size} bytes: {result}"
 
 
 class ResetTest(Rfc2544Test):

@@ -24,7 +24,7 @@ from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
 from ...units import l1_bits, si
-from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, sendable
+from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure, sendable
 from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
@@ -85,11 +85,9 @@ class SearchResult(ProcedureResult):
         """The bounds of ``NDR`` or ``PDR``."""
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
-    @property
-    def _in_a_line(self) -> str:
-        scope = [f"loads are{self.scope}"] if self.scope else []
-        length = f"{len(self.trials)} trials, {self.traffic:g} s of traffic"
-        return "; ".join([*map(str, self.bounds), *scope, length])
+    def __str__(self) -> str:
+        scope = f"loads are{self.scope}" if self.scope else ""
+        return "; ".join(filter(None, [*map(str, self.bounds), scope, self.ended]))
 
 
 def search(
@@ -218,9 +216,6 @@ class _Measurer:
 
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
-SEARCH_COLUMN = Column("search", left=True)
-BOUNDS = Column("", left=True), Column("loss allowed"), Column("lower bound", EACH), Column("upper bound", EACH)
-
 
 class Search(Procedure):
     """NDR and PDR of one traffic."""
@@ -242,12 +237,15 @@ class Search(Procedure):
         size, line = known.profile.mean_size, run.line(known)
         bounds_of_ratios = [
             {
-                **bounds_cells(bounds),
+                Column("", left=True): bounds.name,
+                Column("loss allowed"): percent(bounds.loss_ratio),
+                Column("lower bound", EACH): figure(bounds.lower),
+                Column("upper bound", EACH): figure(bounds.upper),
                 Column("apart"): NONE if bounds.width is None else percent(bounds.width),
                 Column("conditional throughput", EACH): figure(bounds.throughput),
                 Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
                 Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
-                SEARCH_COLUMN: "done" if bounds.finished else "unfinished",
+                Column("search", left=True): "done" if bounds.finished else "unfinished",
             }
             for bounds in result.bounds
         ]
@@ -277,9 +275,3 @@ class Search(Procedure):
 
 
 SEARCH = Search()
-
-
-def bounds_cells(bounds: CapacityBounds) -> Cells:
-    """Return the cells of *bounds* in the columns BOUNDS."""
-    cells = bounds.name, percent(bounds.loss_ratio), figure(bounds.lower), figure(bounds.upper)
-    return dict(zip(BOUNDS, cells, strict=True))
