@@ -4,8 +4,8 @@
   less what was forwarded while the burst arrived: ``corrected = implied - implied * throughput / maximum rate``, with
   ``implied = mean burst / maximum rate``.
 - 26.5 system recovery: how long a router still loses frames after an overload.
-- 26.6 reset (RFC 6201): how long a router forwards nothing after one. Measured by the times at which forwarding stopped
-  and began again, and by the frames lost divided by the rate offered, which does not depend on the sampling interval.
+- 26.6 reset: how long a router forwards nothing after one, by the frame-loss method of RFC 6201: frames lost divided by
+  the rate offered, which does not depend on how often the counts are read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Literal
 
@@ -307,20 +306,13 @@ def _why_unproven(step: StepDown, overload: Load) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResetResult(ProcedureResult):
-    """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next.
-
-    Both are None if the router did not come back (``recovered`` False), ``by_time`` also if no interval was silent.
-    ``interval``: the longest time between two readings of the counts, in s.
-    """
+    """``seconds`` of traffic that were ``lost`` (frames); None: the router did not come back in time."""
 
     kind: str
     size: int
     load: Load
-    recovered: bool
-    by_loss: float | None
-    by_time: float | None
+    seconds: float | None
     lost: int
-    interval: float
 
 
 class ResetTest(Rfc2544Test):
@@ -336,7 +328,7 @@ class ResetTest(Rfc2544Test):
         command: str = "",
         kind: Literal["software", "hardware", "power"] = "software",
         limit: timedelta = timedelta(minutes=10),
-    ) -> tuple[ResetResult, ...]:
+    ) -> ResetResult:
         """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
 
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
@@ -356,15 +348,7 @@ class ResetTest(Rfc2544Test):
         run.put(smallest.traffic)
         with _reconfiguring_after_restart(session):
             seconds = min(limit.total_seconds(), run.deadline - run.sent)
-            result = _reset(run, smallest, partial(session.router.reset, command), kind, seconds)
-        if session.plan.testbed.prepare == "configure":
-            reconfigured = Deviation(
-                "RFC 2544 26.6",
-                "a router that comes back with its configuration",
-                "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
-            )
-            result = replace(result, deviations=(*result.deviations, reconfigured))
-        return (result,)
+            return _reset(run, smallest, partial(session.router.reset, command), kind, seconds)
 
     def rows(self, result: ResetResult) -> Iterator[Cells]:
         """Yield what 26.6 asks to be stated."""
@@ -372,13 +356,24 @@ class ResetTest(Rfc2544Test):
             Column("reset", left=True): result.kind,
             SIZE: str(result.size),
             Column("load", EACH): figure(result.load),
-            Column("reset time by loss", "s"): figure(result.by_loss, ".4g"),
-            Column("by time", "s"): figure(result.by_time, ".3g"),
+            Column("reset time by loss", "s"): figure(result.seconds, ".4g"),
             Column("frames lost"): f"{result.lost:,}",
         }
 
 
 RESET = ResetTest()
+
+LOSS_METHOD = Deviation(
+    "RFC 2544 26.6",
+    "the times of the last frame before and the first frame after the reset",
+    "the frames lost divided by the rate (the frame-loss method of RFC 6201)",
+)
+
+RECONFIGURED = Deviation(
+    "RFC 2544 26.6",
+    "a router that comes back with its configuration",
+    "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
+)
 
 
 @contextmanager
@@ -435,37 +430,12 @@ def _reset(run: ProcedureRun, at: AtThroughput, cause: Callable[[], object], kin
             raise CharacterisationEnded(breakdown_text(error)) from error
     is_back = not trials.ended and samples[-1].time - lossy_until >= quiet
     lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
-    by_loss, by_time = None, None
-    if is_back:
-        by_loss = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1])
-        by_time = _silence(samples)
-    elif not trials.ended and not lost:
+    time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
+    if time is None and not trials.ended and not lost:
         trials.ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    known = max([INTERVAL, *(after.time - before.time for before, after in pairwise(samples))])
-    times = Deviation(
-        "RFC 2544 26.6",
-        "the times of the last frame before and the first frame after the reset",
-        f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
-    )
-    figures = kind, at.size, at.load, is_back, by_loss, by_time, lost, known
-    return ResetResult(*figures, **trials.as_fields((times, *TRIALS_OF_SECTION_23)))
-
-
-def _silence(samples: Sequence[Sample]) -> float | None:
-    """Return the s from the beginning of the first silent interval to the next frame after the last; None: none is.
-
-    An interval is silent if less than a hundredth of the frames sent in it came back.
-    """
-    silent = [
-        place
-        for place, (before, after) in enumerate(pairwise(samples))
-        if after.forwarded - before.forwarded < 0.01 * _offered(before, after)
-    ]
-    if not silent:
-        return None
-    later = pairwise(samples[silent[-1] + 1 :])
-    resumed = next((after.time for before, after in later if after.forwarded > before.forwarded), None)
-    return None if resumed is None else resumed - samples[silent[0]].time
+    others = [RECONFIGURED] if run.session.plan.testbed.prepare == "configure" else []
+    deviations = (LOSS_METHOD, *TRIALS_OF_SECTION_23, *others)
+    return ResetResult(kind, at.size, at.load, time, lost, **trials.as_fields(deviations))
 
 
 def _offered(before: Sample, after: Sample) -> int:
