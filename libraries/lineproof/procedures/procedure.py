@@ -27,7 +27,7 @@ from ..generators.base import Method, Probe
 from ..session.router_watch import RouterRestarted
 from ..session.session import Session
 from ..visible import shortened
-from .trials import TAKEN_AT_ITS_WORD, ProcedureResult, TrialSeries
+from .trials import TAKEN_AT_ITS_WORD, ProcedureResult, TrialSeries, worst_rate
 
 SENDABLE = 0.9
 """The share of what an overloaded generator sent that is asked of it next."""
@@ -154,7 +154,7 @@ class ProcedureRun:
 def sendable(trial: Trial) -> Load:
     """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
     asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
-    sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
+    sent = worst_rate(trial, "offered")
     # a generator that is asked for less than it can has time to send it
     return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
 

@@ -55,6 +55,11 @@ def loss_bounds(trial: Trial) -> Bounds:
     return Bounds(max(low for low, _ in ends), max(high for _, high in ends))
 
 
+def worst_rate(trial: Trial, frames: str) -> float:
+    """Return the mean rate in frames/s of the counts *frames* of *trial*, of the direction with least."""
+    return min((getattr(row, frames) for row in trial.outcome.directions), default=0) / (trial.seconds.high or 1e-9)
+
+
 def is_decided(loss: Bounds, most: float) -> bool:
     """Return whether *loss* is certainly at most *most*, or certainly more."""
     return loss.high <= most or loss.low > most

@@ -26,7 +26,7 @@ from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ...units import l1_bits, l2_bits
 from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure
-from ..trials import ProcedureResult, is_decided, loss_bounds
+from ..trials import ProcedureResult, is_decided, loss_bounds, worst_rate
 
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
@@ -340,8 +340,8 @@ class FrameLossTest(Rfc2544Test):
                 load = Load(line * asked / 100)
                 # a trial at less than the load asked for gives a point too, at the load offered
                 trial = trials.run(load, seconds, trials.shows_loss)
-                offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
-                points.append(LossPoint(asked, 100 * offered / line, trial.loss_ratio(in_total=False), trial))
+                share = 100 * worst_rate(trial, "offered") / line
+                points.append(LossPoint(asked, share, trial.loss_ratio(in_total=False), trial))
                 if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                     break
         return LossCurve(size, line, tuple(points), step, seconds, **trials.as_fields(deviations))
