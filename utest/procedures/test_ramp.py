@@ -173,7 +173,7 @@ def test_a_lost_probe_frame_is_later_than_any_other():
 
 
 def test_a_throughput_that_was_not_found_has_no_shares():
-    with pytest.raises(SentenceError, match="none was found: PDR"):
+    with pytest.raises(SentenceError, match="no PDR was found"):
         measured(PureRouter(10.0))
 
 

@@ -95,7 +95,7 @@ def measured(shared: Shared, procedure: Procedure, deadline: float, *terms: Any,
         result = procedure.measure(work.run, *terms, **options)
         work.keep(procedure, result)
     for error in work.failed_meanwhile:
-        raise error
+        raise error.__cause__ or error
     return result
 
 
@@ -143,7 +143,7 @@ class CharacterisationWork:
         self.shared, self.session, self.recorder = shared, shared.session, shared.records
         hooks = self._begin, self._on_trial, self._call, self._meanwhile
         self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
-        self.failed_meanwhile: list[ExecutionStatus] = []
+        self.failed_meanwhile: list[TestbedError] = []
         self._ran_meanwhile: list[Note] = []
         self._begun, self._deadline = 0, deadline
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
@@ -231,9 +231,9 @@ class CharacterisationWork:
         """Return the suite's keyword *name*; it raises TestbedError where it fails."""
         _check_keyword(name)
 
-        def call(*arguments: object) -> object:
+        def call(*arguments: object) -> None:
             try:
-                return BuiltIn().run_keyword(name, *arguments)
+                BuiltIn().run_keyword(name, *arguments)
             except ExecutionStatus as error:
                 if error.exit:  # an interrupt
                     raise
@@ -243,20 +243,17 @@ class CharacterisationWork:
 
     def _meanwhile(self, name: str, *arguments: object) -> During:
         """Return the suite's keyword *name*; where it fails, that is raised once the trial is kept."""
-        _check_keyword(name)
+        call, words = self._call(name), " ".join(map(str, (name, *arguments)))
 
         def meanwhile(wait: Callable[[float], None]) -> None:
             self.shared.is_sending, told = True, ""
             try:
-                BuiltIn().run_keyword(name, *arguments)
-            except ExecutionStatus as error:
-                if error.exit:  # an interrupt
-                    raise
+                call(*arguments)
+            except TestbedError as error:
                 self.failed_meanwhile.append(error)
-                told = f" and failed: {error.message}"
+                told = f" and failed: {error.__cause__}"
             finally:
                 self.shared.is_sending = False
-            words = " ".join(map(str, (name, *arguments)))
             self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
 
         return meanwhile

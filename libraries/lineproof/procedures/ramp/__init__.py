@@ -124,20 +124,13 @@ class RampResult(ProcedureResult):
     @property
     def findings(self) -> Iterator[str]:
         """Yield what was found, as texts."""
-        first, good = self.saturation, self.kept_up
         scope = " (the worse direction)" if self.scope else ""
-        if first is None:
+        if self.saturation:
+            load, share = self.saturation.load.pps, 100 * self.saturation.load.pps / self.plan.line_pps
+            yield f"saturated at {si(load, 'pps')} ({share:.4g} % line rate) into each port{scope}"
+        else:
             reached = max((step.load.pps for step in self.steps), default=0.0)
             yield f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured"
-        else:
-            load, share = si(first.load.pps, "pps"), 100 * first.load.pps / self.plan.line_pps
-            yield (
-                f"saturated at {load} ({share:.4g} % line rate) into each port, where {si(first.forwarded_pps, 'pps')}"
-                f" of {si(first.offered_pps, 'pps')} offered came back{scope}"
-            )
-            below = good and f"between {si(good.load.pps, 'pps')} (the last step that kept up) and {load}"
-            yield below or "no step kept up"
-        yield f"highest forwarding rate {si(self.peak_pps, 'pps')}{scope}"
         if self.ceiling_pps is not None:
             yield f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked"
         yield SATURATION

@@ -167,12 +167,8 @@ def _cells(
     name: str, bounds: CapacityBounds | None, otherwise: str, line_pps: float, link_bps: float
 ) -> Mapping[Column, Cell]:
     """Return *bounds*, and the lower one in each unit; *otherwise*: the word for what was not found."""
-    figures, is_finished = (otherwise, "", ""), bounds is not None and bounds.finished
-    if bounds and bounds.lower:
-        lower, share = figure(bounds.lower, ",.4f", 1e-6), bounds.lower.pps / line_pps
-        between = f"{lower} to {figure(bounds.upper, ',.4f', 1e-6)}" if bounds.upper else f"≥ {lower}"
-        figures = between + " …" * (not is_finished), f"{share * link_bps / 1e9:.4g}", f"{100 * share:.3g}"
-    elif bounds and is_finished:
-        figures = f"< {figure(bounds.upper, ',.4f', 1e-6)}", "", ""
-    cells = (Cell(words, "" if is_finished else "unsure") for words in figures)
-    return dict(zip((Column(f"{name} {unit}") for unit in ("Mpps", "Gbit/s", "% line")), cells, strict=True))
+    is_found = bounds is not None and (bounds.lower or bounds.upper)
+    share = bounds.lower.pps / line_pps if bounds and bounds.lower else None
+    figures = str(bounds) if is_found else otherwise, figure(share, ".4g", link_bps / 1e9), figure(share, ".3g", 100)
+    cells = (Cell(words, "" if bounds and bounds.finished else "unsure") for words in figures)
+    return dict(zip((Column(f"{name}{unit}") for unit in ("", " Gbit/s", " % line")), cells, strict=True))

@@ -23,7 +23,7 @@ from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
-from ...units import l1_bits, si
+from ...units import l1_bits, range_text, si
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure, sendable
 from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
@@ -59,15 +59,12 @@ class CapacityBounds:
         return 1 - self.lower.pps / self.upper.pps
 
     def __str__(self) -> str:
-        allowed = f"loss up to {percent(self.loss_ratio)}" if self.loss_ratio else "without loss"
         lower, upper = ("" if load is None else si(load.pps, "pps", 5) for load in (self.lower, self.upper))
         if lower and upper:
-            between = f"{lower} to {upper} ({percent(self.width or 0.0)} apart)"
-        elif lower:
-            between = f"at least {lower}" + " (the highest load asked for is carried)" * self.finished
+            known = range_text(lower, upper)
         else:
-            between = f"less than {upper}" if upper else "no bound found"
-        return f"{self.name} ({allowed}): {between}" + " – unfinished" * (not self.finished)
+            known = f"≥ {lower}" if lower else f"< {upper}" if upper else "–"
+        return known + " …" * (not self.finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +83,7 @@ class SearchResult(ProcedureResult):
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
     def __str__(self) -> str:
-        scope = f"loads are{self.scope}" if self.scope else ""
-        return "; ".join(filter(None, [*map(str, self.bounds), scope, self.ended]))
+        return "; ".join(filter(None, [*(f"{each.name}{self.scope} {each}" for each in self.bounds), self.ended]))
 
 
 def search(
