@@ -51,6 +51,17 @@ def of_few_repetitions(count: int, asked: int, section: str) -> list[Deviation]:
     return [Deviation(section, f"at least {asked} repetitions", f"{count}")] if count < asked else []
 
 
+def repeated(name: str, unit: str, values: Sequence[float], form: str, sign: str = "") -> Cells:
+    """Return mean, least, most and deviation of *values* as cells, each after *sign*, and how many there are."""
+    names = Column(name, f"{unit}, mean"), Column("least", unit), Column("most", unit)
+    known = [f"{sign}{value:{form}}" for value in (fmean(values), min(values), max(values))] if values else [NONE] * 3
+    return {
+        **dict(zip(names, known, strict=True)),
+        Column("std. deviation", unit): f"{stdev(values):{form}}" if len(values) > 1 else NONE,
+        Column("repetitions"): str(len(values)),
+    }
+
+
 class Rfc2544Test(Procedure):
     """A test of RFC 2544: one result, or one for each frame size, in one table."""
 
@@ -212,7 +223,6 @@ class LatencyResult(ProcedureResult):
     load: Load
     directions: tuple[str, ...]
     samples: tuple[tuple[float, ...], ...]
-    streams: int
     duration: float
 
 
@@ -244,11 +254,7 @@ class LatencyTest(Rfc2544Test):
                 SIZE: str(result.size),
                 Column("rate", EACH): figure(result.load),
                 Column("direction", left=True): direction,
-                Column("latency", "µs, mean"): f"{fmean(values):.2f}",
-                Column("least", "µs"): f"{min(values):.2f}",
-                Column("most", "µs"): f"{max(values):.2f}",
-                Column("std. deviation", "µs"): f"{stdev(values):.2f}" if len(values) > 1 else NONE,
-                Column("streams"): str(len(values)),
+                **repeated("latency", "µs", values, ",.2f"),
             }
 
 
@@ -278,8 +284,7 @@ def _latency(run: ProcedureRun, at: AtThroughput, repeats: int, duration: float)
     rows = streams[0].outcome.directions if streams else ()
     directions = tuple(f"{row.tx_port} → {row.rx_port}" for row in rows)
     samples = tuple(zip(*([count.mean for count in trial.outcome.latency] for trial in streams), strict=True))
-    figures = at.size, at.load, directions, samples, len(streams), duration
-    return LatencyResult(*figures, **trials.as_fields(deviations))
+    return LatencyResult(at.size, at.load, directions, samples, duration, **trials.as_fields(deviations))
 
 
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Literal
 
 from ...core.bounds import Bounds
 from ...core.doubts import OF_FRAMES
-from ...core.phrases import percent
+from ...core.phrases import between, percent
 from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, Sample, StepDown
 from ...core.trial import Load, Outcome, Trial
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
@@ -43,6 +42,7 @@ from . import (
     at_throughputs,
     of_few_repetitions,
     of_short_trials,
+    repeated,
 )
 
 BURSTS = 50
@@ -71,15 +71,15 @@ class BackToBackResult(ProcedureResult):
         return fmean(self.bursts) if self.bursts else None
 
     @property
-    def implied_buffer_time(self) -> float | None:
-        """The mean burst in seconds at line rate (RFC 9004). None if the limit was not found."""
-        return None if self.mean is None or self.unlimited else self.mean / self.line_pps
+    def buffer_times(self) -> tuple[float | None, float | None]:
+        """The implied and the corrected buffer time in s (RFC 9004); None: the limit was not found.
 
-    @property
-    def corrected_buffer_time(self) -> float | None:
-        """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), in s."""
-        implied = self.implied_buffer_time
-        return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
+        Implied: the mean burst at line rate. Corrected: less what the router forwarded while the burst arrived.
+        """
+        if self.mean is None or self.unlimited:
+            return None, None
+        implied = self.mean / self.line_pps
+        return implied, implied - implied * self.throughput_pps / self.line_pps
 
 
 class BackToBackTest(Rfc2544Test):
@@ -107,17 +107,12 @@ class BackToBackTest(Rfc2544Test):
 
     def rows(self, result: BackToBackResult) -> Iterator[Cells]:
         """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
-        spread = stdev(result.bursts) if len(result.bursts) > 1 else None
-        least, most = (None if result.unlimited else end(result.bursts, default=None) for end in (min, max))
+        implied, corrected = result.buffer_times
         yield {
             SIZE: str(result.size),
-            Column("back-to-back", "frames, mean"): "≥ " * result.unlimited + figure(result.mean, ",.1f"),
-            Column("least", "frames"): figure(least),
-            Column("most", "frames"): figure(most),
-            Column("std. deviation", "frames"): figure(spread, ".1f"),
-            Column("repetitions"): str(len(result.bursts)),
-            Column("implied buffer time", "ms"): figure(result.implied_buffer_time, ".4g", 1e3),
-            Column("corrected buffer time", "ms"): figure(result.corrected_buffer_time, ".4g", 1e3),
+            **repeated("back-to-back", "frames", result.bursts, ",.1f", "≥ " * result.unlimited),
+            Column("implied buffer time", "ms"): figure(implied, ".4g", 1e3),
+            Column("corrected buffer time", "ms"): figure(corrected, ".4g", 1e3),
         }
 
 
@@ -191,13 +186,6 @@ class RecoveryResult(ProcedureResult):
     times: tuple[Bounds, ...]
     after: float
 
-    @property
-    def mean(self) -> Bounds | None:
-        """The reported figure; None if a repetition did not recover, or there is none."""
-        if not self.times or any(math.isinf(time.high) for time in self.times):
-            return None
-        return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
-
 
 class RecoveryTest(Rfc2544Test):
     """26.5."""
@@ -226,13 +214,14 @@ class RecoveryTest(Rfc2544Test):
         return tuple(_recovery(run, each, repeats, *seconds) for each in carried)
 
     def rows(self, result: RecoveryResult) -> Iterator[Cells]:
-        """Yield the row of 26.5."""
+        """Yield the row of 26.5; where frames were lost to the end, a time has no upper bound."""
+        ends = [time.low for time in result.times], [time.high for time in result.times]
         yield {
             SIZE: str(result.size),
             Column("overload", EACH): figure(result.overload),
             Column("reduced to", EACH): figure(result.reduced),
-            Column("recovery time", "mean"): str(result.mean or NONE),
-            Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
+            Column("recovery time", "s, mean"): _seconds([Bounds(*map(fmean, ends))] if result.times else []),
+            Column("each", "s", True): _seconds(result.times),
             Column("looked at", "s"): f"{result.after:g}",
         }
 
@@ -275,6 +264,10 @@ def _recovery(run: ProcedureRun, at: AtThroughput, repeats: int, overload_for: f
     return RecoveryResult(at.size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
 
 
+def _seconds(times: Sequence[Bounds]) -> str:
+    return ", ".join(between(time, "{:.3g}".format) for time in times) or NONE
+
+
 def _worst_recovery(step: StepDown) -> Bounds | None:
     """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
     places = range(len(step.after.offered))
@@ -302,6 +295,9 @@ def _why_unproven(step: StepDown, overload: Load) -> str:
 
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
+
+BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
+"""Seconds of traffic before a reset; the router is back when for so many it lost no more than this ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +342,32 @@ class ResetTest(Rfc2544Test):
                 " hide that another's are missing; expected without 'on N pairs'"
             )
         run.put(smallest.traffic)
-        with _reconfiguring_after_restart(session):
-            seconds = min(limit.total_seconds(), run.deadline - run.sent)
-            return _reset(run, smallest, partial(session.router.reset, command), kind, seconds)
+        seconds, samples, lossy_until = min(limit.total_seconds(), run.deadline - run.sent), list[Sample](), math.inf
+        with _reconfiguring_after_restart(session), run.series(smallest.traffic) as trials:
+            check_deadline(trials.deadline, 0.0, BEFORE)
+            try:
+                with ExitStack() as stack:
+                    live = session.traffic.live()
+                    stack.callback(live.stop)
+                    live.start(smallest.load)
+                    live.wait(BEFORE)
+                    samples.append(live.sample())
+                    session.router.reset(command)
+                    while samples[-1].time - samples[0].time < seconds and samples[-1].time - lossy_until < QUIET:
+                        live.wait(INTERVAL)
+                        samples.append(live.sample())
+                        if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
+                            lossy_until = samples[-1].time
+            except BREAKDOWN_ERRORS as error:
+                raise CharacterisationEnded(breakdown_text(error)) from error
+        is_back = not trials.ended and samples[-1].time - lossy_until >= QUIET
+        lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
+        time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
+        if time is None and not trials.ended and not lost:
+            trials.ended = f"nothing was lost within {seconds:g} s: the reset had no effect, or was not seen"
+        others = [RECONFIGURED] if session.plan.testbed.prepare == "configure" else []
+        deviations = (LOSS_METHOD, *TRIALS_OF_SECTION_23, *others)
+        return ResetResult(kind, smallest.size, smallest.load, time, lost, **trials.as_fields(deviations))
 
     def rows(self, result: ResetResult) -> Iterator[Cells]:
         """Yield what 26.6 asks to be stated."""
@@ -401,41 +420,6 @@ def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
     finally:
         over.set()
         thread.join(60.0)
-
-
-def _reset(run: ProcedureRun, at: AtThroughput, cause: Callable[[], object], kind: str, limit: float) -> ResetResult:
-    """Send at the throughput, *cause* the reset, and wait until frames come again.
-
-    *cause* returns when the reset has begun. The router is back when it lost no more than a thousandth of the frames
-    for 5 s; at most *limit* s are waited.
-    """
-    quiet, slack, before = 5.0, 0.001, 2.0
-    samples, lossy_until = list[Sample](), math.inf
-    with run.series(at.traffic) as trials:
-        check_deadline(trials.deadline, 0.0, before)
-        try:
-            with ExitStack() as stack:
-                live = run.session.traffic.live()
-                stack.callback(live.stop)
-                live.start(at.load)
-                live.wait(before)
-                samples.append(live.sample())
-                cause()
-                while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
-                    live.wait(INTERVAL)
-                    samples.append(live.sample())
-                    if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
-                        lossy_until = samples[-1].time
-        except BREAKDOWN_ERRORS as error:
-            raise CharacterisationEnded(breakdown_text(error)) from error
-    is_back = not trials.ended and samples[-1].time - lossy_until >= quiet
-    lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
-    time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
-    if time is None and not trials.ended and not lost:
-        trials.ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    others = [RECONFIGURED] if run.session.plan.testbed.prepare == "configure" else []
-    deviations = (LOSS_METHOD, *TRIALS_OF_SECTION_23, *others)
-    return ResetResult(kind, at.size, at.load, time, lost, **trials.as_fields(deviations))
 
 
 def _offered(before: Sample, after: Sample) -> int:
