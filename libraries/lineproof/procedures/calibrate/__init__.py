@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 from ... import __version__
@@ -70,25 +72,22 @@ def calibrate(
     count = len(profiles) * len(directions)
     words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
     _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic."))
-    session = Session.start(plan, bypass=True, say=say)
-    try:
+    with closing(Session.start(plan, bypass=True, say=say)) as session:
         session.generator.connect()
         if session.simulated:
             _print(Note(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator."))
         _check_bypassed(session, pairs)
         try:
-            for profile in profiles:
-                for bidirectional in directions:
-                    before = cpu_times()
-                    try:
-                        ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
-                    except TestbedError as error:
-                        steal = steal_text(steal_percent(before, cpu_times()))
-                        way = "bidirectional" if bidirectional else "unidirectional"
-                        failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
-                        _print(Note(failed[-1]))
-                        continue
+            for profile, bidirectional in product(profiles, directions):
+                before = cpu_times()
+                try:
+                    ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
                     _print(Note(_line(ceilings[-1])))
+                except TestbedError as error:
+                    steal = steal_text(steal_percent(before, cpu_times()))
+                    way = "bidirectional" if bidirectional else "unidirectional"
+                    failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
+                    _print(Note(failed[-1]))
         finally:
             if ceilings:
                 content = Calibration(
@@ -102,8 +101,6 @@ def calibrate(
                     ceilings=tuple(ceilings),
                 )
                 _print(Code(f"kept in {write_calibration(calibrations, content)}"))
-    finally:
-        session.close()
     if failed:
         raise TestbedError(f"{len(failed)} of {counted(count, 'ceiling')} not known: {'; '.join(failed)}")
 
