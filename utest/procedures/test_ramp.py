@@ -42,7 +42,6 @@ def test_load_rises_to_the_target_between_warm_up_and_hold():
     assert loads[2:52] == sorted(loads[2:52])
     assert sum(seconds for _, seconds in router.asked) == 55
     assert result.saturation is None and "no saturation" in next(result.findings)
-    assert result.peak_pps == pytest.approx(LINE, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -53,7 +52,6 @@ def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
     assert found.load.pps >= capacity and found.load.pps - LINE / 50 <= capacity * 1.0011
     assert found.forwarded_pps == pytest.approx(capacity, rel=1e-5)
     assert found.loss_ratio > BEHIND
-    assert result.peak_pps == pytest.approx(capacity, rel=0.002)
 
 
 def test_single_lossy_step_is_no_saturation():
@@ -66,7 +64,6 @@ def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
     # the queue takes in 59 ms of the rate, so that each trial of a second loses nothing up to 5.4 Mpps
     found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True))
     assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
-    assert found.peak_pps == pytest.approx(5.1e6)
 
 
 def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
@@ -173,7 +170,7 @@ def test_a_lost_probe_frame_is_later_than_any_other():
 
 
 def test_a_throughput_that_was_not_found_has_no_shares():
-    with pytest.raises(SentenceError, match="no PDR was found"):
+    with pytest.raises(SentenceError, match="PDR, and none was found"):
         measured(PureRouter(10.0))
 
 

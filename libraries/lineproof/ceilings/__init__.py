@@ -222,12 +222,6 @@ class PublishedLimits:
     link_bps: float
     server: str | None = None
 
-    @property
-    def software(self) -> bool:
-        """Return whether that TRex picks received frames out itself (``--software``), as far as it reports it."""
-        # with filters of the card it does not measure tpg (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)
-        return bool(self.ports) and all("tpg" in (port.measures or ()) for port in self.ports)
-
     def most_senders_on_one_card(self, bidirectional: bool, pairs: int = 1) -> int:
         """Return how many ports of one card send at once: the highest number of any card.
 
@@ -246,7 +240,9 @@ class PublishedLimits:
     def lacking_latency(self) -> tuple[UnsupportedLatency, ...]:
         """Return what this TRex cannot measure the latency of with this card."""
         here = [fact for fact in self.card.latency if fact.servers.include(self.server)] if self.card else []
-        return tuple(fact for fact in here if not (fact.hardware_filters and self.software))
+        # with filters of the card TRex does not measure tpg (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)
+        is_software = bool(self.ports) and all("tpg" in (port.measures or ()) for port in self.ports)
+        return tuple(fact for fact in here if not (fact.hardware_filters and is_software))
 
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart:
         """Return the lowest ceiling that applies to *profile*, of each sending port, as the generator's own part."""

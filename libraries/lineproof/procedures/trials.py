@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..core.bounds import Bounds
@@ -138,15 +139,15 @@ class TrialSeries:
         spoilt trials in a row, or if the testbed breaks down.
         """
 
-        def attempt() -> Trial:
+        for _ in range(1 + MOST_REPEATS):
             seconds = max(duration, self._least)
-            trial = self._once(lambda: self.measure(load, seconds), seconds)
-            trial = self._kept(self._doubted(trial, load))
-            if not decides(trial):
-                self._learn(trial)
-            return trial
-
-        return self._first(attempt, lambda trial: decides(trial) or self._stays_open(trial))
+            trial = self._doubted(self._once(partial(self.measure, load, seconds), seconds), load)
+            if decides(self._kept(trial)):
+                return trial
+            self._learn(trial)
+            if self._stays_open(trial):
+                return trial
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
 
     def run_measured(
         self,
@@ -157,12 +158,13 @@ class TrialSeries:
     ) -> Trial:
         """:meth:`run` with a measurement of its own (for example a burst) of about *duration* s, and its *doubts*."""
 
-        def attempt() -> Trial:
+        for _ in range(1 + MOST_REPEATS):
             trial = self._once(measure_once, duration)
             conditions = replace(self.conditions, load_pps=trial.outcome.load.pps)
-            return self._kept(with_doubts(trial, conditions, doubts))
-
-        return self._first(attempt, decides)
+            trial = self._kept(with_doubts(trial, conditions, doubts))
+            if decides(trial):
+                return trial
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
 
     def shows_loss(self, trial: Trial) -> bool:
         """Return whether the missing frames of *trial* are those that the router lost, but for the resolution.
@@ -177,23 +179,12 @@ class TrialSeries:
             for row in trial.outcome.directions
         )
 
-    def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
-        spoilt: list[Trial] = []
-        while len(spoilt) <= MOST_REPEATS:
-            trial = attempt()
-            if decides(trial):
-                return trial
-            spoilt.append(trial)
-        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(spoilt)}")
-
     def _stays_open(self, trial: Trial) -> bool:
         """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
         queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
         return queued and trial.outcome.duration >= self.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
-        if not duration > 0:
-            raise ValueError(f"trials take time: not {duration:g} s")
         check_deadline(self.deadline, self.traffic, duration)
         try:
             outcome = measure_once()
@@ -228,10 +219,10 @@ class TrialSeries:
             self._least = max(self._least, min(self.longest_trial, longer))
 
 
-def _spoilt_text(trials: Sequence[Trial]) -> str:
-    """Return why *trials* decide nothing: the problems of the last one, and the remedy."""
-    if not (problems := trials[-1].problems):
+def _spoilt_text(last: Trial) -> str:
+    """Return why as many trials in a row as are made decide nothing: the problems of the *last*, and the remedy."""
+    if not (problems := last.problems):
         return "the trials decided nothing"
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
-    return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"
+    return f"{1 + MOST_REPEATS} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"

@@ -220,7 +220,7 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}", ""
+        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost:,} of {trial.offered:,}", ""
         if math.isfinite(self._deadline):
             left = f"at most {duration_text(max(0.0, self._deadline - self.run.sent))} of traffic left, "
         self._progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
@@ -228,8 +228,11 @@ class CharacterisationWork:
         logger.info("; ".join([words, *map(str, trial.problems)]))
 
     def _call(self, name: str) -> Callable[..., object]:
-        """Return the suite's keyword *name*; it raises TestbedError where it fails."""
-        _check_keyword(name)
+        """Return the suite's keyword *name*; it raises TestbedError where it fails. Raises SentenceError if none is."""
+        try:
+            BuiltIn().keyword_should_exist(cast(Any, name))
+        except AssertionError as error:
+            raise SentenceError(f"'{name}' cannot be called: {error}") from error
 
         def call(*arguments: object) -> None:
             try:
@@ -257,11 +260,3 @@ class CharacterisationWork:
             self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
 
         return meanwhile
-
-
-def _check_keyword(name: str) -> None:
-    """Raise SentenceError unless there is one keyword *name*."""
-    try:
-        BuiltIn().keyword_should_exist(cast(Any, name))
-    except AssertionError as error:
-        raise SentenceError(f"'{name}' cannot be called: {error}") from error

@@ -85,9 +85,7 @@ class LatencyUnderLoad(Procedure):
         known = run.traffic_of(found, SearchResult, SEARCH.keyword, traffic)
         throughput = found[ratio].lower
         if throughput is None:
-            raise SentenceError(
-                f"latency is measured at shares of a throughput, and no {ratio} was found: {found[ratio]}"
-            )
+            raise SentenceError(f"latency is measured at shares of a {ratio}, and none was found: {found[ratio]}")
         points: list[LatencyPoint] = []
         with run.series(known) as trials:
             for share in SHARES:

@@ -104,14 +104,12 @@ class RampStep:
 class RampResult(ProcedureResult):
     """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
-    ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
-    where it offered less than was asked.
+    ``ceiling_pps``: the most that the generator offered in steps where it offered less than was asked.
     """
 
     plan: RampPlan
     steps: tuple[RampStep, ...]
     saturation: RampStep | None
-    peak_pps: float
     ceiling_pps: float | None
 
     @property
@@ -196,7 +194,6 @@ class Ramp(Procedure):
             plan,
             tuple(done),
             _saturation_step(measured),
-            peak_pps=max((one.forwarded_pps for one in measured), default=0.0),
             ceiling_pps=max(short, default=None),
             **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
         )
