@@ -65,7 +65,7 @@ class CharacterisationKeywords(Component):
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
             deadline = _seconds(capacity_deadline)
-            told = _told(lambda: measured(self.shared, SEARCH, deadline, requirement.traffic))
+            told = _told(lambda: measured(self.shared, SEARCH, deadline, requirement.traffic)[0])
             judged.more.append(f"capacity: {told}")
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
@@ -86,17 +86,19 @@ class CharacterisationKeywords(Component):
         return "" if record.finished else str(record)
 
 
-def measured(shared: Shared, procedure: Procedure, deadline: float, *terms: Any, **options: Any) -> Any:
-    """Return what *procedure* measured in at most *deadline* s of traffic; it is kept and shown."""
+def measured(
+    shared: Shared, procedure: Procedure, deadline: float, *terms: Any, **options: Any
+) -> tuple[Any, Document]:
+    """Return what *procedure* measured in at most *deadline* s of traffic, which is kept, and its short document."""
     words = str(next(iter(terms), options.get("traffic", "")))
     with CharacterisationWork(shared, procedure.name, words, deadline) as work:
         if procedure.needs is not None:
             work.session.plan.check_method(procedure.needs)
         result = procedure.measure(work.run, *terms, **options)
-        work.keep(procedure, result)
+        document = work.keep(procedure, result)
     for error in work.failed_meanwhile:
         raise error.__cause__ or error
-    return result
+    return result, document
 
 
 def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
@@ -108,7 +110,9 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
             is_number = isinstance(number, int | float)
             if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
                 raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
-        return measured(self.shared, procedure, _seconds(deadline), *terms, **options)
+        result, document = measured(self.shared, procedure, _seconds(deadline), *terms, **options)
+        logger.console("\n" + as_text(document))
+        return result
 
     own, last = inspect.signature(procedure.measure), inspect.signature(run).parameters["deadline"]
     own = own.replace(parameters=[*own.parameters.values(), last])
@@ -162,8 +166,8 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {error}") from error
 
-    def keep(self, procedure: Procedure, result: Any) -> None:
-        """Keep the figures of *result*, one or several, and show them with table and picture."""
+    def keep(self, procedure: Procedure, result: Any) -> Document:
+        """Keep the figures of *result*, one or several, and show them; return them without long tables."""
         run, title, problem, simulated = self.run, self.run.title, self.run.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
@@ -196,9 +200,6 @@ class CharacterisationWork:
             allure.attach(title, picture, "SVG")
             logger.info(svg_image(title, picture), html=True)
         show_document(Document(title, [Section("", shown)], simulated), f"{title} (table)")
-        self._progress.end()
-        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
-        logger.console("\n" + as_text(Document(title, [Section("", short)], simulated)))
         if early:
             others = f" (and {len(early) - 1} more, below its table)" if len(early) > 1 else ""
             logger.warn(f"{title}: {early[0]}{others}")
@@ -208,6 +209,8 @@ class CharacterisationWork:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
+        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
+        return Document(title, [Section("", short)], simulated)
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
