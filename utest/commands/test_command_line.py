@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lineproof.ceilings import read_calibration
 from lineproof.commands.main import BENCH_COMMANDS, COMMANDS
 from lineproof.errors import TestbedError
 from lineproof.procedures import calibrate
-from lineproof.procedures.calibrate import Ceiling, find_ceiling
+from lineproof.procedures.calibrate import find_ceiling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import robot_run
@@ -245,7 +246,7 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
 def test_a_ceiling_that_is_not_found_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = iter([TestbedError("nothing is offered")])
 
-    def find_the_second(*terms: Any) -> Ceiling:
+    def find_the_second(*terms: Any) -> Mapping[str, float]:
         for error in failing:
             raise error
         return find_ceiling(*terms)

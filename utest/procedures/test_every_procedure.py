@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lineproof.core.trial import Load
+from lineproof.errors import SentenceError
 from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.evidence.records import CharacterisationRecord
 from lineproof.evidence.run import read_run
@@ -19,7 +20,7 @@ from lineproof.procedures.search import SEARCH
 from support import robot_run
 from support.pure_router import EVERY_TRIAL, LINE, ONE_WAY, PureRouter, run_on
 
-THROUGHPUTS = [ThroughputResult(64, LINE, Load(4e6), None, 0.001, 60.0)]
+THROUGHPUTS = [ThroughputResult(64, LINE, Load(4e6), None, 0.001, 60.0, sentence="64b unidirectional")]
 FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
 TERMS: dict[str, tuple[Any, ...]] = {
     "Search Throughput Of": (ONE_WAY,),
@@ -65,6 +66,20 @@ def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, fault: 
     endings, text = ended(procedure, PureRouter(**fault))
     # one trial of traffic alone is no search that it could end
     assert all(words.startswith("inconclusive: ") for words in endings) or "a link was down" in text
+
+
+TAKING = ["Latency Under Load Of", *(name for name, terms in TERMS.items() if terms[-1] is THROUGHPUTS)]
+
+
+@pytest.mark.parametrize("keyword", TAKING)
+def test_a_result_of_other_traffic_or_of_another_keyword_is_refused(keyword: str) -> None:
+    (procedure,) = (one for one in procedures() if one.keyword == keyword)
+    traffic, result = TERMS[keyword]
+    router = PureRouter()
+    for terms in ((traffic.replace("uni", "bi"), result), (traffic, None if result is FOUND else [FOUND])):
+        with pytest.raises(SentenceError, match="expected"):
+            procedure.measure(run_on(router), *terms)
+    assert not router.asked
 
 
 @pytest.fixture(scope="module")

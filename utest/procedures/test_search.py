@@ -199,7 +199,7 @@ def test_values_must_be_different():
 
 def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
     run, begun, called = run_on(PureRouter()), list[Any](), list[Any]()
-    run.begin, run.call = begun.append, lambda *words: called.append(words)
+    run.begin, run.call = begun.append, lambda name: lambda value: called.append((name, value))
     SCALING.measure(run, "flows", "64b unidirectional", 1, 1000, relative_width=0.03)
     assert [traffic.sentence for traffic in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
     SCALING.measure(run, "queues", ONE_WAY, 1, 2, set_up="Set Queues", relative_width=0.03)

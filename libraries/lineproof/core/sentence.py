@@ -301,7 +301,7 @@ def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quant
         expected = ", ".join(_unit_text(item) for item in known)
         raise SentenceError(f"'{unit}' does not fit '{quantity.word or quantity.name}'; expected {expected}")
     if value.number <= 0 and value.unit is not Unit.PERCENT:
-        raise SentenceError("the threshold must be more than 0")
+        raise SentenceError(f"'{number} {unit}': expected more than 0")
     if value.unit is Unit.SECONDS and value.number > _LONGEST_TIME:
         raise SentenceError("a time is at most 24 h")
     if value.unit is Unit.PERCENT and value.number > 100:

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from pydantic_core import to_jsonable_python
 
@@ -19,14 +19,15 @@ from ..core.doubts import Conditions
 from ..core.quantity import TrafficWords
 from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Measure, Trial, read_trial
+from ..core.trial import During, Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
-from ..errors import ConfigError, TestbedError
+from ..errors import ConfigError, SentenceError, TestbedError
 from ..evidence.document import Column, Note, Table
 from ..generators.base import Method, Probe
 from ..session.router_watch import RouterRestarted
 from ..session.session import Session
-from .trials import TAKEN_AT_ITS_WORD, TrialSeries
+from ..visible import shortened
+from .trials import TAKEN_AT_ITS_WORD, ProcedureResult, TrialSeries, worst_rate
 
 SENDABLE = 0.9
 """The share of what an overloaded generator sent that is asked of it next."""
@@ -40,7 +41,7 @@ NONE = "–"
 EACH = "frames/s each port"
 
 
-def _no_suite(keyword: str, *arguments: object) -> None:
+def _no_suite(keyword: str, *arguments: object) -> NoReturn:
     raise ConfigError(f"'{keyword}' is a keyword, and no suite runs")
 
 
@@ -48,16 +49,17 @@ def _no_suite(keyword: str, *arguments: object) -> None:
 class ProcedureRun:
     """One procedure at work on *session*; loads end at the testbed's maximum.
 
-    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins. ``call`` runs a
-    keyword of the suite, ``meanwhile`` one while frames are sent. ``deadline``: the most s of traffic of all trials
+    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins. ``call`` gives
+    a keyword of the suite as a function, ``meanwhile`` one with its arguments, to be called while frames are sent; they
+    raise SentenceError where there is none. ``deadline``: the most s of traffic of all trials
     together, ``sent`` those so far. ``name`` and ``words`` say what is measured; ``searches``: how many it makes.
     """
 
     session: Session
     begin: Callable[[TrafficWords], None] = lambda traffic: None
     on_trial: Callable[[TrafficWords, Trial], None] = lambda traffic, trial: None
-    call: Callable[..., object] = _no_suite
-    meanwhile: Callable[..., None] = _no_suite
+    call: Callable[[str], Callable[..., object]] = _no_suite
+    meanwhile: Callable[..., During] = _no_suite
     deadline: float = math.inf
     name: str = ""
     words: str = ""
@@ -79,6 +81,15 @@ class ProcedureRun:
         traffic, plan = parse_traffic(words, self.session.plan.catalogue), self.session.plan
         plan.check_pairs(traffic)
         plan.check_generator(traffic)
+        return traffic
+
+    def traffic_of(self, result: object, kind: type[ProcedureResult], keyword: str, words: str) -> TrafficWords:
+        """Return the traffic *words*, of which *keyword* gave the *result* of *kind*. Raises SentenceError if not."""
+        if not isinstance(result, kind):
+            raise SentenceError(f"'{shortened(result)}': expected what '{keyword}' returned")
+        traffic = self.traffic(words)
+        if self.traffic(result.sentence).alone != traffic.alone:
+            raise SentenceError(f"'{keyword}' was asked for '{result.sentence}'; expected '{words}', as here")
         return traffic
 
     def link_bps(self, traffic: TrafficWords) -> float:
@@ -121,6 +132,7 @@ class ProcedureRun:
             deadline=self.deadline - self.sent,
             longest_trial=goal.longest_trial,
             conditions=Conditions(*of_trials),
+            sentence=traffic.sentence,
         )
 
     def keep(self, traffic: TrafficWords, trial: Trial) -> None:
@@ -142,7 +154,7 @@ class ProcedureRun:
 def sendable(trial: Trial) -> Load:
     """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
     asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
-    sent = min((row.offered / trial.seconds.high for row in trial.outcome.directions), default=0.0)
+    sent = worst_rate(trial, "offered")
     # a generator that is asked for less than it can has time to send it
     return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
 
@@ -151,15 +163,14 @@ class Procedure:
     """One way to measure how much a router carries: ``MY_PROCEDURE = MyProcedure()`` in a folder, and its registration.
 
     ``keyword``: its name in suites, with the arguments and documentation of ``measure`` and a ``deadline``. ``name``:
-    of its records. ``needs``: what it asks of a generator beside its traffic. ``on_console``: its document is shown
-    there, too.
+    of its records. ``needs``: what it asks of a generator beside its traffic. ``may_be_nothing``: times that may be 0.
     """
 
     keyword: ClassVar[str]
     name: ClassVar[str]
     tags: ClassVar[tuple[str, ...]] = ("characterise",)
     needs: ClassVar[Method | None] = None
-    on_console: ClassVar[bool] = False
+    may_be_nothing: ClassVar[tuple[str, ...]] = ()
 
     def measure(self, run: ProcedureRun, *terms: Any, **options: Any) -> Any:
         """Return a ProcedureResult, or a tuple of them. Its documentation, with an example, is the keyword's."""

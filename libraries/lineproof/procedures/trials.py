@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..core.bounds import Bounds
@@ -55,6 +56,11 @@ def loss_bounds(trial: Trial) -> Bounds:
     return Bounds(max(low for low, _ in ends), max(high for _, high in ends))
 
 
+def worst_rate(trial: Trial, frames: str) -> float:
+    """Return the mean rate in frames/s of the counts *frames* of *trial*, of the direction with least."""
+    return min((getattr(row, frames) for row in trial.outcome.directions), default=0) / (trial.seconds.high or 1e-9)
+
+
 def is_decided(loss: Bounds, most: float) -> bool:
     """Return whether *loss* is certainly at most *most*, or certainly more."""
     return loss.high <= most or loss.low > most
@@ -68,8 +74,9 @@ def is_measured(trial: Trial) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureResult:
-    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
+    """A result: the ``sentence`` of its traffic, its ``trials``, why it ``ended`` early, its ``deviations``."""
 
+    sentence: str = ""
     trials: tuple[Trial, ...] = ()
     ended: str = ""
     deviations: tuple[Deviation, ...] = ()
@@ -84,14 +91,6 @@ class ProcedureResult:
         """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
         return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
 
-    @property
-    def _in_a_line(self) -> str:
-        """Return in one line what the table of the result does not say; "": nothing."""
-        return ""
-
-    def __str__(self) -> str:
-        return "; ".join(filter(None, (self._in_a_line, self.ended)))
-
 
 @dataclass
 class TrialSeries:
@@ -100,7 +99,8 @@ class TrialSeries:
     A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
     ``on_trial`` is called after each trial, before the next; ``deadline``: none starts that would end after so many s
     of traffic. ``longest_trial``: s to which a trial grows whose clock or queues may hide a shortage. ``conditions``:
-    what trials are held against, but for the load, which is that of each trial within the ``tolerance``.
+    what trials are held against, but for the load, which is that of each trial within the ``tolerance``. ``sentence``:
+    the words of their traffic.
     """
 
     measure: Measure
@@ -110,6 +110,7 @@ class TrialSeries:
     deadline: float = math.inf
     longest_trial: float = 10.0
     conditions: Conditions = UNWATCHED
+    sentence: str = ""
     done: list[Trial] = field(default_factory=list, init=False)
     traffic: float = field(default=0.0, init=False)
     ended: str = field(default="", init=False)
@@ -126,8 +127,9 @@ class TrialSeries:
         return is_end
 
     def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
-        """Return trials, ending and *deviations* as a result has them."""
-        return {"trials": tuple(self.done), "ended": self.ended, "deviations": tuple(deviations)}
+        """Return traffic, trials, ending and *deviations* as a result has them."""
+        own = {"sentence": self.sentence, "trials": tuple(self.done), "ended": self.ended}
+        return {**own, "deviations": tuple(deviations)}
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
@@ -137,15 +139,15 @@ class TrialSeries:
         spoilt trials in a row, or if the testbed breaks down.
         """
 
-        def attempt() -> Trial:
+        for _ in range(1 + MOST_REPEATS):
             seconds = max(duration, self._least)
-            trial = self._once(lambda: self.measure(load, seconds), seconds)
-            trial = self._kept(self._doubted(trial, load))
-            if not decides(trial):
-                self._learn(trial)
-            return trial
-
-        return self._first(attempt, lambda trial: decides(trial) or self._stays_open(trial))
+            trial = self._doubted(self._once(partial(self.measure, load, seconds), seconds), load)
+            if decides(self._kept(trial)):
+                return trial
+            self._learn(trial)
+            if self._stays_open(trial):
+                return trial
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
 
     def run_measured(
         self,
@@ -156,12 +158,13 @@ class TrialSeries:
     ) -> Trial:
         """:meth:`run` with a measurement of its own (for example a burst) of about *duration* s, and its *doubts*."""
 
-        def attempt() -> Trial:
+        for _ in range(1 + MOST_REPEATS):
             trial = self._once(measure_once, duration)
             conditions = replace(self.conditions, load_pps=trial.outcome.load.pps)
-            return self._kept(with_doubts(trial, conditions, doubts))
-
-        return self._first(attempt, decides)
+            trial = self._kept(with_doubts(trial, conditions, doubts))
+            if decides(trial):
+                return trial
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
 
     def shows_loss(self, trial: Trial) -> bool:
         """Return whether the missing frames of *trial* are those that the router lost, but for the resolution.
@@ -176,23 +179,12 @@ class TrialSeries:
             for row in trial.outcome.directions
         )
 
-    def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
-        spoilt: list[Trial] = []
-        while len(spoilt) <= MOST_REPEATS:
-            trial = attempt()
-            if decides(trial):
-                return trial
-            spoilt.append(trial)
-        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(spoilt)}")
-
     def _stays_open(self, trial: Trial) -> bool:
         """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
         queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
         return queued and trial.outcome.duration >= self.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
-        if not duration > 0:
-            raise ValueError(f"trials take time: not {duration:g} s")
         check_deadline(self.deadline, self.traffic, duration)
         try:
             outcome = measure_once()
@@ -227,10 +219,10 @@ class TrialSeries:
             self._least = max(self._least, min(self.longest_trial, longer))
 
 
-def _spoilt_text(trials: Sequence[Trial]) -> str:
-    """Return why *trials* decide nothing: the problems of the last one, and the remedy."""
-    if not (problems := trials[-1].problems):
+def _spoilt_text(last: Trial) -> str:
+    """Return why as many trials in a row as are made decide nothing: the problems of the *last*, and the remedy."""
+    if not (problems := last.problems):
         return "the trials decided nothing"
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
-    return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"
+    return f"{1 + MOST_REPEATS} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"

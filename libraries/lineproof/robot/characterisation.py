@@ -17,9 +17,9 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
-from ..core.trial import Trial
+from ..core.trial import During, Trial
 from ..core.verdict import Verdict
-from ..errors import Inconclusive, TestbedError, in_words
+from ..errors import Inconclusive, SentenceError, TestbedError, in_words
 from ..evidence import allure
 from ..evidence.chart import svg_image
 from ..evidence.document import Document, Note, Section, as_text
@@ -32,6 +32,9 @@ from .shared import Component, Judged, Shared, add_to_test_message, margin_secon
 
 CAPACITY_SECONDS = 300.0
 """Seconds of traffic after which a search for the capacity ends."""
+
+LONGEST_ON_CONSOLE = 40
+"""Rows of the longest table that is shown on the console."""
 
 
 class CharacterisationKeywords(Component):
@@ -58,7 +61,7 @@ class CharacterisationKeywords(Component):
             judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
-            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, requirement.traffic))
+            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, requirement.traffic)[0])
             judged.more.append(f"capacity: {told}")
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
@@ -79,28 +82,38 @@ class CharacterisationKeywords(Component):
         return "" if record.finished else str(record)
 
 
-def measured(shared: Shared, procedure: Procedure, deadline: float, *terms: Any, **options: Any) -> Any:
-    """Return what *procedure* measured in at most *deadline* s of traffic; it is kept and shown."""
+def measured(
+    shared: Shared, procedure: Procedure, deadline: float, *terms: Any, **options: Any
+) -> tuple[Any, Document]:
+    """Return what *procedure* measured in at most *deadline* s of traffic, which is kept, and its short document."""
     words = str(next(iter(terms), options.get("traffic", "")))
     with CharacterisationWork(shared, procedure.name, words, deadline) as work:
         if procedure.needs is not None:
             work.session.plan.check_method(procedure.needs)
         result = procedure.measure(work.run, *terms, **options)
-        work.keep(procedure, result)
+        document = work.keep(procedure, result)
     for error in work.failed_meanwhile:
-        raise error
-    return result
+        raise error.__cause__ or error
+    return result, document
 
 
 def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
     """Return *procedure* as a keyword, with the arguments and the documentation of its method, and a deadline."""
 
     def run(self: CharacterisationKeywords, *terms: Any, deadline: timedelta | None = None, **options: Any) -> Any:
-        return measured(self.shared, procedure, _seconds(deadline), *terms, **options)
+        for name, value in own.bind(self, *terms, deadline=deadline, **options).arguments.items():
+            number = value.total_seconds() if isinstance(value, timedelta) else value
+            is_number = isinstance(number, int | float)
+            if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
+                raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
+        result, document = measured(self.shared, procedure, _seconds(deadline), *terms, **options)
+        logger.console("\n" + as_text(document))
+        return result
 
     own, last = inspect.signature(procedure.measure), inspect.signature(run).parameters["deadline"]
+    own = own.replace(parameters=[*own.parameters.values(), last])
     run.__doc__ = procedure.measure.__doc__
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), last])  # type: ignore[attr-defined]
+    run.__signature__ = own  # type: ignore[attr-defined]
     run.__annotations__ = {**get_type_hints(procedure.measure), "deadline": timedelta | None}
     return cast(Callable[..., Any], keyword(procedure.keyword, tags=procedure.tags)(run))
 
@@ -130,7 +143,7 @@ class CharacterisationWork:
         self.shared, self.session, self.recorder = shared, shared.session, shared.records
         hooks = self._begin, self._on_trial, self._call, self._meanwhile
         self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
-        self.failed_meanwhile: list[ExecutionStatus] = []
+        self.failed_meanwhile: list[TestbedError] = []
         self._ran_meanwhile: list[Note] = []
         self._begun, self._deadline = 0, deadline
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
@@ -149,18 +162,17 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {error}") from error
 
-    def keep(self, procedure: Procedure, result: Any) -> None:
-        """Keep the figures of *result*, one or several, and show them with table and picture."""
+    def keep(self, procedure: Procedure, result: Any) -> Document:
+        """Keep the figures of *result*, one or several, and show them; return them without long tables."""
         run, title, problem, simulated = self.run, self.run.title, self.run.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        alone = "its table is on the page" if parts else "nothing was measured"
-        told = "\n".join(filter(None, map(str, parts))) or alone
         deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
         declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
-        shown = [*self._ran_meanwhile, *procedure.parts(run, result), *declared]
+        own = [*self._ran_meanwhile, *procedure.parts(run, result)]
+        shown = [*own, *declared]
         picture = procedure.picture(run, result)
         self.recorder.folder.add(
             CharacterisationRecord(
@@ -184,17 +196,17 @@ class CharacterisationWork:
             allure.attach(title, picture, "SVG")
             logger.info(svg_image(title, picture), html=True)
         show_document(Document(title, [Section("", shown)], simulated), f"{title} (table)")
-        if procedure.on_console:
-            self._progress.end()
-            logger.console("\n" + as_text(Document("", [Section("", procedure.parts(run, result))], simulated)))
         if early:
             others = f" (and {len(early) - 1} more, below its table)" if len(early) > 1 else ""
             logger.warn(f"{title}: {early[0]}{others}")
+        told = "; ".join(early) or ("its table is on the page" if parts else "nothing was measured")
         message = f"{title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
+        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
+        return Document(title, [Section("", short)], simulated)
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
@@ -207,34 +219,43 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}", ""
+        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost:,} of {trial.offered:,}", ""
         if math.isfinite(self._deadline):
-            seconds = max(0.0, self._deadline - self.run.sent) / self.session.clock_speed
-            left = f"at most {duration_text(seconds)} left, "
+            left = f"at most {duration_text(max(0.0, self._deadline - self.run.sent))} of traffic left, "
         self._progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
         words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
         logger.info("; ".join([words, *map(str, trial.problems)]))
 
-    def _call(self, name: str, *arguments: object) -> object:
-        """Run a keyword of the suite. Raises TestbedError where it fails."""
+    def _call(self, name: str) -> Callable[..., object]:
+        """Return the suite's keyword *name*; it raises TestbedError where it fails. Raises SentenceError if none is."""
         try:
-            return BuiltIn().run_keyword(name, *arguments)
-        except ExecutionStatus as error:
-            if error.exit:  # an interrupt
-                raise
-            raise TestbedError(f"'{name}' failed: {error}") from error
+            BuiltIn().keyword_should_exist(cast(Any, name))
+        except AssertionError as error:
+            raise SentenceError(f"'{name}' cannot be called: {error}") from error
 
-    def _meanwhile(self, name: str, *arguments: object) -> None:
-        """Run a keyword of the suite while frames are sent; where it fails, that is raised once the trial is kept."""
-        self.shared.is_sending, told = True, ""
-        try:
-            BuiltIn().run_keyword(name, *arguments)
-        except ExecutionStatus as error:
-            if error.exit:  # an interrupt
-                raise
-            self.failed_meanwhile.append(error)
-            told = f" and failed: {error.message}"
-        finally:
-            self.shared.is_sending = False
-        words = " ".join(map(str, (name, *arguments)))
-        self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
+        def call(*arguments: object) -> None:
+            try:
+                BuiltIn().run_keyword(name, *arguments)
+            except ExecutionStatus as error:
+                if error.exit:  # an interrupt
+                    raise
+                raise TestbedError(f"'{name}' failed: {error}") from error
+
+        return call
+
+    def _meanwhile(self, name: str, *arguments: object) -> During:
+        """Return the suite's keyword *name*; where it fails, that is raised once the trial is kept."""
+        call, words = self._call(name), " ".join(map(str, (name, *arguments)))
+
+        def meanwhile(wait: Callable[[float], None]) -> None:
+            self.shared.is_sending, told = True, ""
+            try:
+                call(*arguments)
+            except TestbedError as error:
+                self.failed_meanwhile.append(error)
+                told = f" and failed: {error.__cause__}"
+            finally:
+                self.shared.is_sending = False
+            self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
+
+        return meanwhile

@@ -1,16 +1,17 @@
 """The generator's own ceilings: how much it sends and receives, measured with the router bypassed.
 
-The first trial asks for line rate. If that is too much, a short search finds each ceiling: the highest load that is
-*offered* as asked (within the trials' tolerance), and the highest *lossless* one: whatever was offered came back.
-Loads are of each sending port; of two directions the worse one counts.
+The first trial asks for line rate: what is *offered* and *received* then. If frames are lost, a short search finds the
+highest *lossless* load: whatever was offered came back. Loads are of each sending port; of two directions the worse one
+counts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 from ... import __version__
@@ -30,7 +31,7 @@ from ...session.traffic import PROBE_PPS
 from ...system.cpu_clock import cpu_times, steal_percent, steal_text
 from ...testbed.settings import HardwareSettings
 from ...units import counted, duration_text, si
-from ..trials import TOO_SLOW, CharacterisationEnded, TrialSeries, is_measured
+from ..trials import TrialSeries, is_measured, worst_rate
 
 BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
 """To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
@@ -71,25 +72,22 @@ def calibrate(
     count = len(profiles) * len(directions)
     words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
     _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic."))
-    session = Session.start(plan, bypass=True, say=say)
-    try:
+    with closing(Session.start(plan, bypass=True, say=say)) as session:
         session.generator.connect()
         if session.simulated:
             _print(Note(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator."))
         _check_bypassed(session, pairs)
         try:
-            for profile in profiles:
-                for bidirectional in directions:
-                    before = cpu_times()
-                    try:
-                        ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
-                    except TestbedError as error:
-                        steal = steal_text(steal_percent(before, cpu_times()))
-                        way = "bidirectional" if bidirectional else "unidirectional"
-                        failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
-                        _print(Note(failed[-1]))
-                        continue
+            for profile, bidirectional in product(profiles, directions):
+                before = cpu_times()
+                try:
+                    ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
                     _print(Note(_line(ceilings[-1])))
+                except TestbedError as error:
+                    steal = steal_text(steal_percent(before, cpu_times()))
+                    way = "bidirectional" if bidirectional else "unidirectional"
+                    failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
+                    _print(Note(failed[-1]))
         finally:
             if ceilings:
                 content = Calibration(
@@ -103,8 +101,6 @@ def calibrate(
                     ceilings=tuple(ceilings),
                 )
                 _print(Code(f"kept in {write_calibration(calibrations, content)}"))
-    finally:
-        session.close()
     if failed:
         raise TestbedError(f"{len(failed)} of {counted(count, 'ceiling')} not known: {'; '.join(failed)}")
 
@@ -127,24 +123,24 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
     if session.plan.warm_up:
         traffic.measure(Load(line), session.plan.warm_up)
     terms = traffic.measure, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed
-    ceiling = find_ceiling(TrialSeries(*terms, _print_trial), line, duration)
-    watched = _watch(session.plan.goal, USABLE_SHARE * ceiling.lossless, TrialSeries(*terms))
-    load, latency = Load(LATENCY_LOAD_RATIO * ceiling.lossless), None
+    series = TrialSeries(*terms, _print_trial)
+    rates = find_ceiling(series, line, duration)
+    watched = _watch(session.plan.goal, USABLE_SHARE * rates["lossless_pps"], TrialSeries(*terms))
+    load, latency = Load(LATENCY_LOAD_RATIO * rates["lossless_pps"]), None
     try:
         traffic.put(sent, Probe(min(PROBE_PPS, load.pps / 10)))
         latency = own_latency(traffic.measure(load, duration))
     except LineproofError as error:  # these frames, or its card, have no probes
         _print(f"latency is not known: {error}")
     steal = steal_percent(before, cpu_times())
-    names = ("line", "offered", "lossless", "received")
     return CeilingEntry(
         traffic=profile.name,
         mean_size=profile.mean_size,
         bidirectional=bidirectional,
         pairs=pairs,
         measured=datetime.now(UTC).replace(microsecond=0),
-        **{f"{name}_pps": round(getattr(ceiling, name), 3) for name in names},
-        trials=len(ceiling.trials),
+        **{name: round(pps, 3) for name, pps in rates.items()},
+        trials=len(series.done),
         trial_duration=duration,
         steal_percent=None if steal is None else round(steal, 2),
         latency=latency,
@@ -161,10 +157,10 @@ def _watch(goal: Goal, pps: float, series: TrialSeries) -> Watch:
     """Watch how often the generator loses frames itself at *pps*, and how many in the worst trial."""
     trials, seconds = watch_trials(goal), goal.final_trial_duration
     _print(f"watching it for {_watch_text(goal)} at {si(pps, 'pps')}")
-    try:
+    with series:
         done = [series.run(Load(pps), seconds, is_measured) for _ in range(trials)]
-    except CharacterisationEnded as error:
-        raise TestbedError(f"the generator could not be watched: {error}") from error
+    if series.ended:
+        raise TestbedError(f"the generator could not be watched: {series.ended}")
     lost = [max(row.lost for row in trial.outcome.directions) for trial in done]
     lossy, most = sum(frames > 0 for frames in lost), max(lost)
     _print(f"it lost frames itself in {lossy} of {trials} trials{f', {most} frames in the worst' if most else ''}")
@@ -207,80 +203,48 @@ def _print(part: str | Part) -> None:
 # -- the search for the ceilings ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """Measured rates in frames/s of each sending port.
+def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Mapping[str, float]:
+    """Return *line* rate and what the generator of *trials* carries, in frames/s of each port, named as in its file.
 
-    ``line``: line rate. ``offered``: the highest intended load that was sent in full. ``lossless``: the highest rate
-    sent without loss, whatever was intended. ``received``: the rate received while ``line`` was intended.
+    Each trial takes *duration* s. Raises TestbedError if the testbed spoils its trials or breaks down, and if not even
+    LOWEST_SHARE of line rate is carried.
     """
+    at_load: dict[float, list[Trial]] = {}
 
-    line: float
-    offered: float
-    lossless: float
-    received: float
-    trials: tuple[Trial, ...]
+    def is_lossless(pps: float) -> bool:
+        # one trial without loss may be luck; what is not sent or not received is the ceiling, not a spoilt trial
+        tried = at_load[pps] = [trials.run(Load(pps), duration, is_measured)]
+        if _came_back_whole(tried[0]):
+            tried.append(trials.run(Load(pps), duration, is_measured))
+        return all(map(_came_back_whole, tried))
 
-
-def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Ceiling:
-    """The ceilings of the generator that *trials* drive, on ports that carry *line* frames/s; each of *duration* s.
-
-    Raises TestbedError if the testbed spoils its trials or breaks down, and if not even LOWEST_SHARE is carried.
-    """
-    try:
-        return _ceiling(trials, line, duration)
-    except CharacterisationEnded as error:
-        raise TestbedError(f"the generator could not be calibrated: {error}") from error
-
-
-def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
-    least, offered_at = LOWEST_SHARE * line, dict[float, float]()
-
-    def run(pps: float) -> Trial:
-        # what the generator reports as not sent or not received is the ceiling, not a spoilt trial
-        return trials.run(Load(pps), duration, is_measured)
-
-    def is_lossless(pps: float, *done: Trial) -> bool:
-        # what comes back is what was offered, which may be less than was asked for
-        mine = list(done)
-        # one trial without loss may be luck
-        while all(map(_came_back_whole, mine)) and len(mine) < 2:
-            mine.append(run(pps))
-        offered_at[pps] = min(map(_offered_rate, mine))
-        return all(map(_came_back_whole, mine))
-
-    def is_offered(trial: Trial) -> bool:
-        # the clock's uncertainty is no ceiling; rounding may cost one frame
-        needed = (1 - trials.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
-        is_slow = any(problem.fault in TOO_SLOW for problem in trial.problems)
-        return not is_slow and all(row.offered >= needed for row in trial.outcome.directions)
-
-    first = run(line)
-    lossless = offered = line
-    if not is_lossless(line, first):
-        lossless = _highest(trials, is_lossless, line, _received_rate(first), least)
+    with trials:
+        if is_lossless(line):
+            lossless = line
+        else:
+            lossless = _highest(trials, is_lossless, line, worst_rate(at_load[line][0], "forwarded"))
+    if trials.ended:
+        raise TestbedError(f"the generator could not be calibrated: {trials.ended}")
+    least, (first, *_) = LOWEST_SHARE * line, at_load[line]
+    offered, received = worst_rate(first, "offered"), worst_rate(first, "forwarded")
+    if offered < least:
+        said = [f"the generator sends {si(offered, 'pps')} of {si(line, 'pps')}", *map(str, first.problems)]
+        raise TestbedError("; ".join(said))
     if not lossless:
         raise TestbedError(f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports")
-    if not is_offered(first):
-        offered = _highest(trials, lambda pps: is_offered(run(pps)), line, _offered_rate(first), least)
-    if not offered:
-        last = trials.done[-1]
-        seen = [
-            *map(str, last.problems),
-            f"{si(_offered_rate(last), 'pps')} were sent of {si(last.outcome.load.pps, 'pps')}",
-        ]
-        raise TestbedError(f"the generator does not offer even {si(least, 'pps')}: {'; '.join(seen)}")
-    whole, received = min(offered_at[lossless], lossless), min(_received_rate(first), line)
-    return Ceiling(line, offered, whole, received, tuple(trials.done))
+    # what comes back is what was offered, which may be less than was asked for
+    whole = min(worst_rate(trial, "offered") for trial in at_load[lossless])
+    rates = {"offered_pps": offered, "lossless_pps": min(whole, lossless), "received_pps": received}
+    return {"line_pps": line, **{name: min(pps, line) for name, pps in rates.items()}}
 
 
-def _highest(trials: TrialSeries, holds: Callable[[float], bool], high: float, guess: float, least: float) -> float:
-    """The highest load below *high* that *holds* (*high* does not); 0 if none from *least* on does.
+def _highest(trials: TrialSeries, holds: Callable[[float], bool], high: float, guess: float) -> float:
+    """Return the highest load below *high* that *holds* (*high* does not); 0 if none from LOWEST_SHARE of it on does.
 
     In growing steps from *guess* until a load that holds and one that does not are known, then by halves.
     """
+    least, most_trials = LOWEST_SHARE * high, len(trials.done) + MOST_SEARCH_TRIALS
     low, step, pps = 0.0, SEARCH_WIDTH, min(guess, high * (1 - SEARCH_WIDTH))
-    most_trials = len(trials.done) + MOST_SEARCH_TRIALS
     while pps >= least and len(trials.done) < most_trials:
         if holds(pps):
             low, pps = pps, pps * (1 + step)
@@ -295,11 +259,3 @@ def _highest(trials: TrialSeries, holds: Callable[[float], bool], high: float, g
 
 def _came_back_whole(trial: Trial) -> bool:
     return not trial.lost and all(problem.fault is not Fault.GENERATOR for problem in trial.problems)
-
-
-def _offered_rate(trial: Trial) -> float:
-    return min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
-
-
-def _received_rate(trial: Trial) -> float:
-    return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds.high

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.latency import Statistic
-from ...core.phrases import between
 from ...core.trial import Load, Trial
 from ...core.verdict import Deviation
 from ...errors import SentenceError
@@ -22,8 +21,9 @@ from ...evidence.chart import SIGNS, Chart, columns, linear
 from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
+from ...units import range_text
 from ..procedure import EACH, Procedure, ProcedureRun, figure
-from ..search import SearchResult
+from ..search import SEARCH, SearchResult
 from ..trials import ProcedureResult
 
 SHARES = 0.0, 0.1, 0.5, 0.9
@@ -42,7 +42,7 @@ FEWER_PROBES = Deviation(
 class LatencyPoint:
     """The latency of one direction at a load, which is this ``share`` of the throughput.
 
-    ``figures``: each of STATISTICS in µs, of the probe frames that came; ``lost``: how many of those ``sent`` did not.
+    ``figures``: each of STATISTICS in µs; ``lost``: how many of the probe frames ``sent`` did not come.
     """
 
     share: float
@@ -82,9 +82,10 @@ class LatencyUnderLoad(Procedure):
         | ${found} =    Search Throughput Of    64b 1-flow unidirectional
         | Latency Under Load Of    64b 1-flow unidirectional    ${found}
         """
-        known, throughput = run.traffic(traffic), found[ratio].lower
+        known = run.traffic_of(found, SearchResult, SEARCH.keyword, traffic)
+        throughput = found[ratio].lower
         if throughput is None:
-            raise SentenceError(f"latency is measured at shares of a throughput, and none was found: {found[ratio]}")
+            raise SentenceError(f"latency is measured at shares of a {ratio}, and none was found: {found[ratio]}")
         points: list[LatencyPoint] = []
         with run.series(known) as trials:
             for share in SHARES:
@@ -106,8 +107,8 @@ class LatencyUnderLoad(Procedure):
                 Column("load", EACH): figure(point.load),
                 Column("direction", left=True): point.direction,
                 **{
-                    Column(statistic.name, "µs"): between(figure)
-                    for statistic, figure in zip(STATISTICS, point.figures, strict=True)
+                    Column(statistic.name, "µs"): _cell(bounds)
+                    for statistic, bounds in zip(STATISTICS, point.figures, strict=True)
                 },
                 Column("probes"): f"{point.sent:,}",
                 Column("lost"): f"{point.lost:,}",
@@ -116,8 +117,8 @@ class LatencyUnderLoad(Procedure):
         ]
         how = (
             f"{result.ratio} of this run: {figure(result.throughput)} frames/s into each port; 0 %: probe frames"
-            " alone, with one other a second. Times are of the probe frames that came back, with what the generator"
-            " itself takes."
+            " alone, with one other a second. A lost probe frame is later than any other. Times are with what the"
+            " generator itself takes."
         )
         doubts = dict.fromkeys(str(problem) for trial in result.trials for problem in trial.problems)
         return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how), *map(Note, doubts)]
@@ -147,10 +148,18 @@ def _is_timed(trial: Trial) -> bool:
     return are_known and len(counts) == len(trial.outcome.directions)
 
 
+def _cell(bounds: Bounds) -> str:
+    """Return *bounds* of a time in µs as a cell; without an end where frames were lost."""
+    if math.isinf(bounds.low):
+        return "lost"
+    low, high = f"{bounds.low:,.6g}", f"{bounds.high:,.6g}"
+    return f"≥ {low}" if math.isinf(bounds.high) else range_text(low, high)
+
+
 def _points(share: float, trial: Trial) -> Iterator[LatencyPoint]:
     """Yield the points of the directions of *trial*."""
     for count in trial.outcome.latency:
-        spread = replace(count, sent=count.received - count.copies).spread()
+        spread = count.spread()
         figures = tuple(spread.bounds(statistic) if spread else UNKNOWN for statistic in STATISTICS)
         direction = f"{count.tx_port} → {count.rx_port}"
         yield LatencyPoint(share, trial.outcome.load, direction, figures, count.sent, count.lost)

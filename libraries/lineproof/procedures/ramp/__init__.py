@@ -64,10 +64,6 @@ class RampPlan:
     warm_up_pps: float
     hold: float
 
-    def __post_init__(self) -> None:
-        if self.steps < 2 or not self.step > 0:
-            raise ValueError(f"a ramp has two steps or more, of more than 0 s: not {self.steps} of {self.step:g} s")
-
     def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
         """Every trial: its phase, load and duration in s."""
         top = self.line_pps * self.target / 100
@@ -108,14 +104,12 @@ class RampStep:
 class RampResult(ProcedureResult):
     """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
-    ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
-    where it offered less than was asked.
+    ``ceiling_pps``: the most that the generator offered in steps where it offered less than was asked.
     """
 
     plan: RampPlan
     steps: tuple[RampStep, ...]
     saturation: RampStep | None
-    peak_pps: float
     ceiling_pps: float | None
 
     @property
@@ -126,26 +120,15 @@ class RampResult(ProcedureResult):
         return rise[at - 1] if at else None
 
     @property
-    def _in_a_line(self) -> str:
-        return "; ".join(self.findings)
-
-    @property
     def findings(self) -> Iterator[str]:
         """Yield what was found, as texts."""
-        first, good = self.saturation, self.kept_up
         scope = " (the worse direction)" if self.scope else ""
-        if first is None:
+        if self.saturation:
+            load, share = self.saturation.load.pps, 100 * self.saturation.load.pps / self.plan.line_pps
+            yield f"saturated at {si(load, 'pps')} ({share:.4g} % line rate) into each port{scope}"
+        else:
             reached = max((step.load.pps for step in self.steps), default=0.0)
             yield f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured"
-        else:
-            load, share = si(first.load.pps, "pps"), 100 * first.load.pps / self.plan.line_pps
-            yield (
-                f"saturated at {load} ({share:.4g} % line rate) into each port, where {si(first.forwarded_pps, 'pps')}"
-                f" of {si(first.offered_pps, 'pps')} offered came back{scope}"
-            )
-            below = good and f"between {si(good.load.pps, 'pps')} (the last step that kept up) and {load}"
-            yield below or "no step kept up"
-        yield f"highest forwarding rate {si(self.peak_pps, 'pps')}{scope}"
         if self.ceiling_pps is not None:
             yield f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked"
         yield SATURATION
@@ -178,7 +161,7 @@ _ROUNDING = 1e-6
 class Ramp(Procedure):
     """A load that rises from nothing, and the rates that came back."""
 
-    keyword, name = "Ramp", "ramp"
+    keyword, name, may_be_nothing = "Ramp", "ramp", ("warm_up", "hold")
 
     def measure(
         self,
@@ -211,7 +194,6 @@ class Ramp(Procedure):
             plan,
             tuple(done),
             _saturation_step(measured),
-            peak_pps=max((one.forwarded_pps for one in measured), default=0.0),
             ceiling_pps=max(short, default=None),
             **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
         )

@@ -24,9 +24,9 @@ from ...evidence.chart import SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
-from ...units import counted, l1_bits, l2_bits, si
+from ...units import l1_bits, l2_bits
 from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure
-from ..trials import ProcedureResult, is_decided, loss_bounds
+from ..trials import ProcedureResult, is_decided, loss_bounds, worst_rate
 
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
@@ -49,6 +49,17 @@ def of_short_trials(seconds: float, section: str = "RFC 2544 24", asked: float =
 def of_few_repetitions(count: int, asked: int, section: str) -> list[Deviation]:
     """Return the deviation of *count* repetitions; none if they are not fewer than *asked*."""
     return [Deviation(section, f"at least {asked} repetitions", f"{count}")] if count < asked else []
+
+
+def repeated(name: str, unit: str, values: Sequence[float], form: str, sign: str = "") -> Cells:
+    """Return mean, least, most and deviation of *values* as cells, each after *sign*, and how many there are."""
+    names = Column(name, f"{unit}, mean"), Column("least", unit), Column("most", unit)
+    known = [f"{sign}{value:{form}}" for value in (fmean(values), min(values), max(values))] if values else [NONE] * 3
+    return {
+        **dict(zip(names, known, strict=True)),
+        Column("std. deviation", unit): f"{stdev(values):{form}}" if len(values) > 1 else NONE,
+        Column("repetitions"): str(len(values)),
+    }
 
 
 class Rfc2544Test(Procedure):
@@ -76,10 +87,12 @@ class AtThroughput(NamedTuple):
 
 
 def at_throughputs(run: ProcedureRun, traffic: str, throughputs: Sequence[ThroughputResult]) -> Iterator[AtThroughput]:
-    """Yield the traffic and throughput of each result that has one."""
+    """Yield the traffic and throughput of each result that has one. Raises SentenceError for those of other traffic."""
     for result in throughputs:
+        words = f"{getattr(result, 'size', '')}b {traffic}"
+        known = run.traffic_of(result, ThroughputResult, THROUGHPUT.keyword, words)
         if result.throughput is not None:
-            yield AtThroughput(result.size, result.throughput, run.traffic(f"{result.size}b {traffic}"))
+            yield AtThroughput(result.size, result.throughput, known)
 
 
 # -- 26.1 throughput ---------------------------------------------------------------------------------------------------
@@ -105,16 +118,6 @@ class ThroughputResult(ProcedureResult):
         """Throughput in per cent of line rate."""
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
-    @property
-    def _in_a_line(self) -> str:
-        if self.throughput is not None:
-            result = f"throughput {si(self.throughput.pps, 'pps', 6)}{self.scope} ({self.percent:.4g} % line rate)"
-        elif self.beyond is not None:
-            result = f"frames were lost at every load down to {si(self.beyond.pps, 'pps')}{self.scope}"
-        else:
-            result = "not measured"
-        return f"{self.size} bytes: {result}; {counted(len(self.trials), 'trial')} of {self.duration:g} s"
-
 
 class ThroughputTest(Rfc2544Test):
     """26.1."""
@@ -138,8 +141,6 @@ class ThroughputTest(Rfc2544Test):
         sizes = sizes or FRAME_SIZES
         if len(set(sizes)) != len(sizes):
             raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
-        if not 0 < resolution < 1:
-            raise ValueError(f"the resolution is a ratio of line rate between 0 and 1, not {resolution}")
         # all words are parsed before any frame is sent
         known = [(size, run.traffic(f"{size}b {traffic}")) for size in sizes]
         return tuple(_throughput(run, *each, duration.total_seconds(), resolution) for each in known)
@@ -222,7 +223,6 @@ class LatencyResult(ProcedureResult):
     load: Load
     directions: tuple[str, ...]
     samples: tuple[tuple[float, ...], ...]
-    streams: int
     duration: float
 
 
@@ -254,11 +254,7 @@ class LatencyTest(Rfc2544Test):
                 SIZE: str(result.size),
                 Column("rate", EACH): figure(result.load),
                 Column("direction", left=True): direction,
-                Column("latency", "µs, mean"): f"{fmean(values):.2f}",
-                Column("least", "µs"): f"{min(values):.2f}",
-                Column("most", "µs"): f"{max(values):.2f}",
-                Column("std. deviation", "µs"): f"{stdev(values):.2f}" if len(values) > 1 else NONE,
-                Column("streams"): str(len(values)),
+                **repeated("latency", "µs", values, ",.2f"),
             }
 
 
@@ -288,8 +284,7 @@ def _latency(run: ProcedureRun, at: AtThroughput, repeats: int, duration: float)
     rows = streams[0].outcome.directions if streams else ()
     directions = tuple(f"{row.tx_port} → {row.rx_port}" for row in rows)
     samples = tuple(zip(*([count.mean for count in trial.outcome.latency] for trial in streams), strict=True))
-    figures = at.size, at.load, directions, samples, len(streams), duration
-    return LatencyResult(*figures, **trials.as_fields(deviations))
+    return LatencyResult(at.size, at.load, directions, samples, duration, **trials.as_fields(deviations))
 
 
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------
@@ -333,8 +328,8 @@ class FrameLossTest(Rfc2544Test):
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
-        if not 0 < step <= 10:
-            raise ValueError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
+        if step > 10:
+            raise SentenceError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
         known, seconds = run.traffic(traffic), duration.total_seconds()
         line, size = run.line(known), known.profile.mean_size
         highest = min(100.0, 100 * run.put(known).pps / line)
@@ -350,8 +345,8 @@ class FrameLossTest(Rfc2544Test):
                 load = Load(line * asked / 100)
                 # a trial at less than the load asked for gives a point too, at the load offered
                 trial = trials.run(load, seconds, trials.shows_loss)
-                offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
-                points.append(LossPoint(asked, 100 * offered / line, trial.loss_ratio(in_total=False), trial))
+                share = 100 * worst_rate(trial, "offered") / line
+                points.append(LossPoint(asked, share, trial.loss_ratio(in_total=False), trial))
                 if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                     break
         return LossCurve(size, line, tuple(points), step, seconds, **trials.as_fields(deviations))

@@ -4,21 +4,19 @@
   less what was forwarded while the burst arrived: ``corrected = implied - implied * throughput / maximum rate``, with
   ``implied = mean burst / maximum rate``.
 - 26.5 system recovery: how long a router still loses frames after an overload.
-- 26.6 reset (RFC 6201): how long a router forwards nothing after one. Measured by the times at which forwarding stopped
-  and began again, and by the frames lost divided by the rate offered, which does not depend on the sampling interval.
+- 26.6 reset: how long a router forwards nothing after one, by the frame-loss method of RFC 6201: frames lost divided by
+  the rate offered, which does not depend on how often the counts are read.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from itertools import pairwise
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Literal
 
 from ...core.bounds import Bounds
@@ -44,6 +42,7 @@ from . import (
     at_throughputs,
     of_few_repetitions,
     of_short_trials,
+    repeated,
 )
 
 BURSTS = 50
@@ -72,34 +71,15 @@ class BackToBackResult(ProcedureResult):
         return fmean(self.bursts) if self.bursts else None
 
     @property
-    def spread(self) -> float | None:
-        """Standard deviation of the repetitions, in frames."""
-        return stdev(self.bursts) if len(self.bursts) > 1 else None
+    def buffer_times(self) -> tuple[float | None, float | None]:
+        """The implied and the corrected buffer time in s (RFC 9004); None: the limit was not found.
 
-    @property
-    def implied_buffer_time(self) -> float | None:
-        """The mean burst in seconds at line rate (RFC 9004). None if the limit was not found."""
-        return None if self.mean is None or self.unlimited else self.mean / self.line_pps
-
-    @property
-    def corrected_buffer_time(self) -> float | None:
-        """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), in s."""
-        implied = self.implied_buffer_time
-        return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
-
-    @property
-    def _in_a_line(self) -> str:
-        if self.mean is None:
-            result = "not measured"
-        elif self.unlimited:
-            result = f"at least {self.longest} frames{self.scope} (no longer burst was sent)"
-        else:
-            implied, corrected = (1e3 * (time or 0) for time in (self.implied_buffer_time, self.corrected_buffer_time))
-            result = (
-                f"{self.mean:.0f} frames{self.scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
-                f" {max(self.bursts)}); buffer time {implied:.4g} ms, corrected {corrected:.4g} ms"
-            )
-        return f"{self.size} bytes: back-to-back {result}"
+        Implied: the mean burst at line rate. Corrected: less what the router forwarded while the burst arrived.
+        """
+        if self.mean is None or self.unlimited:
+            return None, None
+        implied = self.mean / self.line_pps
+        return implied, implied - implied * self.throughput_pps / self.line_pps
 
 
 class BackToBackTest(Rfc2544Test):
@@ -127,16 +107,12 @@ class BackToBackTest(Rfc2544Test):
 
     def rows(self, result: BackToBackResult) -> Iterator[Cells]:
         """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
-        least, most = (None if result.unlimited else end(result.bursts, default=None) for end in (min, max))
+        implied, corrected = result.buffer_times
         yield {
             SIZE: str(result.size),
-            Column("back-to-back", "frames, mean"): "≥ " * result.unlimited + figure(result.mean, ",.1f"),
-            Column("least", "frames"): figure(least),
-            Column("most", "frames"): figure(most),
-            Column("std. deviation", "frames"): figure(result.spread, ".1f"),
-            Column("repetitions"): str(len(result.bursts)),
-            Column("implied buffer time", "ms"): figure(result.implied_buffer_time, ".4g", 1e3),
-            Column("corrected buffer time", "ms"): figure(result.corrected_buffer_time, ".4g", 1e3),
+            **repeated("back-to-back", "frames", result.bursts, ",.1f", "≥ " * result.unlimited),
+            Column("implied buffer time", "ms"): figure(implied, ".4g", 1e3),
+            Column("corrected buffer time", "ms"): figure(corrected, ".4g", 1e3),
         }
 
 
@@ -155,8 +131,6 @@ def _back_to_back(
     """
     rate, line = run.put(at.traffic, warm_up=False).pps, run.line(at.traffic)
     carried, limit = min(at.load.pps, rate), longest if longest is not None else max(1, round(2 * rate))
-    if limit < 1 or resolution < 1:
-        raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}")
     bursts: list[int] = []
     unlimited = False
 
@@ -212,21 +186,6 @@ class RecoveryResult(ProcedureResult):
     times: tuple[Bounds, ...]
     after: float
 
-    @property
-    def mean(self) -> Bounds | None:
-        """The reported figure; None if a repetition did not recover, or there is none."""
-        if not self.times or any(math.isinf(time.high) for time in self.times):
-            return None
-        return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
-
-    @property
-    def _in_a_line(self) -> str:
-        mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
-        return (
-            f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
-            f" each port in {mean} ({', '.join(map(_text, self.times)) or 'not measured'})"
-        )
-
 
 class RecoveryTest(Rfc2544Test):
     """26.5."""
@@ -250,18 +209,19 @@ class RecoveryTest(Rfc2544Test):
         """
         seconds = overload.total_seconds(), after.total_seconds()
         if seconds[1] < MIN_SAMPLES * INTERVAL:
-            raise ValueError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
+            raise SentenceError(f"recovery needs at least {MIN_SAMPLES} readings of counts, one each {INTERVAL:g} s")
         carried = at_throughputs(run, traffic, throughputs)
         return tuple(_recovery(run, each, repeats, *seconds) for each in carried)
 
     def rows(self, result: RecoveryResult) -> Iterator[Cells]:
-        """Yield the row of 26.5."""
+        """Yield the row of 26.5; where frames were lost to the end, a time has no upper bound."""
+        ends = [time.low for time in result.times], [time.high for time in result.times]
         yield {
             SIZE: str(result.size),
             Column("overload", EACH): figure(result.overload),
             Column("reduced to", EACH): figure(result.reduced),
-            Column("recovery time", "mean"): str(result.mean or NONE),
-            Column("each", "known to lie within", True): ", ".join(map(str, result.times)) or NONE,
+            Column("recovery time", "s, mean"): _seconds([Bounds(*map(fmean, ends))] if result.times else []),
+            Column("each", "s", True): _seconds(result.times),
             Column("looked at", "s"): f"{result.after:g}",
         }
 
@@ -304,8 +264,8 @@ def _recovery(run: ProcedureRun, at: AtThroughput, repeats: int, overload_for: f
     return RecoveryResult(at.size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
 
 
-def _text(time: Bounds) -> str:
-    return f"{between(time, '{:.3g}'.format)} s"
+def _seconds(times: Sequence[Bounds]) -> str:
+    return ", ".join(between(time, "{:.3g}".format) for time in times) or NONE
 
 
 def _worst_recovery(step: StepDown) -> Bounds | None:
@@ -336,32 +296,19 @@ def _why_unproven(step: StepDown, overload: Load) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
+BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
+"""Seconds of traffic before a reset; the router is back when for so many it lost no more than this ratio."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResetResult(ProcedureResult):
-    """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next.
-
-    Both are None if the router did not come back (``recovered`` False), ``by_time`` also if no interval was silent.
-    ``interval``: the longest time between two readings of the counts, in s.
-    """
+    """``seconds`` of traffic that were ``lost`` (frames); None: the router did not come back in time."""
 
     kind: str
     size: int
     load: Load
-    recovered: bool
-    by_loss: float | None
-    by_time: float | None
+    seconds: float | None
     lost: int
-    interval: float
-
-    @property
-    def _in_a_line(self) -> str:
-        if not self.recovered:
-            result = "not measured" if self.ended else "it did not forward again within the time given"
-        else:
-            time = "too short to see a silent interval" if self.by_time is None else f"{self.by_time:.3g} s"
-            result = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:.2g} s)"
-        return f"{self.kind} reset, {self.size} bytes: {result}"
 
 
 class ResetTest(Rfc2544Test):
@@ -377,7 +324,7 @@ class ResetTest(Rfc2544Test):
         command: str = "",
         kind: Literal["software", "hardware", "power"] = "software",
         limit: timedelta = timedelta(minutes=10),
-    ) -> tuple[ResetResult, ...]:
+    ) -> ResetResult:
         """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
 
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
@@ -395,17 +342,32 @@ class ResetTest(Rfc2544Test):
                 " hide that another's are missing; expected without 'on N pairs'"
             )
         run.put(smallest.traffic)
-        with _reconfiguring_after_restart(session):
-            seconds = min(limit.total_seconds(), run.deadline - run.sent)
-            result = _reset(run, smallest, partial(session.router.reset, command), kind, seconds)
-        if session.plan.testbed.prepare == "configure":
-            reconfigured = Deviation(
-                "RFC 2544 26.6",
-                "a router that comes back with its configuration",
-                "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
-            )
-            result = replace(result, deviations=(*result.deviations, reconfigured))
-        return (result,)
+        seconds, samples, lossy_until = min(limit.total_seconds(), run.deadline - run.sent), list[Sample](), math.inf
+        with _reconfiguring_after_restart(session), run.series(smallest.traffic) as trials:
+            check_deadline(trials.deadline, 0.0, BEFORE)
+            try:
+                with ExitStack() as stack:
+                    live = session.traffic.live()
+                    stack.callback(live.stop)
+                    live.start(smallest.load)
+                    live.wait(BEFORE)
+                    samples.append(live.sample())
+                    session.router.reset(command)
+                    while samples[-1].time - samples[0].time < seconds and samples[-1].time - lossy_until < QUIET:
+                        live.wait(INTERVAL)
+                        samples.append(live.sample())
+                        if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
+                            lossy_until = samples[-1].time
+            except BREAKDOWN_ERRORS as error:
+                raise CharacterisationEnded(breakdown_text(error)) from error
+        is_back = not trials.ended and samples[-1].time - lossy_until >= QUIET
+        lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
+        time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
+        if time is None and not trials.ended and not lost:
+            trials.ended = f"nothing was lost within {seconds:g} s: the reset had no effect, or was not seen"
+        others = [RECONFIGURED] if session.plan.testbed.prepare == "configure" else []
+        deviations = (LOSS_METHOD, *TRIALS_OF_SECTION_23, *others)
+        return ResetResult(kind, smallest.size, smallest.load, time, lost, **trials.as_fields(deviations))
 
     def rows(self, result: ResetResult) -> Iterator[Cells]:
         """Yield what 26.6 asks to be stated."""
@@ -413,13 +375,24 @@ class ResetTest(Rfc2544Test):
             Column("reset", left=True): result.kind,
             SIZE: str(result.size),
             Column("load", EACH): figure(result.load),
-            Column("reset time by loss", "s"): figure(result.by_loss, ".4g"),
-            Column("by time", "s"): figure(result.by_time, ".3g"),
+            Column("reset time by loss", "s"): figure(result.seconds, ".4g"),
             Column("frames lost"): f"{result.lost:,}",
         }
 
 
 RESET = ResetTest()
+
+LOSS_METHOD = Deviation(
+    "RFC 2544 26.6",
+    "the times of the last frame before and the first frame after the reset",
+    "the frames lost divided by the rate (the frame-loss method of RFC 6201)",
+)
+
+RECONFIGURED = Deviation(
+    "RFC 2544 26.6",
+    "a router that comes back with its configuration",
+    "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
+)
 
 
 @contextmanager
@@ -447,66 +420,6 @@ def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
     finally:
         over.set()
         thread.join(60.0)
-
-
-def _reset(run: ProcedureRun, at: AtThroughput, cause: Callable[[], object], kind: str, limit: float) -> ResetResult:
-    """Send at the throughput, *cause* the reset, and wait until frames come again.
-
-    *cause* returns when the reset has begun. The router is back when it lost no more than a thousandth of the frames
-    for 5 s; at most *limit* s are waited.
-    """
-    quiet, slack, before = 5.0, 0.001, 2.0
-    samples, lossy_until = list[Sample](), math.inf
-    with run.series(at.traffic) as trials:
-        check_deadline(trials.deadline, 0.0, before)
-        try:
-            with ExitStack() as stack:
-                live = run.session.traffic.live()
-                stack.callback(live.stop)
-                live.start(at.load)
-                live.wait(before)
-                samples.append(live.sample())
-                cause()
-                while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < quiet:
-                    live.wait(INTERVAL)
-                    samples.append(live.sample())
-                    if _lost(*samples[-2:]) > slack * _offered(*samples[-2:]):
-                        lossy_until = samples[-1].time
-        except BREAKDOWN_ERRORS as error:
-            raise CharacterisationEnded(breakdown_text(error)) from error
-    is_back = not trials.ended and samples[-1].time - lossy_until >= quiet
-    lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
-    by_loss, by_time = None, None
-    if is_back:
-        by_loss = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1])
-        by_time = _silence(samples)
-    elif not trials.ended and not lost:
-        trials.ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    known = max([INTERVAL, *(after.time - before.time for before, after in pairwise(samples))])
-    times = Deviation(
-        "RFC 2544 26.6",
-        "the times of the last frame before and the first frame after the reset",
-        f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
-    )
-    figures = kind, at.size, at.load, is_back, by_loss, by_time, lost, known
-    return ResetResult(*figures, **trials.as_fields((times, *TRIALS_OF_SECTION_23)))
-
-
-def _silence(samples: Sequence[Sample]) -> float | None:
-    """Return the s from the beginning of the first silent interval to the next frame after the last; None: none is.
-
-    An interval is silent if less than a hundredth of the frames sent in it came back.
-    """
-    silent = [
-        place
-        for place, (before, after) in enumerate(pairwise(samples))
-        if after.forwarded - before.forwarded < 0.01 * _offered(before, after)
-    ]
-    if not silent:
-        return None
-    later = pairwise(samples[silent[-1] + 1 :])
-    resumed = next((after.time for before, after in later if after.forwarded > before.forwarded), None)
-    return None if resumed is None else resumed - samples[silent[0]].time
 
 
 def _offered(before: Sample, after: Sample) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...core.bounds import Bounds
+from ...core.phrases import percent
 from ...errors import BREAKDOWN_ERRORS, ConfigError, in_words
-from ...evidence.chart import SIGNS, Chart, scaled, valued
-from ...evidence.document import Column, Note, Table
-from ..procedure import NONE, Cells, Procedure, ProcedureRun
+from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
+from ...evidence.document import Cell, Column, Note, Table
+from ..procedure import Procedure, ProcedureRun, figure
 from ..rfc2544 import FRAME_SIZES
-from ..search import BOUNDS, LOSS_RATIOS, SEARCH_COLUMN, SearchResult, bounds_cells, search
+from ..search import LOSS_RATIOS, CapacityBounds, SearchResult, search
 from ..trials import ProcedureResult
 
 V = TypeVar("V", int, str)
@@ -24,18 +26,28 @@ FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """The result at one value. ``result`` None: no search was made; ``reason`` says why."""
+    """The result at one value, of ``traffic`` in words; ``result`` None: no search was made; ``reason`` says why."""
 
     value: int | str
+    traffic: str
     result: SearchResult | None
     reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the value as a text."""
+        return self.value if isinstance(self.value, str) else f"{self.value:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingResult(ProcedureResult):
-    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values."""
+    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values.
+
+    ``relative_width`` (0..1): how far the bounds of each may be apart.
+    """
 
     axis: str
+    relative_width: float
     points: tuple[ScalingPoint, ...]
 
     @property
@@ -66,17 +78,20 @@ def scale(
         run.deadline = run.sent + (whole - run.sent) / (len(values) - at)
         try:
             set_up(value)
-            points.append(ScalingPoint(value, search(run, words(value), LOSS_RATIOS, relative_width)))
+            result = search(run, words(value), LOSS_RATIOS, relative_width)
+            points.append(ScalingPoint(value, words(value), result))
         except BREAKDOWN_ERRORS as error:
-            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
+            reason = f"inconclusive: it could not be set up: {in_words(error)}"
+            points.append(ScalingPoint(value, words(value), None, reason))
     run.deadline = whole
-    return ScalingResult(axis, tuple(points))
+    return ScalingResult(axis, relative_width, tuple(points))
 
 
 class Scaling(Procedure):
     """Throughput against flows, frame sizes, or what a keyword of the suite sets."""
 
-    keyword, name, tags = "Scale Over", "scaling", ("characterise", "scaling")
+    keyword, name = "Scale Over", "scaling"
+    tags = *Procedure.tags, "scaling"
 
     def measure(
         self,
@@ -103,39 +118,40 @@ class Scaling(Procedure):
             raise ConfigError(f"nothing sets '{axis}'; expected {' or '.join(kinds)}, or a keyword as 'set_up'")
         name, usual, words = kinds[axis] if not set_up else (axis, (), lambda value: traffic)
         run.name, run.words = f"scaling over {axis}", traffic
-        call = (lambda value: run.call(set_up, value)) if set_up else lambda value: None
+        call = run.call(set_up) if set_up else lambda value: None
         return scale(run, name, values or tuple(usual), words, relative_width, call)
 
     def parts(self, run: ProcedureRun, result: ScalingResult) -> Sequence[Note | Table]:
-        """Return the bounds at every value."""
-        points: list[Cells] = []
-        for point in result.points:
-            value = {Column(result.axis): f"{point.value:,}"}
-            if point.result is None:
-                points.append({**value, **dict.fromkeys(BOUNDS, NONE), SEARCH_COLUMN: point.reason})
-                continue
-            for bounds in point.result.bounds:
-                ended = "done" if bounds.finished else f"unfinished; {point.result.ended}"
-                points.append({**value, **bounds_cells(bounds), SEARCH_COLUMN: ended})
-        return [Table.of(points)]
+        """Return a row for each value with the bounds of all loss ratios, and why others are not there."""
+        rows, reasons = [], defaultdict[str, list[str]](list)
+        for point, ending in zip(result.points, result.endings, strict=True):
+            traffic, why = run.traffic(point.traffic), ending.removeprefix("inconclusive: ")
+            otherwise = "unfinished" if why == ending else "INCONCLUSIVE"
+            row: dict[Column, Cell | str] = {Column(result.axis, left=True): point.name}
+            for name in LOSS_RATIOS:
+                bounds = point.result[name] if point.result else None
+                row |= _cells(name, bounds, otherwise, run.line(traffic), run.link_bps(traffic))
+            rows.append(row)
+            reasons[f"{otherwise}: {why}"] += [point.name] if why else []
+        ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
+        how = (
+            f"{run.session.plan.goal}. Bounds to {percent(result.relative_width)}, of each port; Gbit/s on layer 1 and"
+            f" % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
+        )
+        notes = [Note(f"{', '.join(names)}: {why}") for why, names in reasons.items() if names]
+        return [Table.of(rows), Note(how), *notes]
 
     def picture(self, run: ProcedureRun, result: ScalingResult) -> str:
-        """Return lower bounds over the varied value, with a line up to the upper bounds."""
-        lines: dict[str, list[tuple[float, float, float]]] = {}
-        values = [float(point.value) for point in result.points]
-        for value, point in zip(values, result.points, strict=True):
-            for one in point.result.bounds if point.result else ():
-                if one.lower:
-                    high = max(one.lower.pps, (one.upper or one.lower).pps)
-                    lines.setdefault(one.name, []).append((value, one.lower.pps, high))
-        most = [high for own in lines.values() for *_, high in own]
-        across = valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
-        up = scaled("load carried by each port", "pps", 1.1 * max(most, default=1.0))
-        plot = Chart(run.title, across, up, run.session.simulated)
-        for sign, (name, own) in zip(SIGNS, lines.items(), strict=False):
-            plot.curve([(value, low) for value, low, _ in own], name, sign)
-            for value, low, high in own:
-                plot.range(value, Bounds(low, high), sign, middle=low)
+        """Return for each value a bar up to its NDR, and a range up to its PDR, in per cent of line rate."""
+        across = columns(result.axis, [point.name for point in result.points])
+        plot = Chart(run.title, across, linear("% of line rate, each port", 105), run.session.simulated, is_level=True)
+        for place, point in enumerate(result.points):
+            bounds_of_ratios, line = point.result.bounds if point.result else (), run.line(run.traffic(point.traffic))
+            shares = [100 * bounds.lower.pps / line if bounds.lower else 0.0 for bounds in bounds_of_ratios]
+            if shares:
+                plot.bar(place, [Part(shares[0], "NDR: no frame lost", AREAS[0])])
+                plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
+            plot.label(place, max(shares, default=0.0), f"{shares[0]:.3g} %" if shares else "no result")
         return plot.svg()
 
 
@@ -145,3 +161,14 @@ SCALING = Scaling()
 def flow_words(number: int) -> str:
     """Return *number* of flows as a word of traffic."""
     return "1-flow" if number == 1 else f"{number}-flows"
+
+
+def _cells(
+    name: str, bounds: CapacityBounds | None, otherwise: str, line_pps: float, link_bps: float
+) -> Mapping[Column, Cell]:
+    """Return *bounds*, and the lower one in each unit; *otherwise*: the word for what was not found."""
+    is_found = bounds is not None and (bounds.lower or bounds.upper)
+    share = bounds.lower.pps / line_pps if bounds and bounds.lower else None
+    figures = str(bounds) if is_found else otherwise, figure(share, ".4g", link_bps / 1e9), figure(share, ".3g", 100)
+    cells = (Cell(words, "" if bounds and bounds.finished else "unsure") for words in figures)
+    return dict(zip((Column(f"{name}{unit}") for unit in ("", " Gbit/s", " % line")), cells, strict=True))

@@ -23,8 +23,8 @@ from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
-from ...units import l1_bits, si
-from ..procedure import EACH, NONE, Cells, Procedure, ProcedureRun, figure, sendable
+from ...units import l1_bits, range_text, si
+from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure, sendable
 from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
@@ -59,15 +59,12 @@ class CapacityBounds:
         return 1 - self.lower.pps / self.upper.pps
 
     def __str__(self) -> str:
-        allowed = f"loss up to {percent(self.loss_ratio)}" if self.loss_ratio else "without loss"
         lower, upper = ("" if load is None else si(load.pps, "pps", 5) for load in (self.lower, self.upper))
         if lower and upper:
-            between = f"{lower} to {upper} ({percent(self.width or 0.0)} apart)"
-        elif lower:
-            between = f"at least {lower}" + " (the highest load asked for is carried)" * self.finished
+            known = range_text(lower, upper)
         else:
-            between = f"less than {upper}" if upper else "no bound found"
-        return f"{self.name} ({allowed}): {between}" + " – unfinished" * (not self.finished)
+            known = f"≥ {lower}" if lower else f"< {upper}" if upper else "–"
+        return known + " …" * (not self.finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,8 @@ class SearchResult(ProcedureResult):
         """The bounds of ``NDR`` or ``PDR``."""
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
-    @property
-    def _in_a_line(self) -> str:
-        scope = [f"loads are{self.scope}"] if self.scope else []
-        length = f"{len(self.trials)} trials, {self.traffic:g} s of traffic"
-        return "; ".join([*map(str, self.bounds), *scope, length])
+    def __str__(self) -> str:
+        return "; ".join(filter(None, [*(f"{each.name}{self.scope} {each}" for each in self.bounds), self.ended]))
 
 
 def search(
@@ -218,9 +212,6 @@ class _Measurer:
 
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
-SEARCH_COLUMN = Column("search", left=True)
-BOUNDS = Column("", left=True), Column("loss allowed"), Column("lower bound", EACH), Column("upper bound", EACH)
-
 
 class Search(Procedure):
     """NDR and PDR of one traffic."""
@@ -242,12 +233,15 @@ class Search(Procedure):
         size, line = known.profile.mean_size, run.line(known)
         bounds_of_ratios = [
             {
-                **bounds_cells(bounds),
+                Column("", left=True): bounds.name,
+                Column("loss allowed"): percent(bounds.loss_ratio),
+                Column("lower bound", EACH): figure(bounds.lower),
+                Column("upper bound", EACH): figure(bounds.upper),
                 Column("apart"): NONE if bounds.width is None else percent(bounds.width),
                 Column("conditional throughput", EACH): figure(bounds.throughput),
                 Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
                 Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
-                SEARCH_COLUMN: "done" if bounds.finished else "unfinished",
+                Column("search", left=True): "done" if bounds.finished else "unfinished",
             }
             for bounds in result.bounds
         ]
@@ -277,9 +271,3 @@ class Search(Procedure):
 
 
 SEARCH = Search()
-
-
-def bounds_cells(bounds: CapacityBounds) -> Cells:
-    """Return the cells of *bounds* in the columns BOUNDS."""
-    cells = bounds.name, percent(bounds.loss_ratio), figure(bounds.lower), figure(bounds.upper)
-    return dict(zip(BOUNDS, cells, strict=True))

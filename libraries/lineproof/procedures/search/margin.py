@@ -22,7 +22,7 @@ from ...core.verdict import Verdict
 from ...errors import BREAKDOWN_ERRORS
 from ...session.judging import promised
 from ..procedure import SENDABLE, ProcedureRun
-from ..trials import TOO_SLOW, CharacterisationEnded, breakdown_text, check_deadline
+from ..trials import TOO_SLOW, CharacterisationEnded, breakdown_text, check_deadline, worst_rate
 
 _ROUNDING = 1e-6
 
@@ -108,9 +108,10 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
         elif decision is not None and decision.ruling is Ruling.FAIL:
             high, top, rate = load, min(top, load), _carried_rate(promise, decision)
             hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
-        elif (is_slow := any(map(_is_too_slow, trials[begin:]))) or _sent_rate(trials[-1]) < load * (1 - width):
-            share = SENDABLE if is_slow or most < highest.pps else 1 - 0.49 * width
-            most, limit = max(low, share * min(load, _sent_rate(trials[-1]))), OWN_LIMIT
+        elif _is_too_slow(trials[begin:]) or worst_rate(trials[-1], "offered") < load * (1 - width):
+            is_less = _is_too_slow(trials[begin:]) or most < highest.pps
+            share = SENDABLE if is_less else 1 - 0.49 * width
+            most, limit = max(low, share * min(load, worst_rate(trials[-1], "offered"))), OWN_LIMIT
             if most > low:
                 load = most
                 continue
@@ -158,13 +159,8 @@ def _traffic(trials: Sequence[Trial]) -> float:
     return sum(trial.outcome.duration for trial in trials)
 
 
-def _is_too_slow(trial: Trial) -> bool:
-    return any(problem.fault in TOO_SLOW for problem in trial.problems)
-
-
-def _sent_rate(trial: Trial) -> float:
-    """Return the frames/s that the generator sent into the port that got least."""
-    return min(row.offered for row in trial.outcome.directions) / (trial.seconds.high or 1e-9)
+def _is_too_slow(trials: Sequence[Trial]) -> bool:
+    return any(problem.fault in TOO_SLOW for trial in trials for problem in trial.problems)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from ...core.phrases import percent
 from ...core.registry import quantities
 from ...core.sentence import measured
-from ...core.trial import DirectionCount
+from ...core.trial import DURING_READING, DirectionCount, Outcome
 from ...core.units import Unit
-from ...errors import SentenceError
 from ...evidence.document import Column, Note, Table
 from ...units import si
 from ..procedure import Procedure, ProcedureRun
@@ -35,16 +32,6 @@ class SendingResult(ProcedureResult):
     counters: Mapping[str, int]
     problems: tuple[str, ...]
 
-    @property
-    def _in_a_line(self) -> str:
-        if not self.trials:
-            return "nothing was sent"
-        outcome = self.trials[0].outcome
-        load = f"{outcome.duration:g} s at {si(outcome.load.pps, 'pps')}{self.scope}"
-        ratio = percent(self.lost / self.offered) if self.offered else "nothing was offered"
-        counts = f"offered {self.offered}, forwarded {self.forwarded}, lost {self.lost} ({ratio})"
-        return "; ".join([load, counts, *self.problems])
-
 
 class SendTraffic(Procedure):
     """One trial at a load."""
@@ -63,21 +50,19 @@ class SendTraffic(Procedure):
         """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
 
         *during*: a keyword that is called with *arguments* while frames flow; where it fails, this does, once the
-        trial is kept. The result has ``offered``, ``forwarded``, ``lost``, ``directions`` (the same of each, with
-        ``tx_port`` and ``rx_port``), ``problems``, and ``counters``, by how much the ports' own rose. Examples:
+        trial is kept; ``problems`` say where it outlasts them. The result has ``offered``, ``forwarded``, ``lost``,
+        ``directions`` (the same of each, with ``tx_port`` and ``rx_port``), ``problems``, and ``counters``, by how much
+        the ports' own rose. Examples:
         | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
         | Should Be Equal    ${sent.lost}    ${0}
         | Log    ${sent.counters}[0.opackets] frames left port 0
         | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
         """
-        seconds = duration.total_seconds()
-        if not 0 < seconds < math.inf:
-            raise SentenceError(f"a trial takes time; expected a duration above 0, not {seconds:g} s")
-        session, known = run.session, run.traffic(traffic)
+        seconds, session, known = duration.total_seconds(), run.session, run.traffic(traffic)
         asked = measured(known, quantities()["forwards"], Unit.PPS, load)
         session.plan.check_measurable(asked)
+        meanwhile = run.meanwhile(during, *arguments) if during else None
         run.put(known, warm_up=False)
-        meanwhile = (lambda wait: run.meanwhile(during, *arguments)) if during else None
         sent = partial(session.traffic.measure, session.plan.load_for(asked), seconds, meanwhile)
         with run.series(known) as trials:
             trials.run_measured(sent, seconds, lambda trial: True)
@@ -90,7 +75,11 @@ class SendTraffic(Procedure):
             forwarded=sum(row.forwarded for row in rows),
             lost=sum(trial.lost for trial in trials.done),
             counters={name: count - before.get(name, 0) for name, count in after.items()},
-            problems=tuple(str(problem) for trial in trials.done for problem in trial.problems),
+            problems=tuple(
+                words
+                for trial in trials.done
+                for words in (*map(str, trial.problems), *_outlasting(trial.outcome, during))
+            ),
             **trials.as_fields(()),
         )
 
@@ -114,3 +103,12 @@ class SendTraffic(Procedure):
 
 
 SENDING = SendTraffic()
+
+
+def _outlasting(outcome: Outcome, during: str) -> Iterator[str]:
+    """Yield for how much of the keyword *during* no frames were sent, in words; nothing if for none of it."""
+    ended = outcome.readings.get(DURING_READING)
+    if during and ended is None:
+        yield f"'{during}' was not called: no frame was sent that it could see"
+    elif ended is not None and ended > outcome.duration:
+        yield f"'{during}' ended {ended:.3g} s after the first frame: frames were sent for {outcome.duration:g} s of it"
