@@ -21,8 +21,8 @@ from lineproof.project import Project
 from lineproof.routers.base import Result
 from lineproof.routers.commands import differences
 from lineproof.session.session import Session
-from lineproof.studies.measuring import router_differences
-from lineproof.studies.results import read_results
+from lineproof.studies.measuring import check_router
+from lineproof.studies.results import read_results, results_of
 from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
@@ -202,8 +202,10 @@ def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Map
     facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
     router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))
     login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
-    session = cast(Session, SimpleNamespace(simulated=False, router=router, testbed=login))
-    return router_differences(session, found.study, variant)
+    session = SimpleNamespace(simulated=False, router=router, testbed=login, plan=found.plans[variant])
+    differs, unchecked = check_router(cast(Session, session), found.study, variant)
+    assert not {*answers, *facts.other} & {*unchecked}
+    return differs
 
 
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
@@ -223,6 +225,27 @@ def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: 
         for line in answers:
             (said,) = said_of(found, variant, facts, {**answers, line: "command not found"})
             assert said.startswith(f"'{line}' has no ") and "command not found" in said
+
+
+def test_a_simulated_router_is_checked_for_what_it_answers_and_the_rest_is_said(tmp_path: Path) -> None:
+    keys = "facts: {workers: 4, cpu: C3558, MHz: 2200}, settings: {uname: BSD, sysctl a: '1', lspci: X, lscpu: Xeon}"
+    study = study_of(tmp_path, SMALL.replace("{software: linux}", f"{{software: linux, {keys}}}"))
+    answers = {
+        "uname": Result("FreeBSD\n", "", 0, 0.0),
+        "sysctl a": Result("a = 0\n", "", 0, 0.0),
+        "lspci": Result("", "not found", 127, 0.0),
+        "lscpu": Result("Model name: SIMULATED by a forwarding model\n", "", 0, 0.0),
+    }
+    facts = RouterFacts(version="6.8", workers=3, cpu="SIMULATED by a forwarding model")
+    router = SimpleNamespace(facts=facts, shell=lambda line, limit: answers[line])
+    parts = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
+    software = SimpleNamespace(software=SimpleNamespace(version="6.8", workers=3, rx_queues=2))
+    session = SimpleNamespace(simulated=True, router=router, testbed=parts, plan=software)
+    differs, unchecked = check_router(cast(Session, session), study, "linux")
+    assert [said.partition(" ")[0] for said in differs] == ["'workers':", "'sysctl"]
+    assert set(unchecked) == {"receive queues", "cpu", "MHz", "lspci", "lscpu"}
+    found = replace(results_of(study, []), unchecked={"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}})
+    assert "Not checked: 'cpu' of all: " in text(found) and "Not checked: 'lspci' of linux: " in text(found)
 
 
 def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:

@@ -210,7 +210,7 @@ def headline(found: StudyResults) -> str:
 
 def notes(found: StudyResults) -> list[str]:
     """Return what must be known of the figures: why published ones are not met; drift, gaps."""
-    rows = [*found.history, *_tolerances(found)]
+    rows = [*found.history, *_tolerances(found), *_unchecked(found)]
     rows += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in found.drifts.items()
@@ -251,6 +251,18 @@ def _tolerances(found: StudyResults) -> list[str]:
         rows.setdefault(words, []).append(row)
     places = {words: f", of {', '.join(names)}" if len(rows) > 1 else "" for words, names in rows.items()}
     return [f"Inside{place}: within {words}." for words, place in places.items()]
+
+
+def _unchecked(found: StudyResults) -> list[str]:
+    """Return what of the router was not checked: a sentence for each fact or command and its reason."""
+    variants: dict[tuple[str, str], list[str]] = {}
+    for variant, reasons in found.unchecked.items():
+        for place in reasons.items():
+            variants.setdefault(place, []).append(variant)
+    names = {
+        place: "all" if len(own) == len(found.study.variants) else ", ".join(own) for place, own in variants.items()
+    }
+    return [f"Not checked: '{name}' of {listed}: {why}." for (name, why), listed in names.items()]
 
 
 # -- the page and its pictures -----------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
-from ..core.router_facts import RouterFacts
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry, unsent_by_interface
 from ..core.trial import Load, Outcome, Problem, Trial, read_trial
@@ -61,6 +60,9 @@ FIGURES = {
 }
 """The figures whose mean is the value, by kind; the router's own counters have the others."""
 
+SIMULATED = "simulated"
+"""The word in what the machine of a simulated router shows in place of a real one's."""
+
 RAMP_EDGE = 2.0
 """Seconds of a ramp's warm-up and of its hold."""
 
@@ -100,40 +102,44 @@ def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
         raise SentenceError(f"'{words_of(study, row, variant)}': {plan.uncounted}")
 
 
-def router_differences(session: Session, study: Study, variant: str) -> list[str]:
-    """Return how the router of *session* differs from what *variant* says, as sentences.
+def check_router(session: Session, study: Study, variant: str) -> tuple[list[str], dict[str, str]]:
+    """Compare the router of *session* with what *variant* says.
 
-    A simulated one shows version, workers and receive queues of its own, and nothing of a machine.
+    Return how it differs, as sentences, and what could not be checked: the name of a fact, or a command -> why. The
+    machine of a simulated router is that of no study.
     """
-    facts = session.router.facts
-    if session.simulated:
-        return list(facts.differences)
-    commands = ShellCommands(session.router.shell, sudo=session.testbed.facts.router.sudo)
-    settings = [
-        f"'{line}' has no '{expected.pattern}' in its answer: {shortened(' '.join(answer.split())) or 'none'}"
-        for line, expected in study.variants[variant].settings.items()
-        if not expected.search(answer := commands.answer(line).stdout)
-    ]
-    return [*facts.differences, *fact_differences(facts, study.facts_of(variant)), *settings]
-
-
-def fact_differences(facts: RouterFacts, expected: Mapping[str, float | str]) -> list[str]:
-    """Return how *facts* differ from those *expected*, as sentences; one that the router does not report differs."""
+    facts, software = session.router.facts, session.plan.software
     parts: list[Mapping[str, Any]] = [asdict(facts), facts.other]
     for nic in facts.nics:
         parts += [asdict(nic), nic.other]
-    found = []
-    for name, wanted in expected.items():
+    differs, unchecked = list(facts.differences), dict[str, str]()
+    for name, stated, reported in (
+        ("version", software.version, facts.version or facts.os or facts.kernel),
+        ("workers", software.workers, facts.workers),
+        ("receive queues", software.rx_queues, any(nic.rx_queues for nic in facts.nics)),
+    ):
+        if stated and not reported:
+            unchecked[name] = "the router does not report it"
+    for name, expected in study.facts_of(variant).items():
         shown = [str(part[name]) for part in parts if part.get(name) is not None]
-        whole = re.compile(rf"(?<!\w){re.escape(str(wanted))}(?!\w)", re.IGNORECASE)
-        wrong = (
-            [value for value in shown if value != f"{wanted:g}"]
-            if isinstance(wanted, float)
-            else [value for value in shown if not whole.search(value)]
-        )
-        if wrong or not shown:
-            found.append(f"'{name}': the study says {wanted}, the router reports {summarised(wrong) or 'none'}")
-    return found
+        whole = re.compile(rf"(?<!\w){re.escape(str(expected))}(?!\w)", re.IGNORECASE)
+        is_number = isinstance(expected, float)
+        wrong = [value for value in shown if not (value == f"{expected:g}" if is_number else whole.search(value))]
+        if session.simulated and (not shown or SIMULATED in "".join(wrong).lower()):
+            unchecked[name] = "a simulated router does not have it"
+        elif wrong or not shown:
+            differs.append(f"'{name}': the study says {expected}, the router reports {summarised(wrong) or 'none'}")
+    commands = ShellCommands(session.router.shell, sudo=session.testbed.facts.router.sudo)
+    for line, pattern in study.variants[variant].settings.items():
+        answer = commands.answer(line)
+        if pattern.search(answer.stdout):
+            continue
+        if session.simulated and (answer.status or SIMULATED in answer.stdout.lower()):
+            unchecked[line] = "a simulated router does not know it"
+        else:
+            said = shortened(" ".join(answer.stdout.split())) or "none"
+            differs.append(f"'{line}' has no '{pattern.pattern}' in its answer: {said}")
+    return differs, unchecked
 
 
 def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,9 @@ from .study import AT_LEAST, DIFFERENCES, PAST_ROUTER, RAMP_STEPS, RATES, TABLE_
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
+
+UNCHECKED = "unchecked"
+"""Key of an environment's extra data: by variant, what of its router could not be checked, and why."""
 
 MOST_OUTSIDE = 0.05
 """The share of published figures that may be outside of their tolerance."""
@@ -109,7 +112,8 @@ class StudyResults:
     """``cells``: by row and variant, in the study's order. ``drifts``: by row, the baseline first against last.
 
     ``planned``: how many records there should be. ``machine``: that the run was made on, in words; "" if it is not
-    known. ``history``: notes on how the run came about, in sentences.
+    known. ``history``: notes on how the run came about, in sentences. ``unchecked``: by variant, what of its router
+    could not be checked, and why.
     """
 
     study: Study
@@ -122,6 +126,7 @@ class StudyResults:
     testbed: str = ""
     machine: str = ""
     history: tuple[str, ...] = ()
+    unchecked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -210,6 +215,7 @@ def read_results(folder: Path) -> StudyResults:
         testbed=environment.testbed,
         machine=_machine_words(environment.host),
         history=tuple(said),
+        unchecked=environment.extra.get(UNCHECKED, {}),
     )
 
 

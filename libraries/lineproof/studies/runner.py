@@ -39,8 +39,8 @@ from ..testbed.opening import HeldTestbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import WaitProgress
 from ..units import counted, duration_text
-from .measuring import RAMP_EDGE, Measured, check_row, goal_of_measurement, measure_row, router_differences
-from .results import REPEATS, study_of
+from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
+from .results import REPEATS, UNCHECKED, study_of
 from .study import (
     AT_LEAST,
     RAMP_STEPS,
@@ -403,6 +403,7 @@ class StudyRun:
         self._made: tuple[object, ...] | None = None
         self._applied = self._current = ""
         self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
+        self._unchecked: dict[str, Any] = dict(carried.run.environment.extra.get(UNCHECKED, {})) if carried else {}
         self._held: dict[str, HeldTestbed] = {}
         self._noted: set[str] = set()
         self._away: dict[tuple[int, str, str], Measured] = {}
@@ -459,6 +460,7 @@ class StudyRun:
             extra={
                 REPEATS: prepared.study.repeats,
                 **({"resumed_from": self.carried.run.environment.run, SESSIONS: self._known} if self.carried else {}),
+                UNCHECKED: self._unchecked,
             },
         )
 
@@ -575,9 +577,18 @@ class StudyRun:
                 session.router.begin_changes()
                 session.traffic.forget()  # it may forward other frames now
                 session.router.driver.apply(commands)
-            if differs := router_differences(session, self.prepared.study, variant):
-                raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
+            if not self.prepared.study.bypass:
+                self._check_router(session, variant)
         return session
+
+    def _check_router(self, session: Session, variant: str) -> None:
+        """Raise OtherRouter if the router is not that of *variant*; keep what could not be checked."""
+        differs, unchecked = check_router(session, self.prepared.study, variant)
+        if differs:
+            raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
+        if unchecked and self._unchecked.get(variant) != unchecked:
+            self._unchecked[variant] = unchecked
+            self._recorder.amend({UNCHECKED: self._unchecked})
 
     def _withdraw(self, session: Session) -> None:
         if self._applied and self.prepared.study.variants[self._applied].commands:
