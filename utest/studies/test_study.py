@@ -17,6 +17,7 @@ from lineproof.core.router_facts import NicFacts, RouterFacts, RouterSetUp
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
+from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
 from lineproof.routers.base import Result
 from lineproof.routers.commands import differences
@@ -196,14 +197,22 @@ def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str
     return RouterFacts(version=software.version, workers=software.workers, nics=cards, other=told), answers
 
 
+def shown(
+    software: Software, facts: RouterFacts, answers: Mapping[str, str | Result], simulated: bool = False
+) -> Session:
+    """A session with a router of *facts* that gives *answers*, and should be as *software*."""
+    known = {line: said if isinstance(said, Result) else Result(said, "", 0, 0.0) for line, said in answers.items()}
+    router = SimpleNamespace(facts=facts, shell=lambda line, limit: known[line])
+    login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
+    plan = SimpleNamespace(software=software)
+    return cast(Session, SimpleNamespace(simulated=simulated, router=router, testbed=login, plan=plan))
+
+
 def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
     facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
-    router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))
-    login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
-    session = SimpleNamespace(simulated=False, router=router, testbed=login, plan=found.plans[variant])
-    differs, unchecked = check_router(cast(Session, session), found.study, variant)
+    differs, unchecked = check_router(shown(software, facts, answers), found.study, variant)
     assert not {*answers, *facts.other} & {*unchecked}
     return differs
 
@@ -230,18 +239,16 @@ def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: 
 def test_a_simulated_router_is_checked_for_what_it_answers_and_the_rest_is_said(tmp_path: Path) -> None:
     keys = "facts: {workers: 4, cpu: C3558, MHz: 2200}, settings: {uname: BSD, sysctl a: '1', lspci: X, lscpu: Xeon}"
     study = study_of(tmp_path, SMALL.replace("{software: linux}", f"{{software: linux, {keys}}}"))
-    answers = {
-        "uname": Result("FreeBSD\n", "", 0, 0.0),
-        "sysctl a": Result("a = 0\n", "", 0, 0.0),
+    model = "SIMULATED by a forwarding model"
+    answers: dict[str, str | Result] = {
+        "uname": "FreeBSD",
+        "sysctl a": "a = 0",
         "lspci": Result("", "not found", 127, 0.0),
-        "lscpu": Result("Model name: SIMULATED by a forwarding model\n", "", 0, 0.0),
+        "lscpu": model,
     }
-    facts = RouterFacts(version="6.8", workers=3, cpu="SIMULATED by a forwarding model")
-    router = SimpleNamespace(facts=facts, shell=lambda line, limit: answers[line])
-    parts = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
-    software = SimpleNamespace(software=SimpleNamespace(version="6.8", workers=3, rx_queues=2))
-    session = SimpleNamespace(simulated=True, router=router, testbed=parts, plan=software)
-    differs, unchecked = check_router(cast(Session, session), study, "linux")
+    software = read_platform(PROJECT.platforms, "netgate6100").software["linux"].model_copy(update={"rx_queues": 2})
+    session = shown(software, RouterFacts(version="6.8", workers=3, cpu=model), answers, simulated=True)
+    differs, unchecked = check_router(session, study, "linux")
     assert [said.partition(" ")[0] for said in differs] == ["'workers':", "'sysctl"]
     assert set(unchecked) == {"receive queues", "cpu", "MHz", "lspci", "lscpu"}
     found = replace(results_of(study, []), unchecked={"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}})
