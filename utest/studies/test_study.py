@@ -29,25 +29,11 @@ from lineproof.studies.study import Step, Study, load_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, TWO_MEASURES, measurements, study_of, study_project, text
-
-
-def write(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "small.yaml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, TWO_MEASURES))
-    assert found.rows_of("linux") == ("one flow",) and found.rows_of("vpp") == ("one flow", "cost")
-    assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
-    assert found.published_figures("one flow", "vpp") == (33.6, 33.7)
-    assert found.tolerance_of("cost").percent == 10 and found.tolerance_of("one flow").percent == 5
+from support.study_builders import SMALL, measurements, study_of, study_project, text
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, TWO_MEASURES.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
+    found = study_of(tmp_path, SMALL.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}"))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
     assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
 

@@ -46,7 +46,7 @@ _DASHES = "5 4"
 """The line of published figures over the parameter, in the colour of what was measured."""
 
 _SAMPLES = 100
-"""Points of a reference, which is no straight line on a logarithmic axis."""
+"""Points of the curve of a full line."""
 
 
 def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | None = None) -> Document:
@@ -345,7 +345,7 @@ def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float
 
 
 def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: Sequence[StudyCell]) -> str:
-    """Return the medians over *parameter*, from least to largest, with the published ones and a linear reference.
+    """Return the medians over *parameter*, from least to largest, with the published ones.
 
     There is a line for each baseline, which is on it, so that several routers in one study are not joined to one. A
     variant that is compared with nothing is on the line "" with others of its kind.
@@ -363,9 +363,6 @@ def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: 
     plot = Chart(f"{row} over {parameter.name}", across, linear(cells[0].unit, end), found.simulated)
     for number, (name, points_of_line) in enumerate(lines.items()):
         sign = SIGNS[number % len(SIGNS)]
-        level = _linear(points_of_line) if parameter.reference == "linear" else []
-        if level := [point for point in level if point[1] <= end]:
-            plot.curve(level, "linear with the parameter")
         known = [(value, cell.published_summary) for value, cell in points_of_line]
         published = [(value, figures.median) for value, figures in known if figures is not None]
         if published:
@@ -377,16 +374,6 @@ def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: 
             plot.range(value, Bounds(figures.minimum, figures.maximum), sign, middle=figures.median)
             plot.words((value, figures.maximum), "≥" * is_least)
     return plot.svg()
-
-
-def _linear(points: Sequence[tuple[float, StudyCell]]) -> list[tuple[float, float]]:
-    """Return a figure that grows in proportion to the parameter, from the smallest value above 0; many points."""
-    known = [(value, cell.summary.median) for value, cell in points if value > 0 and cell.summary is not None]
-    if len(known) < 2:
-        return []
-    (first, level), (last, _) = known[0], known[-1]
-    places = [first * (last / first) ** (number / _SAMPLES) for number in range(_SAMPLES + 1)]
-    return [(value, level * value / first) for value in places]
 
 
 def _way(senders: Sequence[SenderFigures]) -> str:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,7 +28,6 @@ from ..evidence.recorder import Recorder, code_identity, environment_record, hos
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
-from ..platforms import RouterSetup
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
@@ -41,7 +40,7 @@ from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import WaitProgress
 from ..units import counted, duration_text
 from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
-from .results import REPEATS, UNCHECKED, study_of
+from .results import REPEATS, UNCHECKED, grouped, study_of
 from .study import (
     AT_LEAST,
     RAMP_STEPS,
@@ -59,9 +58,6 @@ SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 
 CODE = "code of Lineproof"
 """Key of its sum in the fingerprints."""
-
-_HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kernel"}
-"""The host's facts by which a figure would be another machine's, and what they are called."""
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
@@ -92,10 +88,11 @@ class PreparedStudy:
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
 
     def session_key(self, variant: str) -> tuple[object, ...]:
-        """Variants with the same share a session, one after the other."""
+        """Variants with the same share a session, one after the other; a simulated router is made for its commands."""
         plan = self.plans[variant]
+        setups = plan.setups if isinstance(plan.testbed, SimulatedSettings) else ()
         box = plan.platform.platform, plan.software_name, plan.software.rx_queues
-        return plan.testbed.testbed, *box, self._started(variant)
+        return plan.testbed.testbed, *box, repr(setups)
 
     def made_by_hand(self, variant: str) -> tuple[str, ...]:
         """Return what a person makes a router of hardware for *variant*, in words: what takes longest to change first.
@@ -134,16 +131,6 @@ class PreparedStudy:
         order = list(dict.fromkeys(part for own in parts.values() for part in own))
         return sorted(steps, key=lambda step: [order.index(part) for part in parts[step.variant]])
 
-    def _started(self, variant: str) -> tuple[tuple[str, object], ...]:
-        """Return what a simulated router has to be configured as from its start, because its commands do not tell.
-
-        It is so without commands, and where another variant has the same, as with another number of flows.
-        """
-        own = self.study.variants[variant]
-        same = [each.configured for each in self.study.variants.values() if each.commands == own.commands]
-        told = bool(own.commands) and all(each == own.configured for each in same)
-        return () if told else tuple(sorted(own.configured.items(), key=str))
-
     def plan_of(self, step: Step) -> Plan:
         """The plan for a session: on a simulated testbed each has noise of its own, the same in each run."""
         plan = self.plans[step.variant]
@@ -167,7 +154,11 @@ class PreparedStudy:
             "number of blocks": str(self.study.repeats),
             "study file": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
             CODE: " ".join(map(str, code_identity().values())),
-            **{words: str(host[name]) for name, words in _HOST.items()},
+            # by which a figure would be another machine's
+            "host": str(host["name"]),
+            "CPU": str(host["cpu"]),
+            "number of CPUs": str(host["cpus"]),
+            "kernel": str(host["kernel"]),
         }
         for plan in self.plans.values():
             known |= fingerprints(plan)
@@ -211,14 +202,12 @@ class PreparedStudy:
     def gap_words(self, steps: Sequence[Step]) -> list[str]:
         """Return the gaps of *steps* that will be, and why: a line for each reason, its variants, how many rows."""
         places = {(step.variant, step.row) for step in steps}
-        known: dict[str, Counter[str]] = {}
-        for variant, gap in ((place[0], gap) for place, gap in self.gaps.items() if place in places):
-            known.setdefault(gap.reason, Counter())[variant] += 1
-        lines = []
-        for reason, variants in known.items():
-            listed = ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in variants.items())
-            lines.append(f"not measured: {listed}: {reason}")
-        return lines
+        reasons = grouped((gap.reason, place[0]) for place, gap in self.gaps.items() if place in places)
+        listed = {
+            reason: ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in Counter(variants).items())
+            for reason, variants in reasons.items()
+        }
+        return [f"not measured: {variants}: {reason}" for reason, variants in listed.items()]
 
 
 def prepare_study(
@@ -255,16 +244,7 @@ def prepare_study(
     if all((variant, row) in gaps for variant in study.variants for row in study.rows_of(variant)):
         reasons = dict.fromkeys(gap.reason for gap in gaps.values())
         raise ConfigError(f"nothing can be measured: {'; '.join(reasons)}", path)
-    prepared = PreparedStudy(project, study, path, plans, gaps)
-    if not isinstance(prepared.plan.testbed, SimulatedSettings):
-        return prepared
-    # a simulated shell knows the commands of all variants that share its session
-    setups = defaultdict[object, tuple[RouterSetup, ...]](tuple)
-    for variant in plans:
-        if study.variants[variant].model_fields_set & {"commands", "configured"}:
-            setups[prepared.session_key(variant)] += (study.variants[variant].setup,)
-    told = {name: replace(plan, setups=setups[prepared.session_key(name)]) for name, plan in plans.items()}
-    return replace(prepared, plans=told)
+    return PreparedStudy(project, study, path, plans, gaps)
 
 
 def _gap(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
@@ -299,8 +279,9 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str)
         software = software.model_copy(update={"rx_queues": own.rx_queues})
         if isinstance(settings, SimulatedSettings):
             settings = settings.model_copy(update={"rx_queues": own.rx_queues})
+    setups = (own.setup,) if own.model_fields_set & {"commands", "configured"} else ()
     goal_once = goal_of_measurement(plan.goal, study.seconds)
-    return replace(plan, goal=goal_once, software=software, testbed=settings)
+    return replace(plan, goal=goal_once, software=software, testbed=settings, setups=setups)
 
 
 SESSIONS = "sessions"

@@ -204,14 +204,10 @@ class Variant(Config):
 
 
 class Parameter(Config):
-    """The meaning of the variants' ``value``. ``reference``: the curve that is drawn beside theirs.
-
-    ``linear``: through the origin and the smallest value's figure.
-    """
+    """The meaning of the variants' ``value``, and the axis that it is drawn over."""
 
     name: Name
     unit: str = ""
-    reference: Literal["none", "linear"] = "none"
     axis: Literal["linear", "log"] = "linear"
 
 
