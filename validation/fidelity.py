@@ -17,7 +17,7 @@ from lineproof.commands.main import finish
 from lineproof.project import Project
 from lineproof.simulation import Noise
 from lineproof.stats import compare
-from lineproof.studies.study import RATES, Study
+from lineproof.studies.study import Study
 from lineproof.units import counted
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.noise import ModelNoise
@@ -128,7 +128,7 @@ def main() -> int:
 
 
 def _unit(study: Study) -> str:
-    kinds = {study.unit_of(row): measure.kind in RATES for row, measure in study.measures.items()}
+    kinds = {study.unit_of(row): measure.is_rate for row, measure in study.measures.items()}
     others = [unit for unit, is_rate in kinds.items() if not is_rate]
     line = ["Rates in per cent of one direction's line rate; both directions added."] if any(kinds.values()) else []
     return " ".join(line + ([f"Others in {', '.join(others)}."] if others else []))

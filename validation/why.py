@@ -18,7 +18,6 @@ from lineproof.core.under_load import Explanation, TriedLoad
 from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.why import explanation
-from lineproof.studies.study import RATES
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel
 from support.published import loads_at, lossless_share, modelled_variants, published_studies
@@ -97,7 +96,7 @@ def modelled_rows(project: Project) -> tuple[ModelledRow, ...]:
             variant.traffic.bidirectional,
         )
         for variant in modelled_variants(project, published_studies(project))
-        if variant.study.measures[variant.row].kind in RATES
+        if variant.study.measures[variant.row].is_rate
         and "firewall" not in variant.study.variants[variant.variant].configured
     )
 

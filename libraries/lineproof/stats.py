@@ -180,37 +180,24 @@ def compare(
     )
     if old.stddev is None or new.stddev is None:
         raise ValueError("one measurement has no spread; a comparison needs at least two of each sample")
-    # relative to the larger one, as squares of small ones would vanish
-    scale = max(old.stddev, new.stddev) or 1.0
-    old_variance, new_variance = (old.stddev / scale) ** 2, (new.stddev / scale) ** 2
-
-    def squared_error(ratio: float) -> float:
-        """Return the squared standard error of candidate - ratio * reference."""
-        scaled = old_variance * ratio * ratio
-        if method == "welch":
-            return scaled / old.n + new_variance / new.n
-        return ((old.n - 1) * scaled + (new.n - 1) * new_variance) / freedom * (1 / old.n + 1 / new.n)
-
+    old_variance, new_variance = old.stddev**2, new.stddev**2
     freedom = float(old.n + new.n - 2)
-    if method == "welch" and max(old_variance, new_variance):
-        parts = (old_variance / old.n) ** 2 / (old.n - 1) + (new_variance / new.n) ** 2 / (new.n - 1)
-        freedom = squared_error(1) ** 2 / parts
+    old_error, new_error = old_variance / old.n, new_variance / new.n
+    if method == "pooled":
+        pooled = (1 / old.n + 1 / new.n) / freedom
+        old_error, new_error = (old.n - 1) * old_variance * pooled, (new.n - 1) * new_variance * pooled
+    elif old_error + new_error:
+        freedom = (old_error + new_error) ** 2 / (old_error**2 / (old.n - 1) + new_error**2 / (new.n - 1))
     t = t_value(confidence, freedom) if method == "welch" else _table_t(confidence, freedom)
-    difference, standard_error = new.mean - old.mean, scale * math.sqrt(squared_error(1))
-    relative = None if old.mean == 0 else 100 * difference / old.mean
-    # the error of a ratio of two means, to first order (the delta method)
-    ratio_error = None if old.mean == 0 else scale * math.sqrt(squared_error(new.mean / old.mean)) / abs(old.mean)
+    difference, standard_error = new.mean - old.mean, math.sqrt(old_error + new_error)
+    relative = relative_half_width = None
+    if old.mean:
+        relative = 100 * difference / old.mean
+        # the error of a ratio of two means, to first order (the delta method)
+        relative_half_width = 100 * t * math.sqrt(old_error * (new.mean / old.mean) ** 2 + new_error) / abs(old.mean)
     return Comparison(
-        old,
-        new,
-        confidence,
-        method,
-        difference,
-        t * standard_error,
-        relative,
-        None if ratio_error is None else 100 * t * ratio_error,
-        standard_error,
-        freedom,
+        *(old, new, confidence, method, difference, t * standard_error),
+        *(relative, relative_half_width, standard_error, freedom),
     )
 
 

@@ -182,10 +182,15 @@ def test_an_execution_of_several_suites_is_one_name(
 
     for run_id in (ID, LATER):
         execution(run_id)
+    # one that is still measured, and one of a ramp alone, are no newer ones
+    made_run(tmp_path / "results", "20991231T000000Z-abcdef", GOOD[0]).joinpath("manifest.json").unlink()
+    made_run(tmp_path / "results", "20991231T000001Z-abcdef")
     monkeypatch.chdir(tmp_path)
     for name in ("results", LATER, LATER[:12]):
         status, output = answer(capsys, name, "--baseline", ID)
         assert status == 0 and output.startswith("PASS: 2 PASS, ")
+    main(["summary", "results"])
+    assert LATER in capsys.readouterr().err
     assert answer(capsys, f"results/{LATER}", "--baseline", ID)[0] == 2
     with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
         main(["gate", "2026"])

@@ -36,7 +36,6 @@ from lineproof.testbed.settings import read_testbed
 from lineproof_bench.model.schema import router_model
 from support.ceilings import CATALOGUE
 from support.paths import ROOT, VARIABLES
-from support.study_builders import TWO_MEASURES
 from support.trex_profile_support import Own
 
 
@@ -82,7 +81,21 @@ router:
   key: keys/id
 """
 
-STUDY = TWO_MEASURES.replace("study: small", "study: own")
+STUDY = """\
+study: own
+title: A small study
+platform: netgate6100
+baseline: linux
+measures:
+  one flow: {forwards: 64b 1-flow unidirectional}
+  cost: {cycles: 64b 1-flow unidirectional, at: 1 Mpps, tolerance: {percent: 10}}
+variants:
+  linux: {software: linux, measures: [one flow]}
+  vpp: {software: vpp}
+published:
+  rows:
+    one flow: {linux: 4.3, vpp: [33.6, 33.7]}
+"""
 
 PLATFORM = """\
 platform: own

@@ -17,36 +17,23 @@ from lineproof.core.router_facts import NicFacts, RouterFacts, RouterSetUp
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
+from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
 from lineproof.routers.base import Result
 from lineproof.routers.commands import differences
 from lineproof.session.session import Session
-from lineproof.studies.measuring import router_differences
-from lineproof.studies.results import read_results
+from lineproof.studies.measuring import check_router
+from lineproof.studies.results import read_results, results_of
 from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, TWO_MEASURES, measurements, study_of, study_project, text
-
-
-def write(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "small.yaml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, TWO_MEASURES))
-    assert found.rows_of("linux") == ("one flow",) and found.rows_of("vpp") == ("one flow", "cost")
-    assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
-    assert found.published_figures("one flow", "vpp") == (33.6, 33.7)
-    assert found.tolerance_of("cost").percent == 10 and found.tolerance_of("one flow").percent == 5
+from support.study_builders import SMALL, measurements, study_of, study_project, text
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, TWO_MEASURES.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
+    found = study_of(tmp_path, SMALL.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}"))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
     assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
 
@@ -196,14 +183,24 @@ def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str
     return RouterFacts(version=software.version, workers=software.workers, nics=cards, other=told), answers
 
 
+def shown(
+    software: Software, facts: RouterFacts, answers: Mapping[str, str | Result], simulated: bool = False
+) -> Session:
+    """A session with a router of *facts* that gives *answers*, and should be as *software*."""
+    known = {line: said if isinstance(said, Result) else Result(said, "", 0, 0.0) for line, said in answers.items()}
+    router = SimpleNamespace(facts=facts, shell=lambda line, limit: known[line])
+    login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
+    plan = SimpleNamespace(software=software)
+    return cast(Session, SimpleNamespace(simulated=simulated, router=router, testbed=login, plan=plan))
+
+
 def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
     facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
-    router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))
-    login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
-    session = cast(Session, SimpleNamespace(simulated=False, router=router, testbed=login))
-    return router_differences(session, found.study, variant)
+    differs, unchecked = check_router(shown(software, facts, answers), found.study, variant)
+    assert not {*answers, *facts.other} & {*unchecked}
+    return differs
 
 
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
@@ -223,6 +220,25 @@ def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: 
         for line in answers:
             (said,) = said_of(found, variant, facts, {**answers, line: "command not found"})
             assert said.startswith(f"'{line}' has no ") and "command not found" in said
+
+
+def test_a_simulated_router_is_checked_for_what_it_answers_and_the_rest_is_said(tmp_path: Path) -> None:
+    keys = "facts: {workers: 4, cpu: C3558, MHz: 2200}, settings: {uname: BSD, sysctl a: '1', lspci: X, lscpu: Xeon}"
+    study = study_of(tmp_path, SMALL.replace("{software: linux}", f"{{software: linux, {keys}}}"))
+    model = "SIMULATED by a forwarding model"
+    answers: dict[str, str | Result] = {
+        "uname": "FreeBSD",
+        "sysctl a": "a = 0",
+        "lspci": Result("", "not found", 127, 0.0),
+        "lscpu": model,
+    }
+    software = read_platform(PROJECT.platforms, "netgate6100").software["linux"].model_copy(update={"rx_queues": 2})
+    session = shown(software, RouterFacts(version="6.8", workers=3, cpu=model), answers, simulated=True)
+    differs, unchecked = check_router(session, study, "linux")
+    assert [said.partition(" ")[0] for said in differs] == ["'workers':", "'sysctl"]
+    assert set(unchecked) == {"receive queues", "cpu", "MHz", "lspci", "lscpu"}
+    found = replace(results_of(study, []), unchecked={"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}})
+    assert "Not checked: 'cpu' of all: " in text(found) and "Not checked: 'lspci' of linux: " in text(found)
 
 
 def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:

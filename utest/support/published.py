@@ -16,7 +16,7 @@ from lineproof.core.traffic.profiles import Profile
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
-from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
+from lineproof.studies.study import Study, load_study
 from lineproof.units import FCS, PREFIX, l1_bits
 from lineproof_bench.model.backend import ModelTelemetry
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward, parts_of
@@ -137,9 +137,10 @@ def _row(variant: ModelledVariant) -> PublishedRow:
     if not figures:
         raise ConfigError(f"study '{study.study}' has no published figure of '{row}' on '{variant.variant}'")
     published = median(figures)
-    if rate := study.measures[row].kind in RATES:
+    measure = study.measures[row]
+    if rate := measure.is_rate:
         published *= _percent_per_unit(variant)
-    allowed = tolerance.allowed(published, 100.0 if rate else None, study.measures[row].kind in DIFFERENCES)
+    allowed = tolerance.allowed(published, 100.0 if rate else None, measure.is_difference)
     explained = study.explanation(row, variant.variant)
     return PublishedRow(variant.name, published, modelled(variant), allowed, rate, explained)
 

@@ -32,22 +32,6 @@ published:
     one flow: {linux: 4.32, vpp: [33.5, 33.7, 33.9]}
 """
 
-TWO_MEASURES = """\
-study: small
-title: A small study
-platform: netgate6100
-baseline: linux
-measures:
-  one flow: {forwards: 64b 1-flow unidirectional}
-  cost: {cycles: 64b 1-flow unidirectional, at: 1 Mpps, tolerance: {percent: 10}}
-variants:
-  linux: {software: linux, measures: [one flow]}
-  vpp: {software: vpp}
-published:
-  rows:
-    one flow: {linux: 4.3, vpp: [33.6, 33.7]}
-"""
-
 
 def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Project:
     """A project in *folder* with the study *name*, which *text* is."""

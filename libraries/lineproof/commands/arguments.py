@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import LineproofError
 from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
+from ..evidence.run import find_one_run, find_runs
+from ..evidence.run_files import REQUIREMENTS
 from ..project import Project
 from ..visible import shortened
 
@@ -26,7 +29,7 @@ def add_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
-RUN = "a run: its folder, a folder of results (its newest execution), the beginning of its id, or a tag"
+RUN = "a run: its folder, a folder of results (its newest execution that ended), the beginning of its id, or a tag"
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +40,25 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """``RUN …``: runs, each by any of its names."""
     parser.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
+
+
+def runs_of(name: str, beside: Path | None = None) -> tuple[Path, ...]:
+    """Return the runs that *name* stands for, and say which those of a folder of results are. Raises ConfigError."""
+    runs = find_runs(name, beside)
+    _say_newest(name, runs)
+    return runs
+
+
+def run_of(name: str, beside: Path | None = None, having: str = REQUIREMENTS) -> Path:
+    """Return the one run that *name* stands for, as :func:`runs_of`. *having*: as of :func:`.find_runs`."""
+    run = find_one_run(name, beside, having)
+    _say_newest(name, [run])
+    return run
+
+
+def _say_newest(name: str, runs: Sequence[Path]) -> None:
+    if runs[0].parent == Path(name):
+        say(f"{name}: the newest run that ended is {', '.join(run.name for run in runs)}")
 
 
 def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:

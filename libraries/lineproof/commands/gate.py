@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ..errors import LineproofError
 from ..evidence.gate import ALLOWED, Answer, ComparisonRule, RunComparison, answer_of, gate, gate_document, junit
-from ..evidence.run import check_tag, find_runs, read_run, tag_runs
+from ..evidence.run import check_tag, read_run, tag_runs
 from ..files import write_whole
-from .arguments import add_forms, add_runs, number, print_document
+from .arguments import add_forms, add_runs, number, print_document, runs_of
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:
-    folders = [path for name in arguments.run_names for path in find_runs(name)]
-    baseline = [path for name in arguments.baseline for path in find_runs(name, folders[0].resolve().parent)]
+    folders = [path for name in arguments.run_names for path in runs_of(name)]
+    baseline = [path for name in arguments.baseline for path in runs_of(name, folders[0].resolve().parent)]
     rule = ComparisonRule(arguments.confidence, arguments.allow)
     runs, before = ([read_run(path) for path in paths] for paths in (folders, baseline))
     return gate(runs, before, rule), folders

@@ -38,10 +38,9 @@ from ..evidence.rejudge import (
     judge_another_sla,
     rejudge,
 )
-from ..evidence.run import find_one_run
 from ..project import Project
 from ..units import counted
-from .arguments import add_json, add_run, add_variables, print_document
+from .arguments import add_json, add_run, add_variables, print_document, run_of
 from .check import dry_run, failed, require_suites
 
 LISTENER = "lineproof.robot.sentences.SentenceListing"
@@ -118,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _another_sla(arguments)
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
-    judged = rejudge(find_one_run(arguments.run_name))
+    judged = rejudge(run_of(arguments.run_name))
     print_document(rejudged(judged, code_identity()), arguments)
     return int(bool(judged.changed) or judged.same < len(judged.sentences))
 
@@ -151,7 +150,7 @@ def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) 
 def _another_sla(arguments: argparse.Namespace) -> int:
     asked = None if arguments.suite is None else sentences_of(arguments.suite, arguments.variable)
     goal = None if arguments.goal is None else _goal(arguments.goal, arguments.project)
-    recorded, found = judge_another_sla(find_one_run(arguments.run_name), asked, goal)
+    recorded, found = judge_another_sla(run_of(arguments.run_name), asked, goal)
     print_document(another_sla(recorded.path, recorded.simulated, found), arguments)
     return int(any(item.ruling is not Ruling.PASS for item in found) or not found)
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..evidence.run import find_one_run
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
 from ..evidence.signoff.sheet import Sheet, html_sheet, make_sheet, pdf_sheet, require_weasyprint, result
 from ..evidence.signoff.signature import public_key, secret_key, sign
 from ..files import check_writable, read_file, write_whole
-from .arguments import add_run
+from .arguments import add_run, run_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the sheet, and the signature; returns 0. Raises ConfigError for what cannot be signed off, TestbedError."""
-    folder = find_one_run(arguments.run_name)
+    folder = run_of(arguments.run_name)
     output: Path = arguments.output or folder
     if arguments.draft and arguments.key is not None:
         raise ConfigError("a draft is never signed; leave out --key or --draft")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
+from ..evidence.run_files import STUDY_PAGE
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of
 from ..units import counted
-from .arguments import add_run
+from .arguments import add_run, run_of
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
 
@@ -105,10 +106,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from ..evidence.run import find_one_run
     from ..studies.results import read_results
 
-    results = read_results(find_one_run(arguments.run_name, Project.find().results))
+    results = read_results(run_of(arguments.run_name, Project.find().results, STUDY_PAGE))
     return _show(results, arguments.format, arguments.table)
 
 

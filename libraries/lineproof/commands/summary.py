@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 
 from ..evidence.document import as_csv, as_markdown, as_text
 from ..evidence.report import report, write_report
-from ..evidence.run import find_runs, read_run
+from ..evidence.run import read_run
 from ..evidence.run_files import PAGE
 from ..evidence.summary import ExecutionSummary, page_name, summary, summary_of
-from .arguments import add_runs
+from .arguments import add_runs, runs_of
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
     "text": lambda found: as_text(summary(found)),
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
-    folders = [folder for name in arguments.run_names for folder in find_runs(name)]
+    folders = [folder for name in arguments.run_names for folder in runs_of(name)]
     runs, first = tuple(summary_of(read_run(folder)) for folder in folders), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
     found = ExecutionSummary(runs, page=page)

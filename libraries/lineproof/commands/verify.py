@@ -10,10 +10,9 @@ from typing import Any
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
 from ..evidence.integrity import Integrity
-from ..evidence.run import find_runs
 from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..visible import one_line
-from .arguments import add_json, add_runs, print_document
+from .arguments import add_json, add_runs, print_document, runs_of
 
 
 def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
@@ -72,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, refused = [], []
     for name in arguments.run_names:
         try:
-            found += [verify(folder, key, arguments.signature) for folder in find_runs(name)]
+            found += [verify(folder, key, arguments.signature) for folder in runs_of(name)]
         except ConfigError as error:
             refused.append(str(error))
     if found:

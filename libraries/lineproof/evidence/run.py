@@ -325,25 +325,27 @@ _RUN_ID = re.compile(r"(\d{8}T\d{6}Z-[0-9a-f]{6})(?:-(\d{1,6}))?")
 _LINE = re.compile(rf"([0-9a-f]{{64}})  (\w[^/\n]*)/{re.escape(MANIFEST_FILE)}")
 
 
-def find_one_run(name: str, beside: Path | None = None) -> Path:
+def find_one_run(name: str, beside: Path | None = None, having: str = REQUIREMENTS) -> Path:
     """Return the run that *name* stands for, as :func:`find_runs`. Raises ConfigError, also if there are several."""
-    runs = find_runs(name, beside)
+    runs = find_runs(name, beside, having)
     if len(runs) != 1:
         listed = ", ".join(path.name for path in runs)
         raise ConfigError(f"'{shortened(name)}' stands for {len(runs)} runs ({listed}); expected the id of one")
     return runs[0]
 
 
-def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
+def find_runs(name: str, beside: Path | None = None, having: str = REQUIREMENTS) -> tuple[Path, ...]:
     """Return the folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
 
-    A folder is the run in it, or, if it is a folder of results, the runs of its newest execution. Else a tag; else the
-    beginning of the ids of one execution's runs. Raises ConfigError.
+    A folder is the run in it, or, if it is a folder of results, the runs of its newest execution that has ended and
+    whose file *having* is not empty in one of them; without such a one, of its newest. Else a tag; else the beginning
+    of the ids of one execution's runs. Raises ConfigError.
     """
     path = Path(name)
     if is_folder(path):
         executions = _executions(path)
-        return executions[max(executions)] if executions else (path,)
+        ended = [run for run, runs in executions.items() if _has_ended(runs, having)]
+        return executions[max(ended or executions)] if executions else (path,)
     places = [place for place in (beside, Path("results")) if place is not None and is_folder(place)]
     for place in places if _TAG.fullmatch(name) else ():
         if os.path.lexists(place / BASELINES / name):
@@ -391,6 +393,11 @@ def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
         if (match := _RUN_ID.fullmatch(path.name)) and is_folder(path):
             executions.setdefault(match[1], []).append((int(match[2] or 1), path))
     return {run: tuple(path for _, path in sorted(paths)) for run, paths in executions.items()}
+
+
+def _has_ended(runs: Sequence[Path], having: str) -> bool:
+    is_closed = all((run / MANIFEST_FILE).is_file() for run in runs)
+    return is_closed and any((run / having).is_file() and (run / having).stat().st_size for run in runs)
 
 
 def _tagged(results: Path, name: str) -> tuple[Path, ...]:

@@ -72,9 +72,8 @@ class StudyKeywords(Component):
         listed = "; ".join(map(_outside_words, outside))
         if len(outside) > (1 - at_least) * len(cells) + 1e-9:
             raise self._failure(f"{met}, expected {100 * at_least:g} %: {listed}")
-        if explained and (bare := [cell for cell in outside if not cell.explanation]):
-            missing = "; ".join(map(_outside_words, bare))
-            raise self._failure(f"{met}, and the study's file does not explain: {missing}")
+        if explained and (bare := "; ".join(_outside_words(cell) for cell in outside if not cell.explanation)):
+            raise self._failure(f"{met}, and the study's file does not explain: {bare}")
         logger.info(f"{met}{f'; outside: {listed}' if listed else ''}", also_console=True)
 
     @keyword(tags=["studies"])
@@ -97,7 +96,7 @@ class StudyKeywords(Component):
         """
         cell = self._cell(row, variant)
         if cell.summary is None or not cell.measured:
-            raise self._unproven(f"{row}, {variant} was not measured{_few(cell)}")
+            raise self._unproven(f"{row}, {variant} was {_not_measured(cell)}")
         median, at_least = cell.summary.median, comparison in ("≥", ">=")
         measured = f"{row}, {variant}: {cell.sign}{figure(median)} {cell.unit}"
         holds = median >= value if at_least else median <= value
@@ -172,13 +171,13 @@ class StudyKeywords(Component):
         return results.cells[row, variant]
 
 
-def _few(cell: StudyCell) -> str:
-    return f": {cell.few}" if cell.few else ""
+def _not_measured(cell: StudyCell) -> str:
+    return f"not measured{f': {cell.few}' if cell.few else ''}"
 
 
 def _outside_words(cell: StudyCell) -> str:
     own, published = cell.summary, cell.published_summary
-    words = "not measured" + _few(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
+    words = _not_measured(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
     expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
     why = f" ({cell.explanation})" if cell.explanation else ""
     return f"{cell.row}, {cell.variant}: {words}{expected} {cell.unit}{why}"

@@ -11,8 +11,9 @@ import re
 import textwrap
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
@@ -186,19 +187,18 @@ COLOURS = ("#f6d5a8", "#f0b27a", "#f7dc6f", "#e59866", "#fad7a0", "#edbb99", "#f
 """Light, so that dark names can be read on them in grey too; boxes are told apart by the gaps."""
 
 
-@dataclass
-class _Box:
-    samples: int = 0
-    callees: dict[str, _Box] = field(default_factory=dict)
+Box = tuple[int, float, float, str, int]
+"""Row from below, left edge and width in pixels, name, samples."""
 
 
 def flame_graph(
     stacks: Mapping[str, int], seconds: float, cpus: int | None, pps: float, title: str, simulated: bool = False
 ) -> str:
     """Return the picture (SVG) of *stacks*: samples of some *seconds* of *cpus* processors, at a load in frames/s."""
-    root = _tree(stacks)
-    facts = [f"{seconds:g} s", f"{root.samples} samples", *([counted(cpus, "CPU")] if cpus else [])]
-    boxes = list(_placed(root, (WIDTH - 2 * MARGIN) / root.samples))
+    total = sum(stacks.values())
+    facts = [f"{seconds:g} s", f"{total} samples", *([counted(cpus, "CPU")] if cpus else [])]
+    by_frames = sorted((tuple(stack.split(";")), samples) for stack, samples in stacks.items())
+    boxes = list(_boxes(by_frames, (WIDTH - 2 * MARGIN) / total))
     rows = 1 + max(row for row, *_ in boxes)
     titles = textwrap.wrap(title, 110) or [""]
     top = 50 + 20.0 * len(titles)
@@ -210,7 +210,7 @@ def flame_graph(
         picture.text(WIDTH - MARGIN, 17, SIMULATED, 13, SIMULATED_COLOUR, "end", font_weight="bold")
     for row, left, width, name, samples in boxes:
         y = top + ROW * (rows - 1 - row)
-        picture.tooltip(f"{name}: {samples} samples, {100 * samples / root.samples:.1f} %")
+        picture.tooltip(f"{name}: {samples} samples, {100 * samples / total:.1f} %")
         colour = COLOURS[zlib.crc32(name.encode(errors="replace")) % len(COLOURS)]
         picture.rectangle(left, y, width - min(0.6, width / 2), ROW - 1, colour)
         words = fitted(name, width - 4, 13)
@@ -219,24 +219,19 @@ def flame_graph(
     return picture.svg()
 
 
-def _tree(stacks: Mapping[str, int]) -> _Box:
-    root = _Box()
-    for stack, samples in sorted(stacks.items()):
-        box = root
-        box.samples += samples
-        for name in stack.split(";"):
-            box = box.callees.setdefault(name, _Box())
-            box.samples += samples
-    return root
+Stack = tuple[tuple[str, ...], int]
+"""Frames, the outermost first, and their samples."""
 
 
-def _placed(root: _Box, pixels: float) -> Iterator[tuple[int, float, float, str, int]]:
-    """Yield row from below, left edge, width, name and samples of each box that can be seen; *pixels* per sample."""
-    todo = [(0, MARGIN, "all", root)]
-    while todo:
-        row, left, name, box = todo.pop()
-        yield row, left, box.samples * pixels, name, box.samples
-        for callee, inner in sorted(box.callees.items()):
-            if inner.samples * pixels >= 0.5 and row + 1 < MOST_ROWS:
-                todo.append((row + 1, left, callee, inner))
-            left += inner.samples * pixels
+def _boxes(
+    stacks: Sequence[Stack], pixels: float, row: int = 0, left: float = MARGIN, name: str = "all"
+) -> Iterator[Box]:
+    """Yield the box of sorted *stacks* and those upon it that can be seen; *pixels* per sample."""
+    samples = sum(number for _, number in stacks)
+    yield row, left, samples * pixels, name, samples
+    for callee, group in groupby((stack for stack in stacks if stack[0]), lambda stack: stack[0][0]):
+        inner = [(frames[1:], number) for frames, number in group]
+        width = pixels * sum(number for _, number in inner)
+        if width >= 0.5 and row + 1 < MOST_ROWS:
+            yield from _boxes(inner, pixels, row + 1, left, callee)
+        left += width

@@ -18,6 +18,7 @@ from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Ma
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
+from .measuring import CPU, DIRECTIONS, FRAME, OFFERED
 from .results import (
     CONFIDENCE,
     LINES,
@@ -25,10 +26,11 @@ from .results import (
     SenderFigures,
     StudyCell,
     StudyResults,
+    grouped,
     in_unit,
     senders_of,
 )
-from .study import AT_LEAST, DIFFERENCES, RATES, TABLE_UNITS, Parameter, Study, StudyTable
+from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable
 
 NOTHING = "–"
 
@@ -44,7 +46,7 @@ _DASHES = "5 4"
 """The line of published figures over the parameter, in the colour of what was measured."""
 
 _SAMPLES = 100
-"""Points of a reference, which is no straight line on a logarithmic axis."""
+"""Points of the curve of a full line."""
 
 
 def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | None = None) -> Document:
@@ -150,7 +152,7 @@ def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigur
         "l1_gbps": sender and sender.gbps(Layer.L1),
         "l2_gbps": sender and sender.gbps(Layer.L2),
         "received_percent": sender and 100 * sender.received,
-        "cpu_seconds_per_mframe": sender and sender.cpu,
+        CPU: sender and sender.medians.get(CPU),
         **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name]] for name, link in LINES.items()},
         "at_least": cell.at_least,
     }
@@ -158,16 +160,16 @@ def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigur
 
 def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
     """Return a line of the table of generators; all rates are of the worse direction."""
-    way = " each way" if any(each.directions > 1 for each in senders) else ""
+    way = _way(senders)
     return {
         Column("row", left=True): Cell(sender.row),
         Column("generator", left=True): Cell(sender.variant),
         Column("n"): Cell(str(sender.n)),
-        Column(f"kframes/s{way}"): Cell(figure(sender.offered / 1e3)),
+        Column(f"kframes/s{way}"): Cell(figure(sender.medians[OFFERED] / 1e3)),
         Column(f"Gbit/s (L1){way}"): Cell(figure(sender.gbps(Layer.L1))),
         Column(f"Gbit/s (L2){way}"): Cell(figure(sender.gbps(Layer.L2))),
         Column("received"): Cell(f"{100 * sender.received:.4g} %"),
-        Column("CPU s per million frames"): Cell(NOTHING if sender.cpu is None else figure(sender.cpu)),
+        Column("CPU s per million frames"): Cell(figure(sender.medians[CPU]) if CPU in sender.medians else NOTHING),
         **{Column(line): Cell(each.value) for line, each in sender.fits.items()},
     }
 
@@ -210,17 +212,21 @@ def headline(found: StudyResults) -> str:
 
 def notes(found: StudyResults) -> list[str]:
     """Return what must be known of the figures: why published ones are not met; drift, gaps."""
-    rows = [*found.history, *_tolerances(found)]
+    rows = [*found.history, *_tolerances(found), *_unchecked(found)]
     rows += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in found.drifts.items()
         if drift.proven
     ]
-    gaps: dict[tuple[str, str], list[str]] = {}
     for cell in found.cells.values():
-        for reason, number in Counter(cell.gaps).items():
-            gaps.setdefault((cell.variant, reason), []).append(f"{number} of {cell.row}")
-        rows += [f"{cell.row}, {cell.variant}: {words}" for words in (cell.few, cell.outside_words) if words]
+        why = f": {cell.explanation}" if cell.explanation else ", not explained"
+        findings = (cell.few, f"outside{why}" if cell.inside is False else "")
+        rows += [f"{cell.row}, {cell.variant}: {words}" for words in findings if words]
+    gaps = grouped(
+        ((cell.variant, reason), f"{number} of {cell.row}")
+        for cell in found.cells.values()
+        for reason, number in Counter(cell.gaps).items()
+    )
     rows += [f"{variant}: no value: {reason} ({', '.join(places)})" for (variant, reason), places in gaps.items()]
     if found.machine:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
@@ -244,28 +250,33 @@ def notes(found: StudyResults) -> list[str]:
 
 def _tolerances(found: StudyResults) -> list[str]:
     """Which figures are inside: a sentence for each tolerance, with its rows if there are several."""
-    rows: dict[str, list[str]] = {}
-    for row in dict.fromkeys(cell.row for cell in found.published):
-        kind = found.study.measures[row].kind
-        words = found.study.tolerance_of(row).words(kind in RATES, kind in DIFFERENCES)
-        rows.setdefault(words, []).append(row)
+    measures = {cell.row: found.study.measures[cell.row] for cell in found.published}
+    rows = grouped(
+        (found.study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
+        for row, measure in measures.items()
+    )
     places = {words: f", of {', '.join(names)}" if len(rows) > 1 else "" for words, names in rows.items()}
     return [f"Inside{place}: within {words}." for words, place in places.items()]
+
+
+def _unchecked(found: StudyResults) -> list[str]:
+    """Return what of the router was not checked: a sentence for each fact or command and its reason."""
+    places = grouped((place, variant) for variant, own in found.unchecked.items() for place in own.items())
+    listed = {
+        place: "all" if len(own) == len(found.study.variants) else ", ".join(own) for place, own in places.items()
+    }
+    return [f"Not checked: '{name}' of {variants}: {why}." for (name, why), variants in listed.items()]
 
 
 # -- the page and its pictures -----------------------------------------------------------------------------------------
 
 
-def drawn(found: StudyResults) -> dict[str, list[Figure]]:
-    """Return the pictures of each row, and those of generators."""
+def page(found: StudyResults) -> str:
+    """Return the results as a page with the pictures of each row, and those of generators."""
     pictures = {row: pictures_of(found, row, cells) for row, cells in found.rows()}
     pictures[LINE_RATE] = sender_pictures(found, senders_of(found))
-    return {part: [Figure(svg, title) for title, svg in each] for part, each in pictures.items()}
-
-
-def page(found: StudyResults) -> str:
-    """Return the results as a page with their pictures."""
-    return as_page(document(found, drawn(found)))
+    figures = {part: [Figure(svg, title) for title, svg in drawn] for part, drawn in pictures.items()}
+    return as_page(document(found, figures))
 
 
 def write_page(found: StudyResults) -> Path:
@@ -334,17 +345,17 @@ def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float
 
 
 def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: Sequence[StudyCell]) -> str:
-    """Return the medians over *parameter*, from least to largest, with the published ones and a linear reference.
+    """Return the medians over *parameter*, from least to largest, with the published ones.
 
     There is a line for each baseline, which is on it, so that several routers in one study are not joined to one. A
     variant that is compared with nothing is on the line "" with others of its kind.
     """
     points, study = _points(found, cells), found.study
     end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
-    lines: dict[str, list[tuple[float, StudyCell]]] = {}
-    for value, cell in points:
-        own = cell.variant if cell.variant in study.baselines else ""
-        lines.setdefault(study.baseline_of(cell.variant) or own, []).append((value, cell))
+    own = {name: name for name in study.baselines}
+    lines = grouped(
+        (study.baseline_of(cell.variant) or own.get(cell.variant, ""), (value, cell)) for value, cell in points
+    )
     is_logarithmic = parameter.axis == "log"
     unit = f" [{parameter.unit}]" if parameter.unit else ""
     name = f"{parameter.name}{unit}{', logarithmic' if is_logarithmic else ''}"
@@ -352,9 +363,6 @@ def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: 
     plot = Chart(f"{row} over {parameter.name}", across, linear(cells[0].unit, end), found.simulated)
     for number, (name, points_of_line) in enumerate(lines.items()):
         sign = SIGNS[number % len(SIGNS)]
-        level = _linear(points_of_line) if parameter.reference == "linear" else []
-        if level := [point for point in level if point[1] <= end]:
-            plot.curve(level, "linear with the parameter")
         known = [(value, cell.published_summary) for value, cell in points_of_line]
         published = [(value, figures.median) for value, figures in known if figures is not None]
         if published:
@@ -368,31 +376,26 @@ def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: 
     return plot.svg()
 
 
-def _linear(points: Sequence[tuple[float, StudyCell]]) -> list[tuple[float, float]]:
-    """Return a figure that grows in proportion to the parameter, from the smallest value above 0; many points."""
-    known = [(value, cell.summary.median) for value, cell in points if value > 0 and cell.summary is not None]
-    if len(known) < 2:
-        return []
-    (first, level), (last, _) = known[0], known[-1]
-    places = [first * (last / first) ** (number / _SAMPLES) for number in range(_SAMPLES + 1)]
-    return [(value, level * value / first) for value in places]
+def _way(senders: Sequence[SenderFigures]) -> str:
+    return " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders) else ""
 
 
 def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> list[tuple[str, str]]:
     """Return what each generator sends over the size of its frames, beside full lines, with its title."""
-    if len({sender.frame for sender in senders}) < 2:
+    points = grouped((sender.variant, (sender.medians[FRAME], sender.medians[OFFERED] / 1e3)) for sender in senders)
+    known = [point for own in points.values() for point in own]
+    if len({size for size, _ in known}) < 2:
         return []
-    largest, end = max(sender.frame for sender in senders), 1.1 * max(sender.offered / 1e3 for sender in senders)
-    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
+    largest, end = (max(place) for place in zip(*known, strict=True))
     title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
-    plot = Chart(title, across, linear(f"kframes/s{way}", max(end, 1e-9)), found.simulated)
+    up = linear(f"kframes/s{_way(senders)}", max(1.1 * end, 1e-9))
+    plot = Chart(title, across, up, found.simulated)
     for name, link in LINES.items():
         sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
-        if seen := [point for point in rates if point[1] <= end]:
+        if seen := [point for point in rates if point[1] <= 1.1 * end]:
             plot.curve(seen, "")
             plot.words(seen[-1], name)
-    for number, variant in enumerate(dict.fromkeys(sender.variant for sender in senders)):
-        own = sorted((sender.frame, sender.offered / 1e3) for sender in senders if sender.variant == variant)
-        plot.curve(own, variant, SIGNS[number % len(SIGNS)])
+    for number, (variant, own) in enumerate(points.items()):
+        plot.curve(sorted(own), variant, SIGNS[number % len(SIGNS)])
     return [(title, plot.svg())]

@@ -19,7 +19,6 @@ from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
-from ..core.router_facts import RouterFacts
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry, unsent_by_interface
 from ..core.trial import Load, Outcome, Problem, Trial, read_trial
@@ -34,32 +33,21 @@ from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lo
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
-from ..units import Layer, bits
 from ..visible import shortened
 from .cpu_time import cpu_time
 from .study import (
     AT_LEAST,
-    PAST_ROUTER,
     RAMP_STEPS,
-    RATES,
-    TRAFFIC_ALONE,
     Step,
     Study,
     StudyRow,
     measured_of,
+    rate_units,
     words_of,
 )
 
-FIGURES = {
-    "forwards": ("forwarded_pps",),
-    "cycles": ("cycles_per_packet",),
-    "cycles_without_input": ("cycles_per_packet_without_input",),
-    "vectors": ("vectors_per_call",),
-    "energy": ("energy_uj_low", "energy_uj_high"),
-    # the generator's histogram of latencies has two bounds
-    "latency": ("latency_low_us", "latency_high_us"),
-}
-"""The figures whose mean is the value, by kind; the router's own counters have the others."""
+SIMULATED = "simulated"
+"""The word in what the machine of a simulated router shows in place of a real one's."""
 
 RAMP_EDGE = 2.0
 """Seconds of a ramp's warm-up and of its hold."""
@@ -91,49 +79,53 @@ def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
 
 def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
     """Raise SentenceError if *row* cannot be measured on *variant* with *plan*."""
-    kind = study.measures[row].kind
-    if kind in TRAFFIC_ALONE:
+    measure = study.measures[row]
+    if measure.how.measured is None:
         plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     else:
         plan.check_measurable(measured_of(study, row, variant, plan.catalogue))
-    if kind in ("takes_in", "drops_sending") and plan.uncounted:
+    if measure.kind in ("takes_in", "drops_sending") and plan.uncounted:
         raise SentenceError(f"'{words_of(study, row, variant)}': {plan.uncounted}")
 
 
-def router_differences(session: Session, study: Study, variant: str) -> list[str]:
-    """Return how the router of *session* differs from what *variant* says, as sentences.
+def check_router(session: Session, study: Study, variant: str) -> tuple[list[str], dict[str, str]]:
+    """Compare the router of *session* with what *variant* says.
 
-    A simulated one shows version, workers and receive queues of its own, and nothing of a machine.
+    Return how it differs, as sentences, and what could not be checked: the name of a fact, or a command -> why. The
+    machine of a simulated router is that of no study.
     """
-    facts = session.router.facts
-    if session.simulated:
-        return list(facts.differences)
-    commands = ShellCommands(session.router.shell, sudo=session.testbed.facts.router.sudo)
-    settings = [
-        f"'{line}' has no '{expected.pattern}' in its answer: {shortened(' '.join(answer.split())) or 'none'}"
-        for line, expected in study.variants[variant].settings.items()
-        if not expected.search(answer := commands.answer(line).stdout)
-    ]
-    return [*facts.differences, *fact_differences(facts, study.facts_of(variant)), *settings]
-
-
-def fact_differences(facts: RouterFacts, expected: Mapping[str, float | str]) -> list[str]:
-    """Return how *facts* differ from those *expected*, as sentences; one that the router does not report differs."""
+    facts, software = session.router.facts, session.plan.software
     parts: list[Mapping[str, Any]] = [asdict(facts), facts.other]
     for nic in facts.nics:
         parts += [asdict(nic), nic.other]
-    found = []
-    for name, wanted in expected.items():
+    differs, unchecked = list(facts.differences), dict[str, str]()
+    for name, stated, reported in (
+        ("version", software.version, facts.version or facts.os or facts.kernel),
+        ("workers", software.workers, facts.workers),
+        ("receive queues", software.rx_queues, any(nic.rx_queues for nic in facts.nics)),
+    ):
+        if stated and not reported:
+            unchecked[name] = "the router does not report it"
+    for name, expected in study.facts_of(variant).items():
         shown = [str(part[name]) for part in parts if part.get(name) is not None]
-        whole = re.compile(rf"(?<!\w){re.escape(str(wanted))}(?!\w)", re.IGNORECASE)
-        wrong = (
-            [value for value in shown if value != f"{wanted:g}"]
-            if isinstance(wanted, float)
-            else [value for value in shown if not whole.search(value)]
-        )
-        if wrong or not shown:
-            found.append(f"'{name}': the study says {wanted}, the router reports {summarised(wrong) or 'none'}")
-    return found
+        whole = re.compile(rf"(?<!\w){re.escape(str(expected))}(?!\w)", re.IGNORECASE)
+        is_number = isinstance(expected, float)
+        wrong = [value for value in shown if not (value == f"{expected:g}" if is_number else whole.search(value))]
+        if session.simulated and (not shown or SIMULATED in "".join(wrong).lower()):
+            unchecked[name] = "a simulated router does not have it"
+        elif wrong or not shown:
+            differs.append(f"'{name}': the study says {expected}, the router reports {summarised(wrong) or 'none'}")
+    commands = ShellCommands(session.router.shell, sudo=session.testbed.facts.router.sudo)
+    for line, pattern in study.variants[variant].settings.items():
+        answer = commands.answer(line)
+        if pattern.search(answer.stdout):
+            continue
+        if session.simulated and (answer.status or SIMULATED in answer.stdout.lower()):
+            unchecked[line] = "a simulated router does not know it"
+        else:
+            said = shortened(" ".join(answer.stdout.split())) or "none"
+            differs.append(f"'{line}' has no '{pattern.pattern}' in its answer: {said}")
+    return differs, unchecked
 
 
 def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:
@@ -142,13 +134,13 @@ def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) 
     Raises TestbedError, SentenceError for what could not be begun; what could not be proven has a reason.
     """
     measurement = _Measurement(session, study, step, recorder)
-    kinds = {
+    methods = {
         "ramp": measurement.of_ramp,
         "throughput": measurement.of_search,
         "cpu_time": measurement.of_cpu_time,
-        **dict.fromkeys(PAST_ROUTER, measurement.of_sender),
+        "sends": measurement.of_sender,
     }
-    return kinds.get(measurement.row.kind, measurement.of_quantity)()
+    return methods.get(measurement.row.kind, measurement.of_quantity)()
 
 
 class _Measurement:
@@ -159,7 +151,7 @@ class _Measurement:
         self.row, self.words = study.measures[step.row], study.traffic_of(step.row, step.variant)
         self.traffic = parse_traffic(self.words, session.plan.catalogue)
         self.directions = self.traffic.directions
-        self.is_rate = self.row.kind in RATES
+        self.is_rate = self.row.is_rate
         self.link_bps = session.plan.link_bps(self.traffic.pairs)
         self.line = self._rate(self.traffic.profile.line_rate_pps(self.link_bps)) if self.is_rate else None
 
@@ -168,10 +160,9 @@ class _Measurement:
         steps, run = self.row.steps or RAMP_STEPS, self._run()
         step, edge = (timedelta(seconds=seconds) for seconds in (self.study.seconds or 1.0, RAMP_EDGE))
         result = RAMP.measure(run, self.words, steps, step, edge, edge)
-        ended = self._ended(run, result)
         rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
         curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
-        if ended:
+        if ended := self._ended(run, result):
             return Measured(None, ended, self.line, curve)
         return self._measured(knee_pps(result, self.directions), {}, result.saturation is None, curve)
 
@@ -214,7 +205,7 @@ class _Measurement:
         session = self.session
         requirement = measured_of(self.study, self.step.row, self.step.variant, session.plan.catalogue)
         hear, interfaces = self.recorder.listener(requirement, session), session.interfaces
-        names = FIGURES.get(self.row.kind, ())
+        names = self.row.how.figures
         warm_up = session.prepare(requirement)
         self._begin()
         promise = promised(session, requirement)
@@ -269,12 +260,8 @@ class _Measurement:
 
     def _rate(self, pps: float) -> float:
         """Return *pps* frames/s in the unit of the row."""
-        unit, profile = self.study.unit_of(self.step.row), self.traffic.profile
-        if unit == "percent of line":
-            return 100 * pps / profile.line_rate_pps(self.link_bps)
-        if unit == "Gbit/s":
-            return pps * bits(profile.mean_size, Layer.L1) / 1e9
-        return pps / {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[unit]
+        line = self.traffic.profile.line_rate_pps(self.link_bps)
+        return pps / rate_units(line, self.link_bps)[self.study.unit_of(self.step.row)]
 
     def _begin(self) -> None:
         self.recorder.begin(str(self.step))
@@ -360,39 +347,34 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
 
     *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
     """
-    plan, here = session.plan, session.plan.testbed.kind == "netns"
+    plan, testbed = session.plan, session.plan.testbed
+    is_here = testbed.kind == "netns"
     seconds, link_bps = plan.goal.final_trial_duration, plan.link_bps(traffic.pairs)
     line = traffic.profile.line_rate_pps(link_bps)
-    if plan.warm_up and not _sends_all(session):
+    # a TRex that falls behind sends on until it has sent all: line rate would take it minutes
+    sends_all = testbed.kind == "netns" and testbed.generator == "trex"
+    if plan.warm_up and not sends_all:
         session.traffic.measure(Load(line), plan.warm_up)
-    spent: dict[str, float] = {}
+    steal: float | None = None
 
     def measure(load: Load, duration: float) -> Outcome:
-        nonlocal spent
+        nonlocal steal
         before = cpu_times()
         outcome = session.traffic.measure(load, duration)
-        if here:
-            steal = steal_percent(before, cpu_times())
-            spent = {STEAL: steal} if steal is not None else {}
+        steal = steal_percent(before, cpu_times()) if is_here else None
         return outcome
 
     series = TrialSeries(measure, plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
     best = dict[str, float]()
-    pps = min(FIRST_PPS, line) if _sends_all(session) else line
+    pps = min(FIRST_PPS, line) if sends_all else line
     while True:
         # what is not sent as asked is what is measured, not a spoilt trial
         trial = series.run(Load(pps), seconds, is_measured)
-        found = {**_figures(trial, traffic, link_bps, here), **spent}
-        best = max(best or found, found, key=lambda each: each[OFFERED])
-        if pps >= line or found[OFFERED] < KEPT * pps:
+        figures = _figures(trial, traffic, link_bps, is_here) | ({} if steal is None else {STEAL: steal})
+        best = max(best or figures, figures, key=lambda each: each[OFFERED])
+        if pps >= line or figures[OFFERED] < KEPT * pps:
             return best
         pps = min(2 * pps, line)
-
-
-def _sends_all(session: Session) -> bool:
-    """A TRex that falls behind sends on until it has sent all: line rate would take it minutes."""
-    testbed = session.plan.testbed
-    return testbed.kind == "netns" and testbed.generator == "trex"
 
 
 def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -> dict[str, float]:

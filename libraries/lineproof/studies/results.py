@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import TypeVar
 
 from ..errors import ConfigError
 from ..evidence.inputs import unpacked_inputs
@@ -19,11 +19,14 @@ from ..evidence.run import RecordedRun, read_run
 from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels, mean_interval
 from ..units import Layer, bits, counted, line_rate_pps
-from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL
-from .study import AT_LEAST, DIFFERENCES, PAST_ROUTER, RAMP_STEPS, RATES, TABLE_UNITS, Study, load_study, steps_of
+from .measuring import CORE_SHARE, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL
+from .study import AT_LEAST, RAMP_STEPS, TABLE_UNITS, Study, load_study, rate_units, steps_of
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
+
+UNCHECKED = "unchecked"
+"""Key of an environment's extra data: by variant, what of its router could not be checked, and why."""
 
 MOST_OUTSIDE = 0.05
 """The share of published figures that may be outside of their tolerance."""
@@ -96,20 +99,14 @@ class StudyCell:
             return False
         return abs(self.summary.median - self.published_summary.median) <= self.allowed * (1 + 1e-9)
 
-    @property
-    def outside_words(self) -> str:
-        """Why it is outside, as the study says it; "" if it is not."""
-        if self.inside is not False:
-            return ""
-        return f"outside{f': {self.explanation}' if self.explanation else ', not explained'}"
-
 
 @dataclass(frozen=True)
 class StudyResults:
     """``cells``: by row and variant, in the study's order. ``drifts``: by row, the baseline first against last.
 
     ``planned``: how many records there should be. ``machine``: that the run was made on, in words; "" if it is not
-    known. ``history``: notes on how the run came about, in sentences.
+    known. ``history``: notes on how the run came about, in sentences. ``unchecked``: by variant, what of its router
+    could not be checked, and why.
     """
 
     study: Study
@@ -122,6 +119,7 @@ class StudyResults:
     testbed: str = ""
     machine: str = ""
     history: tuple[str, ...] = ()
+    unchecked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -160,10 +158,19 @@ class StudyResults:
 
     def rows(self) -> list[tuple[str, list[StudyCell]]]:
         """The cells of each row."""
-        found: dict[str, list[StudyCell]] = {}
-        for (row, _), cell in self.cells.items():
-            found.setdefault(row, []).append(cell)
-        return list(found.items())
+        return list(grouped((cell.row, cell) for cell in self.cells.values()).items())
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second of *pairs* by their first, in order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def in_unit(found: StudyResults, cell: StudyCell, value: float, unit: str) -> float | None:
@@ -180,9 +187,7 @@ def in_unit(found: StudyResults, cell: StudyCell, value: float, unit: str) -> fl
     if figures is None:
         return None
     directions = 2 if "bidirectional" in found.study.traffic_of(cell.row, cell.variant).split() else 1
-    line = figures[LINE]
-    pps = {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6, "percent of line": line / 100, "Gbit/s": line / figures[LINK] * 1e9}
-    pps["percent of lines"] = directions * line / 100
+    pps = rate_units(figures[LINE], figures[LINK], directions)
     return value * pps[cell.unit] / pps[unit]
 
 
@@ -201,28 +206,23 @@ def read_results(folder: Path) -> StudyResults:
     run = read_run(folder)
     records, environment, study = run.measured, run.environment, study_of(run)
     carried = Counter(record.carried_from for record in records if record.carried_from)
-    total = counted(len(records), "measurement")
+    total, host = counted(len(records), "measurement"), environment.host
     said = (f"{number} of {total} carried over from run {origin}." for origin, number in carried.items())
+    machine = (
+        host.get("cpu"),
+        counted(host.get("cpus") or 0, "CPU"),
+        f"kernel {host.get('kernel')}",
+        host.get("system"),
+    )
     return replace(
         results_of(study, records, len(steps_of(study))),
         run=environment.run,
         folder=folder,
         testbed=environment.testbed,
-        machine=_machine_words(environment.host),
+        machine=", ".join(map(str, machine)) if host else "",
         history=tuple(said),
+        unchecked=environment.extra.get(UNCHECKED, {}),
     )
-
-
-def _machine_words(host: Mapping[str, Any]) -> str:
-    """Return processor, number of CPUs, kernel and system of a record's *host*, as far as they are known."""
-    cpus = host.get("cpus")
-    parts = (
-        host.get("cpu"),
-        counted(cpus, "CPU") if isinstance(cpus, int) else "",
-        f"kernel {host['kernel']}" if host.get("kernel") else "",
-        host.get("system"),
-    )
-    return ", ".join(str(part) for part in parts if part)
 
 
 def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int = 0) -> StudyResults:
@@ -272,8 +272,8 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     known = [record for record in own if record.value is not None]
     published, allowed = study.published_figures(row, name), 0.0
     if published and math.isfinite(middle := Summary.of(published).median):
-        kind = study.measures[row].kind
-        allowed = study.tolerance_of(row).allowed(middle, line if kind in RATES else None, kind in DIFFERENCES)
+        measure = study.measures[row]
+        allowed = study.tolerance_of(row).allowed(middle, line if measure.is_rate else None, measure.is_difference)
     return StudyCell(
         row,
         name,
@@ -375,11 +375,9 @@ class Compared:
 
 def visit_means(records: Sequence[MeasurementRecord]) -> tuple[float, ...]:
     """The values of one row and variant, those that follow each other without another variant between as their mean."""
-    visits: dict[int, list[float]] = {}
-    for record in records:
-        if record.value is not None:
-            visits.setdefault(record.block + (record.turn == "last"), []).append(record.value)
-    return tuple(fmean(visits[number]) for number in sorted(visits))
+    visits = grouped((record.block + (record.turn == "last"), record.value) for record in records)
+    known = [[value for value in visits[number] if value is not None] for number in sorted(visits)]
+    return tuple(fmean(values) for values in known if values)
 
 
 def compare_with(
@@ -453,48 +451,34 @@ class Fitness(Enum):
 
 @dataclass(frozen=True)
 class SenderFigures:
-    """The medians of what one variant sent of one row. ``fits``: by line. All rates are of the worse direction."""
+    """What one variant sent of one row, of the worse direction. ``medians`` of its *n* measurements' figures, by name.
+
+    ``received``: the median share of the offered frames, 0..1. ``fits``: by line.
+    """
 
     row: str
     variant: str
     n: int
-    frame: float
-    directions: int
-    offered: float
-    """Frames/s."""
+    medians: Mapping[str, float]
     received: float
-    """Share of the offered frames, 0..1."""
-    cpu: float | None
-    """CPU seconds of the sender for a million frames; None: it does not say."""
     fits: Mapping[str, Fitness]
 
     def gbps(self, layer: Layer) -> float:
         """Gbit/s at *layer*."""
-        return self.offered * bits(self.frame, layer) / 1e9
+        return self.medians[OFFERED] * bits(self.medians[FRAME], layer) / 1e9
 
 
 def senders_of(found: StudyResults) -> list[SenderFigures]:
     """Return what generators sent, in the order of rows and variants; nothing of a study with a router."""
     senders = []
-    for cell in found.cells.values():
-        if found.study.measures[cell.row].kind not in PAST_ROUTER or not cell.values:
-            continue
-        own = [record for record in found.records if (record.row, record.variant) == (cell.row, cell.variant)]
-        figures = [record.figures for record in own if record.value is not None]
-        costs = [each[CPU] for each in figures if CPU in each]
-        senders.append(
-            SenderFigures(
-                row=cell.row,
-                variant=cell.variant,
-                n=len(figures),
-                frame=figures[0][FRAME],
-                directions=round(figures[0][DIRECTIONS]),
-                offered=median(each[OFFERED] for each in figures),
-                received=median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures),
-                cpu=median(costs) if costs else None,
-                fits={name: fit(figures, link) for name, link in LINES.items()},
-            )
-        )
+    for (row, variant), cell in found.cells.items() if found.study.bypass else ():
+        own = [record for record in found.records if (record.row, record.variant) == (row, variant)]
+        if figures := [record.figures for record in own if record.value is not None]:
+            names = dict.fromkeys(name for each in figures for name in each)
+            medians = {name: median(each[name] for each in figures if name in each) for name in names}
+            received = median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures)
+            fits = {name: fit(figures, link) for name, link in LINES.items()}
+            senders.append(SenderFigures(row, variant, len(cell.values), medians, received, fits))
     return senders
 
 

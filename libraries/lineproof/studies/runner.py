@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from ..evidence.recorder import Recorder, code_identity, environment_record, hos
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import differences, fingerprints
 from ..evidence.run import RecordedRun, find_one_run, new_run_id, read_run
-from ..platforms import RouterSetup
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -39,12 +39,11 @@ from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import WaitProgress
 from ..units import counted, duration_text
 from .cpu_time import RAMP, SPARE
-from .measuring import RAMP_EDGE, Measured, check_row, goal_of_measurement, measure_row, router_differences
-from .results import REPEATS, study_of
+from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
+from .results import REPEATS, UNCHECKED, grouped, study_of
 from .study import (
     AT_LEAST,
     RAMP_STEPS,
-    TRAFFIC_ALONE,
     Step,
     Study,
     check_study,
@@ -57,14 +56,8 @@ from .study import (
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""
 
-SIMULATED = "simulated"
-"""The testbed of a run, if neither it nor its study names one."""
-
 CODE = "code of Lineproof"
 """Key of its sum in the fingerprints."""
-
-_HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kernel"}
-"""The host's facts by which a figure would be another machine's, and what they are called."""
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
@@ -95,17 +88,21 @@ class PreparedStudy:
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
 
     def session_key(self, variant: str) -> tuple[object, ...]:
-        """Variants with the same share a session, one after the other."""
+        """Variants with the same share a session, one after the other; a simulated router is made for its commands."""
         plan = self.plans[variant]
+        setups = plan.setups if isinstance(plan.testbed, SimulatedSettings) else ()
         box = plan.platform.platform, plan.software_name, plan.software.rx_queues
-        return plan.testbed.testbed, *box, self._started(variant)
+        return plan.testbed.testbed, *box, repr(setups)
 
     def made_by_hand(self, variant: str) -> tuple[str, ...]:
-        """Return what a person makes the router for *variant*, in words: what takes longest to change first.
+        """Return what a person makes a router of hardware for *variant*, in words: what takes longest to change first.
 
-        The rest is done by command: a software's tuning, and a variant's commands.
+        Empty where nobody installs and starts it. The rest is done by command: a software's tuning, and the variant's
+        commands.
         """
-        plan, own = self.plans[variant], self.study.variants[variant]
+        plan, own = self.plans.get(variant), self.study.variants[variant]
+        if plan is None or self.study.bypass or not isinstance(plan.testbed, HardwareSettings):
+            return ()
         software = plan.software
         queues = 0 if software.tuning.queues else software.rx_queues or 0
         return (
@@ -119,14 +116,8 @@ class PreparedStudy:
 
     def steps_by_hand(self, steps: Sequence[Step]) -> list[str]:
         """Return what a person makes the router on hardware before *steps* and between them: a line for each."""
-        here = [step.variant for step in steps if self.is_made_by_hand(step.variant)]
-        made = dict.fromkeys(map(self.made_by_hand, here))
+        made = [own for own in dict.fromkeys(self.made_by_hand(step.variant) for step in steps) if own]
         return [f"by hand, {place} of {len(made)}: {', '.join(filter(None, own))}" for place, own in enumerate(made, 1)]
-
-    def is_made_by_hand(self, variant: str) -> bool:
-        """Return whether the router of *variant* is hardware that a person installs and starts."""
-        plan = self.plans.get(variant)
-        return plan is not None and not self.study.bypass and isinstance(plan.testbed, HardwareSettings)
 
     @property
     def steps(self) -> list[Step]:
@@ -135,21 +126,10 @@ class PreparedStudy:
         All blocks of what a person has made are measured before the next is made.
         """
         steps = steps_of(self.study)
-        variants = dict.fromkeys(step.variant for step in steps)
-        made = {name: self.made_by_hand(name) for name in variants if self.is_made_by_hand(name)}
-        known = list(dict.fromkeys(own[:depth] for own in made.values() for depth in range(len(own) + 1)))
-        ranks = {name: [known.index(own[:depth]) for depth in range(len(own) + 1)] for name, own in made.items()}
-        return sorted(steps, key=lambda step: ranks.get(step.variant, []))
-
-    def _started(self, variant: str) -> tuple[tuple[str, object], ...]:
-        """Return what a simulated router has to be configured as from its start, because its commands do not tell.
-
-        It is so without commands, and where another variant has the same, as with another number of flows.
-        """
-        own = self.study.variants[variant]
-        same = [each.configured for each in self.study.variants.values() if each.commands == own.commands]
-        told = bool(own.commands) and all(each == own.configured for each in same)
-        return () if told else tuple(sorted(own.configured.items(), key=str))
+        made = {variant: self.made_by_hand(variant) for variant in self.study.variants}
+        parts = {step.variant: [made[step.variant][:depth] for depth in range(7)] for step in steps}
+        order = list(dict.fromkeys(part for own in parts.values() for part in own))
+        return sorted(steps, key=lambda step: [order.index(part) for part in parts[step.variant]])
 
     def plan_of(self, step: Step) -> Plan:
         """The plan for a session: on a simulated testbed each has noise of its own, the same in each run."""
@@ -164,11 +144,8 @@ class PreparedStudy:
 
         The study's own part (what judges figures is a part of it), the files of its plans (SHA-256), and the machine.
         """
-        part = self.study.model_dump(
-            mode="json", exclude={"title", "about", "source", "parameter", "repeats", "tables"}
-        )
-        if self.study.published is not None:
-            del part["published"]["explained"]
+        no_figure = {"title": True, "about": True, "source": True, "parameter": True, "repeats": True, "tables": True}
+        part = self.study.model_dump(mode="json", exclude={**no_figure, "published": {"explained"}})
         plan, host = self.plan, host_facts()
         known = {
             "testbed": plan.testbed.testbed,
@@ -177,7 +154,11 @@ class PreparedStudy:
             "number of blocks": str(self.study.repeats),
             "study file": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
             CODE: " ".join(map(str, code_identity().values())),
-            **{words: str(host[name]) for name, words in _HOST.items()},
+            # by which a figure would be another machine's
+            "host": str(host["name"]),
+            "CPU": str(host["cpu"]),
+            "number of CPUs": str(host["cpus"]),
+            "kernel": str(host["kernel"]),
         }
         for plan in self.plans.values():
             known |= fingerprints(plan)
@@ -187,24 +168,26 @@ class PreparedStudy:
         """Return how long *steps* take, about: real seconds, with the sessions that they open."""
         tried = [step for step in steps if (step.variant, step.row) not in self.gaps]
         whole = sum((self._budget(step.variant, step.row) for step in tried), Budget())
-        here = [step.variant for step in steps if step.variant in self.plans]
-        keys = [self.session_key(variant) for variant in here]
-        opened = [name for name, key, before in zip(here, keys, [None, *keys], strict=False) if key != before]
-        sessions = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in opened)
+        opened = (
+            key for key, _ in groupby(self.session_key(step.variant) for step in steps if step.variant in self.plans)
+        )
+        kinds = {plan.testbed.testbed: plan.testbed.kind for plan in self.plans.values()}
+        sessions = sum(SESSION_SECONDS[kinds[str(testbed)]] for testbed, *_ in opened)
         return whole.wall_seconds(self.plan.clock_speed) + len(steps) * READINGS_SECONDS + sessions
 
     def _budget(self, variant: str, row: str) -> Budget:
         """Return how long one measurement takes."""
         plan, measure = self.plans[variant], self.study.measures[row]
-        warm_up, trial = plan.warm_up, plan.goal.final_trial_duration
-        if measure.kind not in (*TRAFFIC_ALONE, "cpu_time"):
-            return plan.budget([measured_of(self.study, row, variant, plan.catalogue)])
-        steps = measure.steps or RAMP_STEPS
-        seconds, trials = {
+        warm_up, trial, steps = plan.warm_up, plan.goal.final_trial_duration, measure.steps or RAMP_STEPS
+        known = {
             "ramp": (2 * RAMP_EDGE + steps * (self.study.seconds or 1.0), steps + 4),
             "throughput": (warm_up + SEARCH_TRIALS * trial, SEARCH_TRIALS),
+            "sends": (warm_up + trial, 2),
             "cpu_time": (RAMP + trial + SPARE, 1),
-        }.get(measure.kind, (warm_up + trial, 2))
+        }
+        if measure.kind not in known:
+            return plan.budget([measured_of(self.study, row, variant, plan.catalogue)])
+        seconds, trials = known[measure.kind]
         return Budget(seconds, seconds, trials)
 
     def budget_words(self, steps: Sequence[Step]) -> str:
@@ -219,15 +202,12 @@ class PreparedStudy:
     def gap_words(self, steps: Sequence[Step]) -> list[str]:
         """Return the gaps of *steps* that will be, and why: a line for each reason, its variants, how many rows."""
         places = {(step.variant, step.row) for step in steps}
-        known: dict[str, Counter[str]] = {}
-        for place, gap in self.gaps.items():
-            if place in places:
-                known.setdefault(gap.reason, Counter())[place[0]] += 1
-        names = {
-            reason: ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in variants.items())
-            for reason, variants in known.items()
+        reasons = grouped((gap.reason, place[0]) for place, gap in self.gaps.items() if place in places)
+        listed = {
+            reason: ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in Counter(variants).items())
+            for reason, variants in reasons.items()
         }
-        return [f"not measured: {listed}: {reason}" for reason, listed in names.items()]
+        return [f"not measured: {variants}: {reason}" for reason, variants in listed.items()]
 
 
 def prepare_study(
@@ -246,54 +226,43 @@ def prepare_study(
     if repeats is not None:
         study = study.model_copy(update={"repeats": repeats})
     path = project.studies / f"{name}.yaml"
-    testbed = testbed or study.testbed or SIMULATED
+    testbed = testbed or study.testbed or "simulated"
     gaps: dict[tuple[str, str], Measured] = {}
     plans: dict[str, Plan] = {}
-    for name, own in study.variants.items():
-        gap = None
+    for variant, own in study.variants.items():
+        rows = study.rows_of(variant)
         if own.testbed is not None and not (project.testbeds / f"{own.testbed}.yaml").is_file():
             words = f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
-            gap = Measured(None, words, excused=True)
-        else:
-            plans[name] = plan = replace(_plan(project, study, name, testbed, goal), secrets=secrets)
-            gap = _unknown_commands(plan, study, name)
-        for row in study.rows_of(name):
-            if name in plans:
-                with placed(path, f"row '{row}' of variant '{name}': "):
-                    check_row(plans[name], study, row, name)
-            if known := gap or (_refused(plans[name], study, row, name) if study.bypass else None):
-                gaps[name, row] = known
-    prepared = PreparedStudy(project, study, path, plans, gaps)
-    if all((name, row) in gaps for name in study.variants for row in study.rows_of(name)):
+            gaps |= {(variant, row): Measured(None, words, excused=True) for row in rows}
+            continue
+        plans[variant] = plan = replace(_plan(project, study, variant, testbed, goal), secrets=secrets)
+        for row in rows:
+            with placed(path, f"row '{row}' of variant '{variant}': "):
+                check_row(plan, study, row, variant)
+            if gap := _gap(plan, study, row, variant):
+                gaps[variant, row] = gap
+    if all((variant, row) in gaps for variant in study.variants for row in study.rows_of(variant)):
         reasons = dict.fromkeys(gap.reason for gap in gaps.values())
         raise ConfigError(f"nothing can be measured: {'; '.join(reasons)}", path)
-    if isinstance(prepared.plan.testbed, SimulatedSettings):
-        # a simulated shell knows the commands of all variants that share its session
-        setups: dict[object, tuple[RouterSetup, ...]] = {prepared.session_key(name): () for name in plans}
-        for name in plans:
-            if study.variants[name].model_fields_set & {"commands", "configured"}:
-                setups[prepared.session_key(name)] += (study.variants[name].setup,)
-        told = {name: replace(plan, setups=setups[prepared.session_key(name)]) for name, plan in plans.items()}
-        return replace(prepared, plans=told)
-    return prepared
+    return PreparedStudy(project, study, path, plans, gaps)
 
 
-def _unknown_commands(plan: Plan, study: Study, variant: str) -> Measured | None:
-    """Return a gap if a simulated router would be the same with the commands of *variant* as without them."""
+def _gap(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
+    """Return a gap if nobody has to try *row* of *variant*.
+
+    A simulated router would be the same with its commands as without them, or the generator of a study that bypasses
+    the router cannot send its traffic.
+    """
     own = study.variants[variant]
-    if not own.commands or "configured" in own.model_fields_set or not isinstance(plan.testbed, SimulatedSettings):
-        return None
-    words = (
-        f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
-        " router; add 'configured', or measure it on another testbed"
-    )
-    return Measured(None, words)
-
-
-def _refused(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
-    """Return a gap if the testbed's generator cannot send *row* of a study that bypasses the router."""
+    if own.commands and "configured" not in own.model_fields_set and isinstance(plan.testbed, SimulatedSettings):
+        words = (
+            f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
+            " router; add 'configured', or measure it on another testbed"
+        )
+        return Measured(None, words)
     try:
-        plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
+        if study.bypass:
+            plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     except SentenceError as error:
         return Measured(None, str(error), excused=True)
     return None
@@ -310,8 +279,9 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str)
         software = software.model_copy(update={"rx_queues": own.rx_queues})
         if isinstance(settings, SimulatedSettings):
             settings = settings.model_copy(update={"rx_queues": own.rx_queues})
+    setups = (own.setup,) if own.model_fields_set & {"commands", "configured"} else ()
     goal_once = goal_of_measurement(plan.goal, study.seconds)
-    return replace(plan, goal=goal_once, software=software, testbed=settings)
+    return replace(plan, goal=goal_once, software=software, testbed=settings, setups=setups)
 
 
 SESSIONS = "sessions"
@@ -403,6 +373,7 @@ class StudyRun:
         self._made: tuple[object, ...] | None = None
         self._applied = self._current = ""
         self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
+        self._unchecked: dict[str, Any] = dict(carried.run.environment.extra.get(UNCHECKED, {})) if carried else {}
         self._held: dict[str, HeldTestbed] = {}
         self._noted: set[str] = set()
         self._away: dict[tuple[int, str, str], Measured] = {}
@@ -459,6 +430,7 @@ class StudyRun:
             extra={
                 REPEATS: prepared.study.repeats,
                 **({"resumed_from": self.carried.run.environment.run, SESSIONS: self._known} if self.carried else {}),
+                UNCHECKED: self._unchecked,
             },
         )
 
@@ -471,39 +443,39 @@ class StudyRun:
 
     def _measure(self, step: Step) -> None:
         """Set the variant of *step* up and measure it; where that fails, it is a gap."""
-        self._current, started = str(step), time.time()
-        number = self._recorder.number
-        if gap := self.prepared.gaps.get((step.variant, step.row)) or self._away.get(step.place):
-            self._keep(step, gap, started, 0)
-            return
-        try:
-            session = self._set_up(step)
-            self._failures = 0
-            measured = measure_row(session, self.prepared.study, step, self._recorder)
-        except (SentenceError, OtherTestbed, OtherRouter):
-            raise
-        except BREAKDOWN_ERRORS as error:
-            measured = Measured(None, in_words(error))
-            if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
-                # as a program that is not installed: the other variants need it not
-                self._away[step.place] = measured = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
-            elif self._session is None:
-                self._count_failure(error)
-        if measured.value is None:
-            # whatever is wrong with it: the next measurement has a new session
+        self._current, started, number = str(step), time.time(), self._recorder.number
+        measured = self.prepared.gaps.get((step.variant, step.row)) or self._away.get(step.place)
+        if measured is None:
             try:
-                self._close_session()
-            except TestbedError as error:
-                self.say(f"  {error}")
+                session = self._set_up(step)
+                self._failures = 0
+                measured = measure_row(session, self.prepared.study, step, self._recorder)
+            except (SentenceError, OtherTestbed, OtherRouter):
+                raise
+            except BREAKDOWN_ERRORS as error:
+                is_open = self._session is not None
+                measured = Measured(None, in_words(error)) if is_open else self._not_opened(step, error)
+            if measured.value is None:
+                # whatever is wrong with it: the next measurement has a new session
+                try:
+                    self._close_session()
+                except TestbedError as error:
+                    self.say(f"  {error}")
         self._keep(step, measured, started, self._recorder.number if self._recorder.number > number else 0)
 
-    def _count_failure(self, error: Exception) -> None:
+    def _not_opened(self, step: Step, error: Exception) -> Measured:
+        """Return the gap of a session that could not be opened. Raises TestbedError if that is the testbed of most."""
+        if self.prepared.study.variants[step.variant].testbed is not None:
+            # as a program that is not installed: the other variants need it not
+            self._away[step.place] = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
+            return self._away[step.place]
         self._failures += 1
-        if not self.measured or self._failures >= MOST_FAILURES:
-            if isinstance(error, TestbedError):
-                # as it is: an error that is its own cause is a circle, in which Robot's report of it does not end
-                raise error
-            raise TestbedError(in_words(error)) from error
+        if self.measured and self._failures < MOST_FAILURES:
+            return Measured(None, in_words(error))
+        if isinstance(error, TestbedError):
+            # as it is: an error that is its own cause is a circle, in which Robot's report of it does not end
+            raise error
+        raise TestbedError(in_words(error)) from error
 
     def _keep(self, step: Step, found: Measured, started: float, number: int) -> None:
         study, plan = self.prepared.study, self.prepared.plans.get(step.variant)
@@ -537,8 +509,8 @@ class StudyRun:
         That is done once the router has restarted, and is what the variant says. Raises TestbedError.
         """
         made, before = self.prepared.made_by_hand(step.variant), self._made
-        if before in (None, made) or not self.prepared.is_made_by_hand(step.variant):
-            session, self._made = self._session_of(step), made
+        if not made or before in (None, made):
+            session, self._made = self._session_of(step), made or before
             return session
         self._close_session()
         needed = ", ".join(filter(None, made))
@@ -547,6 +519,7 @@ class StudyRun:
         while True:
             try:
                 session, self._made = self._session_of(step, progress), made
+                return session
             except TestbedError as error:
                 self._close_session()
                 if progress.is_over:
@@ -554,20 +527,16 @@ class StudyRun:
                     raise OtherRouter(f"within {waited} the router was not made {needed}: {error}") from None
                 progress.note(str(error))
                 time.sleep(BETWEEN_LOOKS)
-            else:
-                return session
 
     def _session_of(self, step: Step, progress: WaitProgress | None = None) -> Session:
         """Return the session of a variant, opened if it is not, with its commands run. *progress*: as of :meth:`_open`.
 
         Raises OtherRouter if the router is not what the variant says, else TestbedError.
         """
-        variant = step.variant
-        key = self.prepared.session_key(variant)
-        if self._session is None or self._key != key or self._session.router.restarts:
+        variant, key, session = step.variant, self.prepared.session_key(step.variant), self._session
+        if session is None or self._key != key or session.router.restarts:
             self._close_session()
-            self._session, self._key = self._open(step, progress), key
-        session = self._session
+            session = self._open(step, progress)
         if self._applied != variant:
             self._withdraw(session)
             self._applied = variant
@@ -575,9 +544,18 @@ class StudyRun:
                 session.router.begin_changes()
                 session.traffic.forget()  # it may forward other frames now
                 session.router.driver.apply(commands)
-            if differs := router_differences(session, self.prepared.study, variant):
-                raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
+            if not self.prepared.study.bypass:
+                self._check_router(session, variant)
         return session
+
+    def _check_router(self, session: Session, variant: str) -> None:
+        """Raise OtherRouter if the router is not that of *variant*; keep what could not be checked."""
+        differs, unchecked = check_router(session, self.prepared.study, variant)
+        if differs:
+            raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
+        if unchecked and self._unchecked.get(variant) != unchecked:
+            self._unchecked[variant] = unchecked
+            self._recorder.amend({UNCHECKED: self._unchecked})
 
     def _withdraw(self, session: Session) -> None:
         if self._applied and self.prepared.study.variants[self._applied].commands:
@@ -589,9 +567,9 @@ class StudyRun:
 
     def _open(self, step: Step, progress: WaitProgress | None = None) -> Session:
         """Open the session of *step*. *progress*: of waiting for a router that has to restart meanwhile."""
-        bypass = self.prepared.study.bypass
-        plan = self.prepared.plan_of(step)
+        bypass, plan = self.prepared.study.bypass, self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
+        self._session, self._key = session, self.prepared.session_key(step.variant)
         try:
             if not bypass:
                 session.router.connect()
@@ -606,7 +584,7 @@ class StudyRun:
                 session.traffic.check_reachability()
             self._note(session)
         except BaseException:
-            self._close(session)
+            self._close_session()
             raise
         return session
 
@@ -649,16 +627,13 @@ class StudyRun:
         self._known[name] = {"versions": versions, "configuration": asdict(configuration)}
         self._recorder.amend({SESSIONS: self._known})
 
-    def _close(self, session: Session) -> None:
-        try:
-            session.close()
-        finally:
-            self._afterwards += session.router.afterwards
-
     def _close_session(self) -> None:
         session, self._session, self._applied, self._key = self._session, None, "", ()
         if session is not None:
-            self._close(session)
+            try:
+                session.close()
+            finally:
+                self._afterwards += session.router.afterwards
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
 
 

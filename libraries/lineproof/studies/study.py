@@ -33,22 +33,6 @@ RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
 TABLE_UNITS = (*get_args(RateUnit), "percent of lines")
 """Units of rates in a source's table."""
 
-PAST_ROUTER = ("sends",)
-"""Kinds of rows that are of the generator itself: those of a study that bypasses the router, and of no other."""
-
-RATES = ("ramp", "throughput", "forwards", "takes_in", "drops_sending", *PAST_ROUTER)
-"""Kinds of rows that are rates."""
-
-UNITS = {
-    "cycles": "cycles/packet",
-    "cycles_without_input": "cycles/packet",
-    "vectors": "packets/call",
-    "latency": "µs",
-    "energy": "µJ/packet",
-    "cpu_time": "ns/packet",
-}
-"""The unit of each other kind."""
-
 RAMP_STEPS = 100
 """The steps of a ramp that does not say how many."""
 
@@ -56,24 +40,46 @@ AT_LEAST = "at_least"
 """A figure beside a measurement's value, 1: the router did not fall behind at any load that was offered, so that the
 value is the most that was, and its own limit is somewhere above."""
 
-DIFFERENCES = ("drops_sending",)
-"""Rates that are the difference of two others."""
 
-AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
-"""Kinds that are measured at one load: ``at``, or the testbed's maximum."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of row. ``unit``: of its figures; "": it is a rate, in the unit of its row or study.
 
-TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
-"""Kinds whose measurement has more than one load."""
+    ``quantity``: the name of what is measured at one load, ``at`` or the testbed's maximum, and ``measured`` its unit;
+    "": the one that has this unit. None: at more than one load. ``figures``: whose mean is the value. ``keys``: of
+    KEYS, that its rows may have. ``past_router``: of the generator itself, in studies that bypass the router.
+    """
 
-QUANTITIES: dict[str, tuple[str | None, Unit]] = {
-    **dict.fromkeys(("forwards", "takes_in", "drops_sending", "cpu_time"), ("forwards", Unit.PPS)),
-    "cycles": ("cycles", Unit.CYCLES),
-    "cycles_without_input": ("cycles", Unit.CYCLES_WITHOUT_INPUT),
-    "vectors": (None, Unit.VECTORS),
-    "energy": ("energy", Unit.MICROJOULES),
-    "latency": ("latency", Unit.MICROSECONDS),
+    unit: str = ""
+    quantity: str = ""
+    measured: Unit | None = None
+    figures: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ("at",)
+    past_router: bool = False
+
+
+KEYS = ("at", "steps", "statistic", "unit")
+"""Keys that rows of some kinds have."""
+
+_OF_RATE = ("at", "unit")
+
+KINDS: Mapping[str, Kind] = {
+    "ramp": Kind(keys=("steps", "unit")),
+    "throughput": Kind(keys=("unit",)),
+    "forwards": Kind("", "forwards", Unit.PPS, ("forwarded_pps",), _OF_RATE),
+    "takes_in": Kind("", "forwards", Unit.PPS, keys=_OF_RATE),
+    "drops_sending": Kind("", "forwards", Unit.PPS, keys=_OF_RATE),
+    "sends": Kind(keys=("unit",), past_router=True),
+    "cycles": Kind("cycles/packet", "cycles", Unit.CYCLES, ("cycles_per_packet",)),
+    "cycles_without_input": Kind(
+        "cycles/packet", "cycles", Unit.CYCLES_WITHOUT_INPUT, ("cycles_per_packet_without_input",)
+    ),
+    "vectors": Kind("packets/call", "", Unit.VECTORS, ("vectors_per_call",)),
+    # the generator's histogram of latencies has two bounds
+    "latency": Kind("µs", "latency", Unit.MICROSECONDS, ("latency_low_us", "latency_high_us"), ("at", "statistic")),
+    "energy": Kind("µJ/packet", "energy", Unit.MICROJOULES, ("energy_uj_low", "energy_uj_high")),
+    "cpu_time": Kind("ns/packet", "forwards", Unit.PPS),
 }
-"""The quantity that is measured for each other kind (None: the one that has the unit), and its unit."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
 """The name of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
@@ -115,7 +121,7 @@ class StudyTolerance(Config):
 
 
 class StudyRow(Config):
-    """A row of a study: one of the kinds (RATES, UNITS), whose value is the traffic in a sentence's words.
+    """A row of a study: one of KINDS, whose value is the traffic in a sentence's words.
 
     ``at``: a load per port, as ``1 Mpps``. ``marks``: lines in the picture, in the row's unit.
     """
@@ -136,18 +142,34 @@ class StudyRow(Config):
     def _read_kind(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
-        kinds = [kind for kind in (*RATES, *UNITS) if kind in data]
+        kinds = [kind for kind in KINDS if kind in data]
         rest = {key: value for key, value in data.items() if key not in kinds}
         return {**rest, "kind": " and ".join(kinds) or "none", "traffic": data[kinds[0]] if kinds else "none"}
 
     @model_validator(mode="after")
     def _check_kind(self) -> StudyRow:
-        if self.kind not in (*RATES, *UNITS):
-            raise ValueError(f"has {self.kind} of {', '.join((*RATES, *UNITS))}; expected one")
-        for key, known in (("at", AT_A_LOAD), ("steps", ("ramp",)), ("statistic", ("latency",)), ("unit", RATES)):
-            if getattr(self, key) is not None and self.kind not in known:
-                raise ValueError(f"{key} is for {', '.join(known)}, not for '{self.kind}'; remove it")
+        if self.kind not in KINDS:
+            raise ValueError(f"has {self.kind} of {', '.join(KINDS)}; expected one")
+        for key in KEYS:
+            if getattr(self, key) is not None and key not in self.how.keys:
+                known = ", ".join(name for name, kind in KINDS.items() if key in kind.keys)
+                raise ValueError(f"{key} is for {known}, not for '{self.kind}'; remove it")
         return self
+
+    @property
+    def how(self) -> Kind:
+        """Its kind."""
+        return KINDS[self.kind]
+
+    @property
+    def is_rate(self) -> bool:
+        """Return whether its figures are rates."""
+        return not self.how.unit
+
+    @property
+    def is_difference(self) -> bool:
+        """Return whether its figures are differences of two rates."""
+        return self.kind == "drops_sending"
 
 
 class Variant(Config):
@@ -182,14 +204,10 @@ class Variant(Config):
 
 
 class Parameter(Config):
-    """The meaning of the variants' ``value``. ``reference``: the curve that is drawn beside theirs.
-
-    ``linear``: through the origin and the smallest value's figure.
-    """
+    """The meaning of the variants' ``value``, and the axis that it is drawn over."""
 
     name: Name
     unit: str = ""
-    reference: Literal["none", "linear"] = "none"
     axis: Literal["linear", "log"] = "linear"
 
 
@@ -287,7 +305,7 @@ class Study(Config):
     def unit_of(self, row: str) -> str:
         """The unit of a row's figures."""
         measure = self.measures[row]
-        return UNITS.get(measure.kind) or measure.unit or self.unit
+        return measure.how.unit or measure.unit or self.unit
 
     def tolerance_of(self, row: str) -> StudyTolerance:
         """How far a row's figures may be from the published ones."""
@@ -303,6 +321,13 @@ class Study(Config):
         return "" if self.published is None else self.published.explained.get(row, {}).get(variant, "")
 
 
+def rate_units(line_pps: float, link_bps: float, directions: int = 1) -> dict[str, float]:
+    """Return how many frames/s each of TABLE_UNITS is: *line_pps* are *link_bps* bit/s of L1, one direction's."""
+    percent = line_pps / 100
+    rates = {"percent of line": percent, "percent of lines": directions * percent, "Gbit/s": 1e9 * line_pps / link_bps}
+    return {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6, **rates}
+
+
 def load_study(path: Path) -> Study:
     """The study in the file *path*. Raises ConfigError with file, line and key."""
     data, lines = read_yaml(path)
@@ -313,45 +338,40 @@ def load_study(path: Path) -> Study:
 
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
-    """The places where the parts of *study* do not fit each other, and why."""
+    """The places where the parts of *study* do not fit each other, and why; the first is raised."""
     rows, variants = (shortened(", ".join(names), 600) for names in (study.measures, study.variants))
-    if study.baseline is not None and study.baseline not in study.variants:
-        yield ("baseline",), f"no variant '{study.baseline}'; known: {variants}"
-    for name, measure in study.measures.items():
-        if (measure.kind in PAST_ROUTER) is not study.bypass:
-            known = ", ".join(kind for kind in (*RATES, *UNITS) if (kind in PAST_ROUTER) is study.bypass)
-            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
-            yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {known}"
-    for name, variant in study.variants.items():
-        place = ("variants", name)
-        if variant.platform is None and study.platform is None:
-            yield place, "has no 'platform', and neither has the study; expected one of them"
-        if variant.baseline is not None and variant.baseline not in study.variants:
-            yield (*place, "baseline"), f"no variant '{variant.baseline}'; known: {variants}"
-        for index, row in enumerate(variant.measures or ()):
-            if row not in study.measures:
-                yield (*place, "measures", str(index)), f"no row '{row}' in 'measures'; known: {rows}"
-    for row, figures in (study.published.rows if study.published else {}).items():
+    published = study.published.rows if study.published else {}
+    baselines: dict[Location, str | None] = {("baseline",): study.baseline}
+    baselines |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
+    named = {("published", "rows", row, name): name for row, figures in published.items() for name in figures}
+    for place, variant in (baselines | named).items():
+        if variant is not None and variant not in study.variants:
+            yield place, f"no variant '{variant}'; known: {variants}"
+    measured: dict[Location, str] = {("published", "rows", row): row for row in published}
+    for name, own in study.variants.items():
+        measured |= {("variants", name, "measures", str(at)): row for at, row in enumerate(own.measures or ())}
+        if own.platform is None and study.platform is None:
+            yield ("variants", name), "has no 'platform', and neither has the study; expected one of them"
+    for place, row in measured.items():
         if row not in study.measures:
-            yield ("published", "rows", row), f"no row '{row}' in 'measures'; known: {rows}"
-            continue
-        for name in figures:
-            where = ("published", "rows", row, name)
-            if name not in study.variants:
-                yield where, f"no variant '{name}'; known: {variants}"
-            elif row not in study.rows_of(name):
-                yield where, f"'{name}' is not measured in this row; see its 'measures'"
-
+            yield place, f"no row '{row}' in 'measures'; known: {rows}"
+    for *_, row, name in named:
+        if row not in study.rows_of(name):
+            yield ("published", "rows", row, name), f"'{name}' is not measured in this row; see its 'measures'"
+    for name, measure in study.measures.items():
+        if measure.how.past_router is not study.bypass:
+            fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)
+            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
+            yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {fitting}"
     for title, table in study.tables.items():
-        for row, column in product(table.rows, table.columns):
-            own, variant_name, unit = table.place(row, column)
-            if variant_name not in study.variants or own not in study.rows_of(variant_name):
-                yield ("tables", title), f"'{own}' of '{variant_name}', for '{row}' and '{column}', is not measured"
-                continue
-            kind = study.measures[own].kind
-            units: tuple[str, ...] = TABLE_UNITS if kind in RATES else ("pps", "MHz") if kind == "cycles" else ()
+        for cell in product(table.rows, table.columns):
+            row, name, unit = table.place(*cell)
+            if name not in study.variants or row not in study.rows_of(name):
+                yield ("tables", title), f"'{row}' of '{name}', for {' and '.join(map(repr, cell))}, is not measured"
+            measure = study.measures[row]
+            units = TABLE_UNITS if measure.is_rate else ("pps", "MHz") if measure.kind == "cycles" else ()
             if unit and unit not in units:
-                yield ("tables", title), f"'{unit}' is no unit of '{own}'; expected one of {', '.join(units) or 'none'}"
+                yield ("tables", title), f"'{unit}' is no unit of '{row}'; expected one of {', '.join(units) or 'none'}"
 
 
 Turn = Literal["first", "", "last"]
@@ -400,12 +420,12 @@ def steps_of(study: Study) -> tuple[Step, ...]:
 
 
 def measured_of(study: Study, row: str, variant: str, catalogue: Catalogue) -> Requirement:
-    """Return the quantity that is measured for a row of QUANTITIES. Raises SentenceError."""
+    """Return the quantity that is measured for a row at one load. Raises SentenceError."""
     measure, traffic = study.measures[row], parse_traffic(study.traffic_of(row, variant), catalogue)
-    name, unit = QUANTITIES[measure.kind]
-    quantity = quantities()[name] if name else next(each for each in quantities().values() if unit in each.units)
+    how = measure.how
+    quantity = quantities().get(how.quantity) or next(own for own in quantities().values() if how.measured in own.units)
     statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
-    return measured(traffic, quantity, unit, measure.at, statistic)
+    return measured(traffic, quantity, how.measured or Unit.PPS, measure.at, statistic)
 
 
 def words_of(study: Study, row: str, variant: str) -> str:
