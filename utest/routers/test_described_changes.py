@@ -13,10 +13,10 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, described
-from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import side_words
 from lineproof.routers.description import SIDE_WORDS, RouterDescription
 from lineproof.routers.journal import NONE, Change, Look, look
+from lineproof.system.ssh_shell import Result, Shell
 from support.described_router import DESCRIPTIONS, shipped
 from support.fake_router import SIDES
 from support.scripted_shells import Scripted

@@ -18,10 +18,10 @@ from lineproof.core.under_load import UnderLoad
 from lineproof.errors import TestbedError
 from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, RouterKind, described, make_router
-from lineproof.routers.base import Result, Shell, plain_text
 from lineproof.routers.described import side_words
 from lineproof.routers.journal import NONE, NOTHING, Look, look
 from lineproof.routers.queries import LookQuery
+from lineproof.system.ssh_shell import Result, Shell, plain_text
 from support.described_router import DESCRIPTIONS, shipped, with_examples
 from support.fake_router import SIDES, sample
 from support.scripted_shells import broken

@@ -20,9 +20,9 @@ from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
-from lineproof.routers.base import Result, Shell, plain_text
 from lineproof.routers.commands import differences, picked
 from lineproof.routers.described import Router
+from lineproof.system.ssh_shell import Result, Shell, plain_text
 from support.described_router import with_examples
 from support.fake_router import KINDS, SIDES, first_output, sample, shell_of, simulated
 from support.fuzz import TIMES

@@ -17,11 +17,12 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
-from lineproof.routers.base import Result, count, number
+from lineproof.routers.base import count, number
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
 from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
+from lineproof.system.ssh_shell import Result
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
 from support.paths import ROOT

@@ -17,13 +17,13 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import commands as routers_commands
-from lineproof.routers.base import CLOSE_LIMIT, Result, RouterUnreachable
 from lineproof.routers.commands import RESTORE_LIMIT, Changes, ShellCommands
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, look
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.system.ssh_shell import CLOSE_LIMIT, Result, RouterUnreachable
 from support.paths import ROOT
 from support.simulated_router import CHANGE, KEY, ROUTER, full_disk, left, occasion, undone, untouched
 

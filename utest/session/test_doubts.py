@@ -17,7 +17,7 @@ from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Stage, Telemet
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers.base import Result, Shell, Side
+from lineproof.routers.base import Side
 from lineproof.session.cpu_time import CpuReading, why_unusable
 from lineproof.session.judging import (
     damaged_frames,
@@ -30,6 +30,7 @@ from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import parse_fault
+from lineproof.system.ssh_shell import Result, Shell
 from support.paths import ROOT
 from support.simulated_session import judged, opened
 

@@ -18,13 +18,13 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.project import Project
-from lineproof.routers.base import Result
 from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import router_differences
 from lineproof.studies.results import read_results
 from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from lineproof.studies.study import Step, Study, load_study, steps_of
+from lineproof.system.ssh_shell import Result
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT

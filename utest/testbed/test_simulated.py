@@ -11,8 +11,8 @@ import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
-from lineproof.routers.base import SshShell
 from lineproof.system.children import environment
+from lineproof.system.ssh_shell import SshShell
 from lineproof.testbed.opening import hardware_facts, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
 from lineproof_bench import serve

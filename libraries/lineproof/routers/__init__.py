@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import RouterKind as RouterKind
+from ..system.ssh_shell import Result, Shell
 from ..visible import shortened
-from .base import Result, Shell
 from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd

@@ -20,8 +20,9 @@ from ..command_values import compiled
 from ..config import read_yaml
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
+from ..system.ssh_shell import Result, RouterUnreachable, Shell, first_line, plain_text
 from ..visible import shortened
-from .base import Result, RouterUnreachable, Shell, already_gone, first_line, plain_text
+from .base import already_gone
 from .description import RouterDescription
 from .journal import NONE, NOTHING, Change, Look, MadeChanges
 from .queries import filled

@@ -20,8 +20,9 @@ from ..core.traffic.profiles import LABEL_STEP
 from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
+from ..system.ssh_shell import RouterUnreachable, Shell
 from ..visible import shortened
-from .base import LinkState, RouterUnreachable, Shell, Side, plain_mac
+from .base import LinkState, Side, plain_mac
 from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription
 from .journal import NONE, Change, Look, MadeChanges

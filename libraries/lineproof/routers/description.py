@@ -17,7 +17,7 @@ from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
-from ..system.ssh_terminal import Dialogue
+from ..system.ssh_shell import Dialogue
 from ..visible import shortened
 from .queries import (
     Commands,

@@ -18,8 +18,9 @@ from ..config import Config, Location, did_you_mean
 from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
+from ..system.ssh_shell import first_line
 from ..visible import shortened, visible
-from .base import check_length, count, counter_value, first_line, json_in, number
+from .base import check_length, count, counter_value, json_in, number
 from .journal import NONE, Look
 
 V = TypeVar("V")

@@ -17,13 +17,14 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
-from ..routers.base import LinkState, Shell, Side, SshShell
+from ..routers.base import LinkState, Side
 from ..routers.commands import RESTORE_LIMIT, differences
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
 from ..system.ssh_keys import known_fingerprints
+from ..system.ssh_shell import Shell, SshShell
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si

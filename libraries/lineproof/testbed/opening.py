@@ -22,11 +22,11 @@ from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.base import SshShell, plain_text
 from ..routers.linux import read_host
 from ..simulation import InjectedFault
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
+from ..system.ssh_shell import SshShell, plain_text
 from ..units import duration_text
 from ..visible import shortened, visible
 from .lab import LabPlace

@@ -29,7 +29,7 @@ from ..routers.base import Side
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login
-from ..system.ssh_terminal import terminal_text
+from ..system.ssh_shell import terminal_text
 
 POLL = 0.02
 """Seconds between two looks."""

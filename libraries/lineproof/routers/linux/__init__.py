@@ -24,7 +24,8 @@ from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Cause, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ..base import Shell, Side, counter_value
+from ...system.ssh_shell import Shell
+from ..base import Side, counter_value
 from ..commands import Answers, Fact, ShellCommands, facts_as, facts_of, matched, output_by_moment, summarised
 from ..described import Router, Words
 

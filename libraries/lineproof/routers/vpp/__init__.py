@@ -19,7 +19,8 @@ from ...core.telemetry import NodeRuntime, Telemetry, unsent_by_interface
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
-from ..base import Side, counter_value, figure, first_line
+from ...system.ssh_shell import first_line
+from ..base import Side, counter_value, figure
 from ..commands import Answers, facts_as, facts_of, matched, picked
 from ..described import Router, Words, read_or_note
 from ..linux import card_facts, link_facts, read_machine
