@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -95,3 +96,71 @@ def _bounded(output: str, who: str) -> str:
     if len(output) > LARGEST_OUTPUT:
         raise TestbedError(f"{who}: its command prints more than {LARGEST_OUTPUT >> 10} KiB")
     return output
+
+
+# -- of a router
+
+_COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
+"""The text of a count: no more digits than a counter of 64 bits can have."""
+MOST_OUTPUT = 1 << 20
+"""Characters of an output that are searched; the longest answers of a router have some 100 kB."""
+
+
+def json_in(output: str) -> Any:
+    """Return the data in *output*, which is JSON behind a banner or without. Raises TestbedError."""
+    begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
+    try:
+        return parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
+    except ValueError as error:
+        shown = shortened(next(filter(None, map(str.strip, output.splitlines())), "no output"))
+        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
+
+
+def check_length(output: str) -> None:
+    """Raise TestbedError where *output* is too long to be searched."""
+    if len(output) > MOST_OUTPUT:
+        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+
+
+def plain_mac(text: str) -> str:
+    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
+    is_one = re.fullmatch(r"(?:[0-9a-f]{2}[:. -]?){5}[0-9a-f]{2}", text.lower())
+    return ":".join(re.findall("[0-9a-f]{2}", text.lower())) if is_one else text
+
+
+def figure(text: str) -> float:
+    """The number in *text*. Raises ValueError, also where it is not finite."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text} is not finite")
+    return found
+
+
+def counter_value(text: str, base: int = 10) -> int:
+    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than *base* has."""
+    if not _COUNT.fullmatch(text):
+        raise ValueError(f"{text[:30]} is no counter")
+    return int(text, base)
+
+
+_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}([ ,'])[0-9]{3}(?:\1[0-9]{3})*(?![0-9]|\1)")
+"""Digits in groups of three. A comma that does not group them so is a decimal one."""
+
+
+def count(name: str, text: str) -> int:
+    """Return a count that a router printed. Raises TestbedError."""
+    return int(_digits(name, text, "[0-9]{1,20}", "a count"))
+
+
+def number(name: str, text: str) -> float:
+    """Return a number that a router printed: ``2,5`` is 2.5, ``1,000`` is 1000. Raises TestbedError."""
+    return float(_digits(name, text, r"-?[0-9]{1,20}(\.[0-9]{1,20})?", "a number"))
+
+
+def _digits(name: str, text: str, pattern: str, expected: str) -> str:
+    """Return *text* without what groups its digits; *pattern*: what it then is. Raises TestbedError."""
+    whole = _GROUPED.match(plain := text.strip())
+    plain = (re.sub("[ ,']", "", whole[0]) + plain[whole.end() :] if whole else plain).replace(",", ".")
+    if not re.fullmatch(pattern, plain):
+        raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
+    return plain

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 from lineproof.config import validate_config
+from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
 from lineproof.project import Layers
 from lineproof.routers import make_router
-from lineproof.routers.base import Side
 from lineproof.routers.commands import ShellCommands
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.stacks import sampled_stacks

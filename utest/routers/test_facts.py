@@ -20,7 +20,7 @@ from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
-from lineproof.routers.commands import differences, picked
+from lineproof.routers.commands import picked
 from lineproof.routers.described import Router
 from lineproof.system.ssh_shell import Result, Shell, plain_text
 from support.described_router import with_examples
@@ -174,9 +174,9 @@ def test_differences_from_the_platforms_file_are_named(
     facts = RouterFacts(
         version="v22.02", os="Ubuntu 20.04.3 LTS", kernel="5.13.0-30", workers=1, nics=(NicFacts("a", rx_queues=1),)
     )
-    found = differences(facts, version, workers, queues)
+    found = facts.beside(version, workers, queues).differences
     assert len(found) == len(words) and all(text.startswith(word) for text, word in zip(found, words, strict=True))
-    assert differences(RouterFacts(), version, workers, queues) == ()
+    assert RouterFacts().beside(version, workers, queues).differences == ()
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.command_values import count, number
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
-from lineproof.routers.base import count, number
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
 from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery

@@ -13,11 +13,10 @@ from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.rule import Ruling
-from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Stage, Telemetry
+from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Side, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers.base import Side
 from lineproof.session.cpu_time import CpuReading, why_unusable
 from lineproof.session.judging import (
     damaged_frames,

@@ -18,7 +18,6 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.project import Project
-from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import router_differences
 from lineproof.studies.results import read_results
@@ -199,7 +198,7 @@ def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str
 def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
-    facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
+    facts = facts.beside(software.version, software.workers, software.rx_queues)
     router = SimpleNamespace(facts=facts, shell=lambda line, limit: Result(answers[line], "", 0, 0.0))
     login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
     session = cast(Session, SimpleNamespace(simulated=False, router=router, testbed=login))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lineproof.routers.base import Side
+from lineproof.core.telemetry import Side
 from lineproof.system.ssh_shell import Result, Shell
 from lineproof_bench.shells import freebsd, linux, vpp
 from lineproof_bench.shells.machine import Commands, Machine, Memory

@@ -22,7 +22,6 @@ from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
 from ..system.ssh_shell import Result, RouterUnreachable, Shell, first_line, plain_text
 from ..visible import shortened
-from .base import already_gone
 from .description import RouterDescription
 from .journal import NONE, NOTHING, Change, Look, MadeChanges
 from .queries import filled
@@ -277,22 +276,25 @@ def summarised(values: Iterable[str]) -> str | None:
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 
-def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues: int | None) -> tuple[str, ...]:
-    """Where *facts* differ from what a platform's file says, as sentences. What was not read differs from nothing."""
-    found = []
-    reported = summarised(text for text in (facts.version, facts.os, facts.kernel) if text)
-    wanted = re.findall(r"\d+(?:\.\d+)+", version)
-    if reported and any(not re.search(rf"(?<![\d.]){re.escape(each)}(?!\d)", reported) for each in wanted):
-        found.append(f"'version': the platform's file says {shortened(version)}, the router reports {reported}")
-    if workers is not None and facts.workers is not None and workers != facts.workers:
-        found.append(f"'workers': the platform's file says {workers}, the router has {facts.workers}")
-    for nic in facts.nics:
-        if rx_queues is not None and nic.rx_queues is not None and rx_queues != nic.rx_queues:
-            found.append(f"'rx_queues': the platform's file says {rx_queues}, {nic.interface} has {nic.rx_queues}")
-    return tuple(found)
-
-
 # -- changes
+
+_ALREADY_GONE = re.compile(
+    # not that the program itself, the command or its device is missing
+    r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/|command not found)).*?"
+    r"(not (been )?found|no such (process|file or directory|device|route|item)|cannot find device"
+    r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate"
+    r"|does(n't| not) exist|invalid fib|unknown interface)",
+    re.IGNORECASE,
+)
+
+
+def already_gone(why: str) -> bool:
+    """Return whether an undo was refused because its change is gone, with a link or by another user, or was never made.
+
+    *why*: ``status 2: RTNETLINK answers: No such process``.
+    """
+    return _ALREADY_GONE.match(why) is not None
+
 
 _REMOVES = re.compile(
     r"(?<![\w-])(no|undo|delete|del|remove|unset|clear|flush|purge|erase|rollback)(?![\w-])", re.IGNORECASE

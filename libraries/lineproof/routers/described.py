@@ -11,18 +11,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from ..command_values import compiled
+from ..command_values import compiled, plain_mac
 from ..core.counter_names import received_pauses
 from ..core.router_facts import RouterFacts, RouterSetUp
-from ..core.telemetry import Cause, InterfaceCounters, NeighbourEntry, Telemetry
+from ..core.telemetry import Cause, InterfaceCounters, LinkState, NeighbourEntry, Side, Telemetry
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.traffic.profiles import LABEL_STEP
 from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
 from ..system.ssh_shell import RouterUnreachable, Shell
 from ..visible import shortened
-from .base import LinkState, Side, plain_mac
 from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription
 from .journal import NONE, Change, Look, MadeChanges
@@ -262,7 +260,7 @@ class Router:
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
         """Yield the words of each that a change of *scope* is for. *given*: words of a setting of the platform."""
         if scope == "router":
-            labels = [label for labels in labels_by_side(frames.labels, len(sides)) for label in labels]
+            labels = [label for labels in frames.exits(len(sides)) for label in labels]
             counts = {"tables": 1 + len(frames.tags), "labels": 1 + max(labels, default=0)}
             yield {**given, **{name: str(count) for name, count in counts.items()}}
         elif scope == "interface":
@@ -272,7 +270,7 @@ class Router:
                 own = {**side_words(side), "within": ""}
                 yield from _with_prefixes(own, side, frames if scope == "prefix" else None)
         elif scope == "label":
-            for side, exits in zip(sides, labels_by_side(frames.labels, len(sides)), strict=True):
+            for side, exits in zip(sides, frames.exits(len(sides)), strict=True):
                 yield from ({**side_words(side), "label": str(label)} for label in exits)
         elif scope in ("tag", "stack", "stack prefix"):
             for side, words, is_last in self._tags(sides, frames):
@@ -599,28 +597,6 @@ def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Itera
             "length6": str(96 + int(length)),
             "address6": f"{address}/{96 + int(length)}",
         }
-
-
-def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:
-    """The labels that leave by each of so many *sides*; *pairs*: a label of the first and of the second direction.
-
-    Each pair of sides has its own labels: those of the first direction leave by the second side. Raises TestbedError if
-    a label would have to leave by two.
-    """
-    ahead, back = zip(*pairs, strict=True) if pairs else ((), ())
-    exits = [
-        tuple(dict.fromkeys(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back)))
-        for index in range(sides)
-    ]
-    used = [label for labels in exits for label in labels]
-    both = sorted(label for label in set(used) if used.count(label) > 1)
-    if both:
-        hint = f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
-        raise TestbedError(
-            f"label {both[0]} is among the words' 'labels' and 'labels_back'{hint}, and a router forwards each label in"
-            " one direction only; expected different labels"
-        )
-    return exits
 
 
 def side_words(side: Side) -> Mapping[str, str]:

@@ -13,14 +13,23 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from ..command_values import Expression, JsonPath, compiled, value_at
+from ..command_values import (
+    Expression,
+    JsonPath,
+    check_length,
+    compiled,
+    count,
+    counter_value,
+    json_in,
+    number,
+    value_at,
+)
 from ..config import Config, Location, did_you_mean
 from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
 from ..system.ssh_shell import first_line
 from ..visible import shortened, visible
-from .base import check_length, count, counter_value, json_in, number
 from .journal import NONE, Look
 
 V = TypeVar("V")

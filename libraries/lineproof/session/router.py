@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..core.router_facts import RouterFacts, RouterSetUp
-from ..core.telemetry import NeighbourEntry
+from ..core.telemetry import LinkState, NeighbourEntry, Side
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
-from ..routers.base import LinkState, Side
-from ..routers.commands import RESTORE_LIMIT, differences
+from ..routers.commands import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation import InjectedFault, parse_fault
@@ -113,9 +112,8 @@ class RouterConnection:
     def facts(self) -> RouterFacts:
         """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
         if self._facts is None and self.connected:
-            found, software = self.driver.facts(), self.plan.software
-            odd = differences(found, software.version, software.workers, software.rx_queues)
-            self._facts = replace(found, differences=odd)
+            software = self.plan.software
+            self._facts = self.driver.facts().beside(software.version, software.workers, software.rx_queues)
         return self._facts or RouterFacts()
 
     @property

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from ..core.telemetry import Telemetry
+from ..core.telemetry import Side, Telemetry
 from ..core.trial import During, Load, Outcome
 from ..core.under_load import rates
 from ..errors import TestbedError
-from ..routers.base import Side
 from ..routers.described import Router
 
 T = TypeVar("T")

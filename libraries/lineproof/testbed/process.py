@@ -21,11 +21,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..core.telemetry import Side
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint
 from ..json_text import parse_json
-from ..routers.base import Side
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login

@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...command_values import counter_value
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Cause, Stage, Telemetry
+from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
 from ...system.ssh_shell import Shell
-from ..base import Side, counter_value
 from ..commands import Answers, Fact, ShellCommands, facts_as, facts_of, matched, output_by_moment, summarised
 from ..described import Router, Words
 
