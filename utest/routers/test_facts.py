@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,9 @@ from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
 from lineproof.routers.commands import picked
 from lineproof.routers.described import Router
+from lineproof.session.router_watch import NamedRouter
 from lineproof.system.ssh_shell import Result, Shell, plain_text
+from lineproof.testbed.opening import read_host
 from support.described_router import with_examples
 from support.fake_router import KINDS, SIDES, first_output, sample, shell_of, simulated
 from support.fuzz import TIMES
@@ -211,7 +214,7 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 
 
 def test_a_machine_that_shows_nothing_says_so() -> None:
-    facts = linux.read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
+    facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
 
 
@@ -330,6 +333,13 @@ def test_this_kernel_is_read_twice() -> None:
 
 
 WHERE = "192.0.2.1:22"
+
+
+def named(kind: RouterKind, shell: Shell) -> Router:
+    """Return a router whose errors name it."""
+    return cast(Router, NamedRouter(make_router(kind, shell, ("eth1", "eth2")), WHERE))
+
+
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
 
 Change = Callable[[str, random.Random], str]
@@ -390,7 +400,7 @@ def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, ch
     for seed in range(25 * TIMES):
         chance = random.Random(seed)
         shell = odd(shell_of(simulated(kind)[0]), change, chance)
-        router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        router: Router = named(kind, shell)
         configure, under_load = partial(router.configure, SIDES), partial(router.under_load, lambda: None)
         reading = (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore)
         for work in (*reading, router.link_states):
@@ -438,7 +448,7 @@ def cut_answers(kind: RouterKind, times: int) -> Iterator[Router]:
     whole = shell_of(simulated(kind)[0])
     for seed in range(times * TIMES):
         shell = odd(whole, _within_a_line, random.Random(seed))
-        yield make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        yield named(kind, shell)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -84,7 +84,7 @@ RULES: Sequence[WhyRule] = (
         "line",
         # all but a trial's edges, of more than it carries by more than two clocks differ
         lambda seen: seen.limits_sending(seen.left) and seen.line[1] >= 0.97 and seen.line[2] > 1.0002,
-        lambda seen: seen.are_lost_ones(seen.left) or LIKELY,
+        lambda seen: seen.ledger.are_lost_ones(seen.left) or LIKELY,
         lambda seen: (
             f"the line out of {seen.line[0]} is full ({seen.line[1]:.1%}): more arrives for it than it carries"
         ),
@@ -93,7 +93,7 @@ RULES: Sequence[WhyRule] = (
     WhyRule(
         "shaper",
         lambda seen: is_limiting(seen.discipline.meaning) or seen.discipline.meaning.startswith("netem"),
-        lambda seen: seen.are_lost_ones(seen.discipline.frames) or LIKELY,
+        lambda seen: seen.ledger.are_lost_ones(seen.discipline.frames) or LIKELY,
         lambda seen: f"{seen.dropped_by_discipline()}, by its settings",
         "see 'tc -s qdisc show' and 'tc -s class show': raise its rate, or remove it if it is not meant",
     ),
@@ -117,8 +117,8 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "filter",
-        lambda seen: seen.are_most(seen.filtered.frames),
-        lambda seen: seen.are_lost_ones(seen.filtered.frames) or LIKELY,
+        lambda seen: seen.ledger.are_most(seen.filtered.frames),
+        lambda seen: seen.ledger.are_lost_ones(seen.filtered.frames) or LIKELY,
         lambda seen: (
             f"{seen.of_lost(seen.filtered.frames)} were dropped {seen.filtered.meaning} at"
             f" {seen.filtered.label.rpartition(' at ')[2]}: rules, or a policer's rate"
@@ -127,7 +127,7 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "filter",
-        lambda seen: seen.firewall and seen.are_most(seen.vanished, counted=False),
+        lambda seen: seen.firewall and seen.ledger.are_most(seen.vanished, counted=False),
         LIKELY,
         lambda seen: (
             f"the router received {seen.of_lost(seen.vanished)} and sent none; its firewall is {seen.firewall}"
@@ -136,7 +136,7 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "backlog",
-        lambda seen: seen.are_most(seen.backlogged()),
+        lambda seen: seen.ledger.are_most(seen.backlogged()),
         LIKELY,
         lambda seen: f"{seen.of_lost(seen.backlogged())} found {seen.full_backlog()}",
         "more processors for RPS or more queues; enlarge net.core.netdev_max_backlog, or let the interrupts' own"
@@ -229,7 +229,7 @@ class Evidence:
         self.facts: RouterFacts = facts
         self.load: UnderLoad = load if tried.is_again(load) else UnderLoad()
         rows = ledger.directions
-        self.lost: int = sum(max(0, row.lost) for row in rows)
+        self.lost: int = ledger.lost
         # without a ledger the trial itself says whether all frames came back
         self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
         # of another interface than that of a direction they may be any frames
@@ -237,7 +237,7 @@ class Evidence:
         self.left: int = sum(drop.frames for drop in left if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
         self.vanished: int = ledger.whole.gaps[1] or 0
-        self.filtered: Drop = self._most(FILTER_DROPS)
+        self.filtered: Drop = ledger.largest(FILTER_DROPS)
         self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
         release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
@@ -252,29 +252,9 @@ class Evidence:
         of = f"{frames:,} of {self.lost:,} lost frames"
         return f"{frames:,} frames (lost were {self.lost:,})" if frames > self.lost else of
 
-    def are_lost_ones(self, frames: int, counted: bool = True) -> Confidence | None:
-        """Return how sure it is that *frames* dropped at one place are lost ones; None: other drops explain these.
-
-        A router's counters have the frames of others too: counts of the same frames may differ by a hundredth.
-        *counted*: by one of the counters, not as a difference.
-        """
-        others, noise = self.ledger.whole.explained - (frames if counted else 0), 0.01
-        if self.lost - others <= noise * min(frames, self.lost) and abs(frames - self.lost) > noise * self.lost:
-            return None
-        is_all = not any(drop.began_anew for drop in self.ledger.drops)
-        return CERTAIN if is_all and frames + others <= (1 + noise) * self.lost else LIKELY
-
-    def are_most(self, frames: int, counted: bool = True) -> bool:
-        """Return whether *frames* dropped at one place are most of the lost ones."""
-        return 0 < self.lost / 2 < frames and self.are_lost_ones(frames, counted) is not None
-
-    def _most(self, name: str) -> Drop:
-        """Return the largest drops whose name begins with *name*."""
-        return next((drop for drop in self.ledger.drops if drop.name.startswith(name)), Drop(Stage.PASSING, "", "", 0))
-
     def limits_sending(self, frames: int) -> bool:
         """Return whether *frames* dropped on leaving are enough to limit, and are lost ones."""
-        return 0 < frames >= 0.01 * self.handed and self.are_lost_ones(frames) is not None
+        return 0 < frames >= 0.01 * self.handed and self.ledger.are_lost_ones(frames) is not None
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
@@ -298,8 +278,8 @@ class Evidence:
     @cached_property
     def discipline(self) -> Drop:
         """Frames lost at a queueing discipline, which is the meaning; "": they are few, or it is the system's own."""
-        drop = self._most(QDISC_DROPS)
-        enough = self.are_most(drop.frames) or self.limits_sending(drop.frames)
+        drop = self.ledger.largest(QDISC_DROPS)
+        enough = self.ledger.are_most(drop.frames) or self.limits_sending(drop.frames)
         kind = discipline_of(drop.meaning) if enough and drop.frames > self.left / 2 else ""
         return replace(drop, meaning="" if is_of_the_system(kind) else kind)
 

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import LinkState, NeighbourEntry, Side
@@ -30,7 +30,7 @@ from ..units import si
 from .generator import GeneratorConnection
 from .links import LinkWait, ipv6_sides, is_down
 from .plan import Plan
-from .router_watch import RouterRestarted, RouterWatch
+from .router_watch import NamedRouter, RouterRestarted, RouterWatch
 
 T = TypeVar("T")
 
@@ -91,11 +91,11 @@ class RouterConnection:
         router = make_router(
             *(self.plan.software.shell, self._shell, interfaces),
             sudo=login.sudo,
-            where=login.where,
             file=self.plan.command_file,
         )
         uptime = self.plan.command_file and self.plan.command_file.commands.uptime
         step = uptime.step if uptime else 0.0
+        router = cast(Router, NamedRouter(router, login.where)) if login.where else router
         self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
         self.versions, self._facts = router.identify(), None
         return self.versions
