@@ -1,13 +1,16 @@
-"""Values in what a command prints: the groups of an expression, or what a path leads to in its JSON."""
+"""Commands with words in braces, and values in what they print: groups of an expression, paths in JSON."""
 
 from __future__ import annotations
 
 import math
 import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from .config import Location, did_you_mean
 from .errors import TestbedError
 from .json_text import parse_json
 from .visible import shortened
@@ -70,6 +73,67 @@ JsonPath = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
 Expression = Annotated[str, AfterValidator(_checked_expression)]
 GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group)]
 """An expression whose first group is the value."""
+
+
+Problem = tuple[Location, str]
+"""The key where something is wrong, and what is wrong with it."""
+
+INTERFACE = "{interface}"
+WORD_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _checked_line(value: str) -> str:
+    if not value.strip() or "\n" in value:
+        raise ValueError("expected one command, in one line")
+    return value
+
+
+Line = Annotated[str, AfterValidator(_checked_line)]
+Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
+Expressions = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)]
+OneExpression = Annotated[Expressions, Field(max_length=1)]
+
+
+def filled(command: str, words: Mapping[str, str]) -> str:
+    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
+    return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
+
+
+def instead_of(word: str, known: Collection[str]) -> str:
+    """Return the one of *known* that is like *word*, or all of them, for a message."""
+    return did_you_mean(word, known).strip() or f"expected of {', '.join(known)}"
+
+
+def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> Iterator[Problem]:
+    """Yield each word in braces, in any text of *data* at *place*, that is none of *known*."""
+    if isinstance(data, Mapping | list | tuple):
+        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+            yield from unknown_words(value, known, (*place, str(key)))
+    for word in WORD_IN_BRACES.findall(data) if isinstance(data, str) else ():
+        if word not in known:
+            hint = instead_of(word.lower(), known) if known else "expected no word in braces"
+            yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
+
+
+def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
+    """Return *line* with *words* in place of those in braces.
+
+    For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
+    Raises TestbedError where the router itself has shown what another command line may take for a command.
+    """
+    if not is_posix:
+        if bad := next((value for value in words.values() if not re.fullmatch(r"[\w ./:@-]*", value)), ""):
+            raise TestbedError(f"'{shortened(bad)}' is no word for a command; expected letters, digits, _ . / : @ -")
+        return filled(line, words)
+    parts: list[str] = []
+    for part in shlex.split(line):
+        alone = WORD_IN_BRACES.fullmatch(part)
+        parts += words[alone[1]].split() if alone and alone[1] in words else [filled(part, words)]
+    return shlex.join(parts)
 
 
 def pattern_value(output: str, pattern: str, who: str) -> str:

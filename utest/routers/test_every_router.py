@@ -18,7 +18,7 @@ from lineproof.core.under_load import UnderLoad
 from lineproof.errors import TestbedError
 from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, RouterKind, described, make_router
-from lineproof.routers.described import side_words
+from lineproof.routers.description import side_words
 from lineproof.routers.journal import NONE, NOTHING, Look, look
 from lineproof.routers.queries import LookQuery
 from lineproof.system.ssh_shell import Result, Shell, plain_text

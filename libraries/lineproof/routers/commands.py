@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from ..command_values import compiled
+from ..command_values import compiled, filled
 from ..config import read_yaml
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
@@ -24,7 +24,6 @@ from ..system.ssh_shell import Result, RouterUnreachable, Shell, first_line, pla
 from ..visible import shortened
 from .description import RouterDescription
 from .journal import NONE, NOTHING, Change, Look, MadeChanges
-from .queries import filled
 
 log = logging.getLogger("lineproof.router")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import ipaddress
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from ..command_values import compiled, plain_mac
+from ..command_values import INTERFACE, command_line, compiled, filled, plain_mac
 from ..core.counter_names import received_pauses
 from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import Cause, InterfaceCounters, LinkState, NeighbourEntry, Side, Telemetry
@@ -22,9 +21,9 @@ from ..platforms import CommandPair, Tuning
 from ..system.ssh_shell import RouterUnreachable, Shell
 from ..visible import shortened
 from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
-from .description import DescribedChange, RouterDescription
+from .description import DescribedChange, RouterDescription, side_words
 from .journal import NONE, Change, Look, MadeChanges
-from .queries import INTERFACE, Counts, NeighboursQuery, Query, command_line, filled
+from .queries import Counts, NeighboursQuery, Query
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -597,28 +596,3 @@ def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Itera
             "length6": str(96 + int(length)),
             "address6": f"{address}/{96 + int(length)}",
         }
-
-
-def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
-    if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
-        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
-    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
-    mac, digits = side.peer_mac.lower(), side.peer_mac.lower().replace(":", "")
-    groups = [digits[at : at + 4] for at in (0, 4, 8)]
-    return {
-        "interface": side.interface,
-        "address": side.address,
-        "ip": str(address.ip),
-        "length": str(address.network.prefixlen),
-        "mask": str(address.netmask),
-        "mask_hex": f"{int(address.netmask):#010x}",
-        "peer": side.peer,
-        "peer_mac": mac,
-        "peer_mac_dotted": ".".join(groups),
-        "peer_mac_dashed": "-".join(groups),
-        "network": side.network,
-        "network_ip": str(network.network_address),
-        "network_length": str(network.prefixlen),
-        "network_mask": str(network.netmask),
-    }

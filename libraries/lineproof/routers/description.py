@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 import re
@@ -11,33 +12,44 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..command_values import Expression, compiled
+from ..command_values import Expression, Line, Lines, Problem, compiled, filled, instead_of, unknown_words
 from ..config import Config, Location, located, read_yaml, validate_config
+from ..core.telemetry import Side
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_shell import Dialogue
 from ..visible import shortened
-from .queries import (
-    Commands,
-    InterfaceQuery,
-    Line,
-    Lines,
-    LookQuery,
-    Problem,
-    Query,
-    filled,
-    instead_of,
-    unknown_words,
-)
+from .queries import Commands, InterfaceQuery, LookQuery, Query
 
-SIDE_WORDS = (
-    *("interface", "address", "ip", "length", "mask", "mask_hex"),
-    *("peer", "peer_mac", "peer_mac_dotted", "peer_mac_dashed"),
-    *("network", "network_ip", "network_length", "network_mask"),
-)
-"""The words of a side that may stand in braces; see :func:`.described.side_words`."""
+
+def side_words(side: Side) -> Mapping[str, str]:
+    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
+    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
+    mac, digits = side.peer_mac.lower(), side.peer_mac.lower().replace(":", "")
+    groups = [digits[at : at + 4] for at in (0, 4, 8)]
+    return {
+        "interface": side.interface,
+        "address": side.address,
+        "ip": str(address.ip),
+        "length": str(address.network.prefixlen),
+        "mask": str(address.netmask),
+        "mask_hex": f"{int(address.netmask):#010x}",
+        "peer": side.peer,
+        "peer_mac": mac,
+        "peer_mac_dotted": ".".join(groups),
+        "peer_mac_dashed": "-".join(groups),
+        "network": side.network,
+        "network_ip": str(network.network_address),
+        "network_length": str(network.prefixlen),
+        "network_mask": str(network.netmask),
+    }
+
+
+SIDE_WORDS = tuple(side_words(Side("", "192.0.2.1/24", "", "02:00:00:00:00:01", "192.0.2.0/24")))
 _PREFIX_WORDS = ("network6", "peer6", "address6", "ip6", "length6")
 _STACK_WORDS = (*SIDE_WORDS, "within", "port", "side", "tags", "tag_interface", "table", "fib")
 SCOPES: Mapping[str, tuple[str, ...]] = {
