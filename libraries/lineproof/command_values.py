@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
-from .config import Location, did_you_mean
+from .config import Location, did_you_mean, read_yaml
 from .errors import TestbedError
 from .json_text import parse_json
 from .visible import shortened
@@ -228,3 +231,63 @@ def _digits(name: str, text: str, pattern: str, expected: str) -> str:
     if not re.fullmatch(pattern, plain):
         raise TestbedError(f"'{name}' is '{shortened(text)}'; expected {expected}")
     return plain
+
+
+# -- facts of a machine
+
+F = TypeVar("F")
+Fact = tuple[str, str]
+"""A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
+
+
+@functools.cache
+def _machine(folder: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(folder / "machine.yaml")[0]
+    return described
+
+
+def facts_of(home: Path, part: str, **words: str) -> dict[str, Fact]:
+    """Return the facts of a *part* of ``machine.yaml`` in *home*, with *words* in place of those in braces."""
+    escaped = {name: re.escape(text) for name, text in words.items()}
+    return {
+        name: (filled(command, words), filled(pattern, escaped))
+        for command, patterns in _machine(home)[part].items()
+        for name, pattern in patterns.items()
+    }
+
+
+def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
+    """Return facts of *kind*: those *known* by the names of its fields, and its *own*; the rest is ``other``.
+
+    A name that begins with ``_`` is no fact by itself, and what is no number is none where one belongs.
+    """
+    types = {field.name: str(field.type) for field in fields(kind)}
+    other = {name: value for name, value in known.items() if name not in types and not name.startswith("_")}
+    named = {
+        name: value
+        for name, value in known.items()
+        if name in types and ("str" in types[name] or re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value))
+    }
+    return TypeAdapter(kind).validate_python({**named, "other": other, **own})
+
+
+def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return those of *facts* that are in *output*, by name."""
+    found: dict[str, str] = {}
+    for name, (command, pattern) in facts.items():
+        values = re.findall(pattern, output[command], re.MULTILINE)
+        # of a fact that Python reads further the lines are kept
+        if value := summarised(value.strip() if name.startswith("_") else " ".join(value.split()) for value in values):
+            found[name] = value
+    return found
+
+
+def matched(pattern: str, text: str) -> str | None:
+    """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
+    found = re.search(pattern, text, re.MULTILINE)
+    return (found[1].strip() or None) if found else None
+
+
+def summarised(values: Iterable[str]) -> str | None:
+    """The different *values* in order, with ``, `` between them; None without any."""
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None

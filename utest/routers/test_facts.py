@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.command_values import picked
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
-from lineproof.routers.commands import picked
 from lineproof.routers.described import Router
 from lineproof.session.router_watch import NamedRouter
 from lineproof.system.ssh_shell import Result, Shell, plain_text

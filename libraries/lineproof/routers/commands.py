@@ -8,17 +8,11 @@ import logging
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import TypeVar
+from dataclasses import replace
 
-from pydantic import TypeAdapter
-
-from ..command_values import compiled, filled
-from ..config import read_yaml
-from ..core.router_facts import NicFacts, RouterFacts
+from ..command_values import Fact, compiled, picked
 from ..errors import TestbedError
 from ..system.ssh_shell import Result, RouterUnreachable, Shell, first_line, plain_text
 from ..visible import shortened
@@ -93,12 +87,14 @@ class ShellCommands:
         """Return *line*, of a description, as the router is given it."""
         return self.quoted(shlex.split(line), changes) if self.habits.is_posix else line
 
-    def show(self, line: str, limit: float | None = None, partial: bool = False) -> str:
-        """Return what the command *line* of a description shows. Raises CommandRefused, not of a *partial* answer."""
+    def show(self, line: str, limit: float | None = None, partial: bool = False, ends: bool = True) -> str:
+        """Return what the command *line* of a description shows. Raises CommandRefused, not of a *partial* answer.
+
+        *ends*: it has to end with a line's end.
+        """
         command = self.as_given(line)
-        if partial:
-            return whole(command, self.plain(self.answer(line).stdout))
-        return whole(command, self.run_unchecked(command, limit))
+        shown = self.plain(self.answer(line).stdout) if partial else self.run_unchecked(command, limit)
+        return whole(command, shown) if ends else shown
 
     def values(self, look: Look, show: Callable[[str], str]) -> tuple[Mapping[str, str], ...]:
         """Return what *look* finds by *show*, as :meth:`.Look.values`; a refusal may say that there is nothing."""
@@ -211,68 +207,10 @@ class Answers:
         return picked(self.ask(*(command for command, _ in facts.values())), facts)
 
 
-F = TypeVar("F", RouterFacts, NicFacts)
-Fact = tuple[str, str]
-"""A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
-
-
-@functools.cache
-def _machine(folder: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(folder / "machine.yaml")[0]
-    return described
-
-
-def facts_of(home: Path, part: str, **words: str) -> dict[str, Fact]:
-    """Return the facts of a *part* of ``machine.yaml`` in *home*, with *words* in place of those in braces."""
-    escaped = {name: re.escape(text) for name, text in words.items()}
-    return {
-        name: (filled(command, words), filled(pattern, escaped))
-        for command, patterns in _machine(home)[part].items()
-        for name, pattern in patterns.items()
-    }
-
-
-def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
-    """Return facts of *kind*: those *known* by the names of its fields, and its *own*; the rest is ``other``.
-
-    A name that begins with ``_`` is no fact by itself, and what is no number is none where one belongs.
-    """
-    types = {field.name: str(field.type) for field in fields(kind)}
-    other = {name: value for name, value in known.items() if name not in types and not name.startswith("_")}
-    named = {
-        name: value
-        for name, value in known.items()
-        if name in types and ("str" in types[name] or re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value))
-    }
-    return TypeAdapter(kind).validate_python({**named, "other": other, **own})
-
-
-def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return those of *facts* that are in *output*, by name."""
-    found: dict[str, str] = {}
-    for name, (command, pattern) in facts.items():
-        values = re.findall(pattern, output[command], re.MULTILINE)
-        # of a fact that Python reads further the lines are kept
-        if value := summarised(value.strip() if name.startswith("_") else " ".join(value.split()) for value in values):
-            found[name] = value
-    return found
-
-
 def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     """Return both outputs of each command, by it and the moment."""
     moments = {"before": before, "after": after}
     return {f"{name} {moment}": text for moment, output in moments.items() for name, text in output.items() if text}
-
-
-def matched(pattern: str, text: str) -> str | None:
-    """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return (found[1].strip() or None) if found else None
-
-
-def summarised(values: Iterable[str]) -> str | None:
-    """The different *values* in order, with ``, `` between them; None without any."""
-    return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 
 # -- changes

@@ -23,7 +23,7 @@ from ..visible import shortened
 from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription, side_words
 from .journal import NONE, Change, Look, MadeChanges
-from .queries import Counts, NeighboursQuery, Query
+from .queries import Counts, LinkQuery, NeighboursQuery, Query
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -340,13 +340,13 @@ class Router:
         self.not_forwarded = {}
         return kept
 
-    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
+    def _require_interfaces(self, existing: Collection[str]) -> None:
         owner = self.description.title if self.client else "the router"
         for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
-                    f" platform's file{hint}"
+                    " platform's file"
                 )
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -359,33 +359,24 @@ class Router:
         raw: dict[str, str] = {}
         try:
             values = self._results("version", command, raw)
-        except RouterUnreachable:
-            raise
         except TestbedError as error:
-            if raw or self.description.channel == "terminal":
+            if raw or self.description.channel == "terminal" or isinstance(error, RouterUnreachable):
                 raise
             hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
             raise TestbedError(f"{error}; {hint}") from None
         facts = {name: str(value) for name, value in values.items()}
         for name, fact in self.description.commands.facts.items():
-            try:
-                facts[name] = str(self._results(name, fact, raw)["value"])
-            except RouterUnreachable:
-                raise
-            except TestbedError:
-                continue
+            shown = if_readable(functools.partial(self._results, name, fact, raw), {})
+            facts.update((name, str(value)) for value in shown.values())
         return facts
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
         commands, condition = self.description.commands, dict[str, str]()
-        nothing: Mapping[str, str | float] = {}
         for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
-                show = functools.partial(self._results, name, command, {})
-                values = read_or_note(name, show, unread, nothing)
-                for value in values.values():
-                    condition[name] = f"{value:g} {unit}"
+                values = read_or_note(name, functools.partial(self._results, name, command, {}), unread, {})
+                condition.update((name, f"{value:g} {unit}") for value in values.values())
         return condition
 
     def facts(self) -> RouterFacts:
@@ -428,28 +419,25 @@ class Router:
         queries = [query for at, query in enumerate(asked) if query and query not in asked[:at]]
         if not queries:
             return ()
-        try:
-            shown = [entry for query in queries for entry in self._neighbours(query, [side.peer for side in sides])]
-        except RouterUnreachable:
-            raise
-        except TestbedError:
-            return ()
-        return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
+        peers = [side.peer for side in sides]
+        shown = if_readable(lambda: [entry for query in queries for entry in self._neighbours(query, peers)], None)
+        return tuple(
+            self._neighbour(side, [entry for entry in shown if entry.address == side.peer])
+            for side in (() if shown is None else sides)
+        )
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
-        shown = dict[str, str]()
-        return tuple(self._link_state(name, shown) for name in self.interfaces)
+        query, raw = self.description.commands.link, dict[str, str]()
+        return tuple(
+            if_readable(functools.partial(self._link_state, query, name, raw), LinkState(name))
+            if query
+            else LinkState(name)
+            for name in self.interfaces
+        )
 
-    def _link_state(self, interface: str, shown: dict[str, str]) -> LinkState:
-        if (query := self.description.commands.link) is None:
-            return LinkState(interface)
-        try:
-            link = self._results("link", query, shown, interface)
-        except RouterUnreachable:
-            raise
-        except TestbedError:
-            return LinkState(interface)
+    def _link_state(self, query: LinkQuery, raw: dict[str, str], interface: str) -> LinkState:
+        link = self._results("link", query, raw, interface)
         speed = float(link["speed"]) or None
         up = "up" in link if {"up", "down"} & link.keys() else None
         carrier = "carrier" in link if up is not False and {"carrier", "no_carrier"} & link.keys() else None
@@ -542,33 +530,35 @@ class Router:
     def counts(self, key: str, raw: dict[str, str], interface: str = "") -> Mapping[str, Counts]:
         """Return the counters of the table *key* by interface; *raw*: outputs by command, in which it is put."""
         table = self.description.commands.tables[key]
-        command, may_lack = filled(table.run, {**self.words, "interface": interface}), table.optional or table.queues
-        try:
-            text = raw[command] if command in raw else self._commands.show(command)
-        except CommandRefused:
-            if not may_lack:
-                raise
-            text = ""
-        raw[command] = text
-        try:
-            return table.counts(text, interface) if text or not may_lack else {}
-        except BREAKDOWN_ERRORS as error:
-            raise TestbedError(f"'{command}' was not understood: {in_words(error)}") from None
+        return self._read(key, table, table.counts, raw, interface)
 
-    def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
-        text = filled(command.run, {"interface": interface})
-        if text not in raw and command.json_paths:
-            raw[text] = self._commands.run_unchecked(self._commands.as_given(text))
-        elif text not in raw:
-            raw[text] = self._commands.show(text, partial=command.optional)
+    def _results(self, key: str, query: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
+        return self._read(key, query, query.results, raw, interface)
+
+    def _read(
+        self, key: str, query: Query, read: Callable[[str, str], V], raw: dict[str, str], interface: str = ""
+    ) -> V:
+        command = filled(query.run, {**self.words, "interface": interface})
+        if command not in raw:
+            raw[command] = self._commands.show(command, partial=query.optional, ends=not query.json_paths)
         try:
-            found = command.results(raw[text], interface)
+            found = read(raw[command], interface)
         except BREAKDOWN_ERRORS as error:
-            known = key in self._understood
-            hint = "it was understood before" if known else f"unless it was busy, fix 'commands.{key}' in {self._name}"
-            raise TestbedError(f"'{text}' was not understood: {in_words(error)}; {hint}") from None
+            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.example else ""
+            hint = "; it was understood before" if key in self._understood else hint
+            raise TestbedError(f"'{command}' was not understood: {in_words(error)}{hint}") from None
         self._understood.add(key)
         return found
+
+
+def if_readable(read: Callable[[], V], otherwise: V) -> V:
+    """Return what *read* finds; *otherwise* where it cannot be read. Raises RouterUnreachable."""
+    try:
+        return read()
+    except RouterUnreachable:
+        raise
+    except TestbedError:
+        return otherwise
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:

@@ -15,6 +15,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from ..command_values import summarised
 from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
 from ..core.goal import Goal
@@ -29,7 +30,7 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..routers.commands import ShellCommands, summarised
+from ..routers.commands import ShellCommands
 from ..session.cpu_time import cpu_time
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan

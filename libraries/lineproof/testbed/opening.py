@@ -17,13 +17,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..command_values import facts_as, summarised
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.commands import Answers, ShellCommands, facts_as, summarised
+from ..routers.commands import Answers, ShellCommands
 from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder

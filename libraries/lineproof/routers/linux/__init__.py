@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...command_values import counter_value
+from ...command_values import Fact, counter_value, facts_as, facts_of, matched, summarised
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ..commands import Answers, Fact, facts_as, facts_of, matched, output_by_moment, summarised
+from ..commands import Answers, output_by_moment
 from ..described import Router, Words
 
 _QDISCS = "tc -s qdisc show"
@@ -159,9 +159,6 @@ class Linux(Router):
         shown = self._commands.shown(_QDISCS)
         causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
         return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
-
-    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
-        super()._require_interfaces(existing, " (Linux does not have what VPP holds: for that 'shell: vpp')")
 
 
 _IS_RESET = re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ...command_values import counter_value, figure
+from ...command_values import counter_value, facts_as, facts_of, figure, matched, picked
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import NodeRuntime, Side, Telemetry, unsent_by_interface
@@ -21,7 +21,7 @@ from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
 from ...errors import TestbedError
 from ...system.ssh_shell import first_line
-from ..commands import Answers, facts_as, facts_of, matched, picked
+from ..commands import Answers
 from ..described import Router, Words, read_or_note
 from ..linux import card_facts, link_facts, read_machine
 from ..queries import Counts
