@@ -403,11 +403,10 @@ class Router:
         wait()
         after = read_or_note("counters after", self.read, unread, Telemetry(None, {}))
         seconds = time.monotonic() - started
-        old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
         return UnderLoad(
             raw=output_by_moment(before.raw, after.raw),
             seconds=seconds,
-            counters=per_second(old, new, seconds),
+            counters=rising(before, after, seconds),
             condition=self._condition(unread),
             unread=unread,
         )
@@ -428,13 +427,10 @@ class Router:
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
-        query, raw = self.description.commands.link, dict[str, str]()
-        return tuple(
-            if_readable(functools.partial(self._link_state, query, name, raw), LinkState(name))
-            if query
-            else LinkState(name)
-            for name in self.interfaces
-        )
+        if (query := self.description.commands.link) is None:
+            return tuple(map(LinkState, self.interfaces))
+        read = functools.partial(self._link_state, query, {})
+        return tuple(if_readable(functools.partial(read, name), LinkState(name)) for name in self.interfaces)
 
     def _link_state(self, query: LinkQuery, raw: dict[str, str], interface: str) -> LinkState:
         link = self._results("link", query, raw, interface)
@@ -559,6 +555,12 @@ def if_readable(read: Callable[[], V], otherwise: V) -> V:
         raise
     except TestbedError:
         return otherwise
+
+
+def rising(before: Telemetry, after: Telemetry, seconds: float) -> dict[str, float]:
+    """Return the rates of the counters of lost frames by label; one may be shown only while it is not 0."""
+    old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
+    return per_second({**dict.fromkeys(new, 0), **old} if old else {}, new, seconds)
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:

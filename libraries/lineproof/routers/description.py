@@ -243,8 +243,13 @@ class RouterDescription(Config):
                 continue
             for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
                 yield (*place, *key), text
-            if not (change.undo or (change.back and change.look) or self.restore):
-                yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
+            if change.back and not change.look:
+                yield (*place, "back"), "sets what was there before; expected a 'look' that shows it"
+            elif not (change.undo or self.restore):
+                if not change.back:
+                    yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
+                elif change.look and change.look.none and change.look.ours:
+                    yield place, "has 'none' for a value that was not there, and no 'undo' for it; expected both"
         for place, query in self._queries():
             for key, text in list(query.problems()) or self._tried(query):
                 yield (*place, *key), text
