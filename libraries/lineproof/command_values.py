@@ -261,7 +261,7 @@ def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
 
     A name that begins with ``_`` is no fact by itself, and what is no number is none where one belongs.
     """
-    types = {field.name: str(field.type) for field in fields(kind)}
+    types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     other = {name: value for name, value in known.items() if name not in types and not name.startswith("_")}
     named = {
         name: value

@@ -19,9 +19,9 @@ from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
 from lineproof.project import Layers
 from lineproof.routers import make_router
-from lineproof.routers.commands import ShellCommands
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.stacks import sampled_stacks
+from lineproof.system.command_line import ShellCommands
 from lineproof.system.ssh_shell import Result, Shell
 from routers.test_frames import FRAMES, Kernel
 from support.described_router import JSON

@@ -19,8 +19,8 @@ from lineproof import stacks
 from lineproof.core.under_load import UnderLoad
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UnderLoadRecord
-from lineproof.routers.commands import ShellCommands
 from lineproof.stacks import MOST_ROWS, flame_graph, sampled_stacks
+from lineproof.system.command_line import ShellCommands
 from lineproof.system.ssh_shell import Result, Shell
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.fake_router import sample

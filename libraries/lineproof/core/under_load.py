@@ -124,6 +124,12 @@ def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: flo
     return {name: rate for name, rate in rates(before, after, seconds).items() if rate > 0}
 
 
+def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return both outputs of each command, by it and the moment."""
+    moments = {"before": before, "after": after}
+    return {f"{name} {moment}": text for moment, output in moments.items() for name, text in output.items() if text}
+
+
 TICKS_BACK = 2
 """By so many a Linux kernel may count back idle time and iowait (proc(5))."""
 

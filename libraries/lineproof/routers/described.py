@@ -15,12 +15,13 @@ from ..core.counter_names import received_pauses
 from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import Cause, InterfaceCounters, LinkState, NeighbourEntry, Side, Telemetry
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import UnderLoad, per_second
+from ..core.under_load import UnderLoad, output_by_moment, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
+from ..routers.changes import Changes, looked_up
+from ..system.command_line import CommandRefused, ShellCommands
 from ..system.ssh_shell import RouterUnreachable, Shell
 from ..visible import shortened
-from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
 from .description import DescribedChange, RouterDescription, side_words
 from .journal import NONE, Change, Look, MadeChanges
 from .queries import Counts, LinkQuery, NeighboursQuery, Query
@@ -34,6 +35,7 @@ FIRST_TABLE = 29700
 
 TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
 NO_FRAMES = FrameKinds()
+NO_VALUES: Mapping[str, str | float] = {}
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
 
@@ -218,7 +220,7 @@ class Router:
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
-        found = [self._commands.values(look, show) if look and is_read else () for look in looks]
+        found = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
         for words, look, values in zip(contexts, looks, found, strict=True):
             do, undo = entry.do, entry.undo or entry.back
@@ -366,7 +368,7 @@ class Router:
             raise TestbedError(f"{error}; {hint}") from None
         facts = {name: str(value) for name, value in values.items()}
         for name, fact in self.description.commands.facts.items():
-            shown = if_readable(functools.partial(self._results, name, fact, raw), {})
+            shown = if_readable(functools.partial(self._results, name, fact, raw), NO_VALUES)
             facts.update((name, str(value)) for value in shown.values())
         return facts
 
@@ -375,7 +377,7 @@ class Router:
         commands, condition = self.description.commands, dict[str, str]()
         for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
-                values = read_or_note(name, functools.partial(self._results, name, command, {}), unread, {})
+                values = read_or_note(name, functools.partial(self._results, name, command, {}), unread, NO_VALUES)
                 condition.update((name, f"{value:g} {unit}") for value in values.values())
         return condition
 
@@ -420,10 +422,9 @@ class Router:
             return ()
         peers = [side.peer for side in sides]
         shown = if_readable(lambda: [entry for query in queries for entry in self._neighbours(query, peers)], None)
-        return tuple(
-            self._neighbour(side, [entry for entry in shown if entry.address == side.peer])
-            for side in (() if shown is None else sides)
-        )
+        if shown is None:
+            return ()
+        return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""

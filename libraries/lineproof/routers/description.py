@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,7 @@ from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
-from ..system.ssh_shell import Dialogue
+from ..system.command_line import CommandLine
 from ..visible import shortened
 from .queries import Commands, InterfaceQuery, LookQuery, Query
 
@@ -130,30 +130,16 @@ class FrameGroup(Config):
     changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
 
 
-class RouterDescription(Config):
+class RouterDescription(CommandLine):
     """A router's commands and changes.
 
-    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
-    they are typed at a prompt.
-
-    ``refused``: expressions that are found in the output of a command that was refused; ``prints``: all that a command
-    of a change may print where none is; ``gone``: in that of a line of an ``undo`` that has nothing to undo;
-    ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
-    to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
-    those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag.
+    ``save``, ``restore``: how the router keeps its configuration and goes back to it. ``look``: what others have
+    changed meanwhile, over which it is not to go. ``changes``: those for a test, then those for kinds of frames;
+    ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the interface of a tag.
     """
 
     shell: str
     description: str = ""
-    channel: Literal["posix", "exec", "terminal"] = "exec"
-    terminal: Dialogue | None = None
-    refused: tuple[Expression, ...] = ()
-    prints: Expression | None = None
-    gone: tuple[Expression, ...] = ()
-    ignore: Expression | None = None
-    limit: Annotated[float, Field(ge=1, le=120)] = 10.0
-    """Seconds that a command may take."""
     commands: Commands = Commands()
     save: tuple[Line, ...] = ()
     restore: tuple[Line, ...] = ()
@@ -184,19 +170,6 @@ class RouterDescription(Config):
         for place, changes in places.items():
             for at, change in enumerate(changes):
                 yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
-
-    def refusal_in(self, output: str) -> str:
-        """The line of *output* that says that the command was refused; "": it was not."""
-        for text in self.refused:
-            if found := compiled(text).search(output):
-                start = output.rfind("\n", 0, found.start()) + 1
-                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
-        return ""
-
-    @property
-    def is_posix(self) -> bool:
-        """Return whether it has a shell of POSIX, and no command line of its own."""
-        return self.channel == "posix"
 
     @property
     def title(self) -> str:

@@ -17,7 +17,7 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
-from ..routers.commands import RESTORE_LIMIT
+from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation import InjectedFault, parse_fault

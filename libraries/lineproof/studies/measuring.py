@@ -30,11 +30,11 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..routers.commands import ShellCommands
 from ..session.cpu_time import cpu_time
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
+from ..system.command_line import ShellCommands
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
 from ..visible import shortened

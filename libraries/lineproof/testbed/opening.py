@@ -24,9 +24,9 @@ from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.commands import Answers, ShellCommands
 from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
+from ..system.command_line import Answers, ShellCommands
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..system.ssh_shell import Shell, SshShell, plain_text

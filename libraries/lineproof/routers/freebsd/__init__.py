@@ -24,10 +24,10 @@ from ...command_values import facts_as, facts_of, matched, picked
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Side, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second
 from ...errors import TestbedError
+from ...system.command_line import Answers
 from ...system.ssh_shell import first_line
-from ..commands import Answers, output_by_moment
 from ..described import Router, Words
 from ..journal import NONE
 

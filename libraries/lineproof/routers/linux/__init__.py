@@ -24,8 +24,8 @@ from ...command_values import Fact, counter_value, facts_as, facts_of, matched, 
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ..commands import Answers, output_by_moment
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second, rates
+from ...system.command_line import Answers
 from ..described import Router, Words
 
 _QDISCS = "tc -s qdisc show"

@@ -20,8 +20,8 @@ from ...core.telemetry import NodeRuntime, Side, Telemetry, unsent_by_interface
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
 from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from ...errors import TestbedError
+from ...system.command_line import Answers
 from ...system.ssh_shell import first_line
-from ..commands import Answers
 from ..described import Router, Words, read_or_note, rising
 from ..linux import card_facts, link_facts, read_machine
 
