@@ -18,8 +18,8 @@ from .errors import TestbedError
 from .json_text import parse_json
 from .visible import shortened
 
-LARGEST_OUTPUT = 64 << 10
-"""Bytes of an output that a value is looked for in: a meter's or a switch's."""
+MOST_OUTPUT = 1 << 20
+"""Characters of an output that are searched; the longest answers of a router have some 100 kB."""
 
 _STEP = re.compile(r"\[(?P<key>[^\]=]+)=(?P<value>[^\]]*)\]|\[(?P<index>\d{1,6})\]|\.?(?P<name>[^.\[\]]+)")
 
@@ -139,9 +139,16 @@ def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
     return shlex.join(parts)
 
 
+def check_length(output: str, whose: str = "its output") -> None:
+    """Raise TestbedError where *output* is too long to be searched."""
+    if len(output) > MOST_OUTPUT:
+        raise TestbedError(f"{whose} has {len(output)} characters; expected at most {MOST_OUTPUT}")
+
+
 def pattern_value(output: str, pattern: str, who: str) -> str:
     """Return the first group of *pattern* in *output*. Raises TestbedError that names *who* printed it."""
-    match = compiled(pattern).search(_bounded(output, who))
+    check_length(output, f"{who}: its command's output")
+    match = compiled(pattern).search(output)
     if match is None or match[1] is None:
         printed = shortened(output.strip(), 80) or "nothing"
         raise TestbedError(f"{who}: its command prints '{printed}'; expected '{shortened(pattern, 80)}' in it")
@@ -150,43 +157,25 @@ def pattern_value(output: str, pattern: str, who: str) -> str:
 
 def json_value(output: str, path: str, who: str, interface: str = "") -> str:
     """Return what *path* leads to in *output*, which is JSON. Raises TestbedError that names *who* printed it."""
-    try:
-        value = value_at(parse_json(_bounded(output, who), strict=False), path, interface)
-    except ValueError as error:
-        raise TestbedError(f"{who}: its command prints no JSON: {error}") from None
+    value = value_at(json_in(output, f"{who}: its command's output"), path, interface)
     if value is None:
         raise TestbedError(f"{who}: the JSON that its command prints has no number at '{path}'")
     return value
 
 
-def _bounded(output: str, who: str) -> str:
-    if len(output) > LARGEST_OUTPUT:
-        raise TestbedError(f"{who}: its command prints more than {LARGEST_OUTPUT >> 10} KiB")
-    return output
-
-
-# -- of a router
-
-_COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
-"""The text of a count: no more digits than a counter of 64 bits can have."""
-MOST_OUTPUT = 1 << 20
-"""Characters of an output that are searched; the longest answers of a router have some 100 kB."""
-
-
-def json_in(output: str) -> Any:
+def json_in(output: str, whose: str = "its output") -> Any:
     """Return the data in *output*, which is JSON behind a banner or without. Raises TestbedError."""
+    check_length(output, whose)
     begin = min((at for at in map(output.find, "{[") if at >= 0), default=0)
     try:
         return parse_json(output[begin:].strip(), 4 * MOST_OUTPUT, strict=False)
     except ValueError as error:
         shown = shortened(next(filter(None, map(str.strip, output.splitlines())), "no output"))
-        raise TestbedError(f"its output is not JSON ({shortened(error)}): '{shown}'") from None
+        raise TestbedError(f"{whose} is not JSON ({shortened(error)}): '{shown}'") from None
 
 
-def check_length(output: str) -> None:
-    """Raise TestbedError where *output* is too long to be searched."""
-    if len(output) > MOST_OUTPUT:
-        raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+_COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
+"""The text of a count: no more digits than a counter of 64 bits can have."""
 
 
 def plain_mac(text: str) -> str:
