@@ -55,7 +55,7 @@ DOUBTS = ("came_back", "judging")
 MODULES = {name: [name] for name in ("core/rule", "core/verdict", "core/sentence", "core/trial", "core/ledger")}
 MODULES["doubts"] = ["core/doubts", *(f"session/{name}" for name in DOUBTS), "ceilings/__init__"]
 MODULES |= {name: [name] for name in ("evidence/run_files", "evidence/integrity")}
-MODULES["routers/journal"] = ["routers/journal", "routers/commands"]
+MODULES["routers/journal"] = ["routers/journal", "routers/changes"]
 MODULES["rejudge"] = ["evidence/rejudge"]
 """Name in the table -> files that are measured together."""
 LIMIT, CPU_SECONDS, WALL_SECONDS, MEMORY = 40, 30, 1800, 6 << 30

@@ -18,8 +18,8 @@ from lineproof.generators.trex.driver import TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import make_router
-from lineproof.routers.base import SshShell
 from lineproof.system.signals import termination_as_interrupt
+from lineproof.system.ssh_shell import SshShell
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.process import TestbedFacts
 from lineproof.testbed.settings import SimulatedSettings, read_testbed

@@ -15,10 +15,10 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.project import Project
-from lineproof.routers.base import SshShell
 from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.system.ssh_shell import SshShell
 from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory, common_commands
 from support import robot_run, router_rig
 from support.command_line import lineproof

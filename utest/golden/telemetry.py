@@ -15,13 +15,14 @@ from typing import Any
 import yaml
 
 from lineproof.config import validate_config
+from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
 from lineproof.project import Layers
 from lineproof.routers import make_router
-from lineproof.routers.base import Result, Shell, Side
-from lineproof.routers.commands import ShellCommands
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.stacks import sampled_stacks
+from lineproof.system.command_line import ShellCommands
+from lineproof.system.ssh_shell import Result, Shell
 from routers.test_frames import FRAMES, Kernel
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated

@@ -18,10 +18,11 @@ from lineproof.core.under_load import UnderLoad
 from lineproof.errors import TestbedError
 from lineproof.project import packaged_variables
 from lineproof.routers import BUILT_IN, RouterKind, described, make_router
-from lineproof.routers.base import Result, Shell, plain_text
-from lineproof.routers.described import side_words
+from lineproof.routers.changes import looked_up
+from lineproof.routers.description import side_words
 from lineproof.routers.journal import NONE, NOTHING, Look, look
 from lineproof.routers.queries import LookQuery
+from lineproof.system.ssh_shell import Result, Shell, plain_text
 from support.described_router import DESCRIPTIONS, shipped, with_examples
 from support.fake_router import SIDES, sample
 from support.scripted_shells import broken
@@ -124,7 +125,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     machine = Machine.new(name, earlier)
     before, looks = machine.state(), [change.look for change in machine.run(restores=False) if change.look]
     router = machine.router()
-    values = [router._commands.values(found, router._commands.show)[0] for found in looks]
+    values = [looked_up(router._commands, found, router._commands.show)[0] for found in looks]
     assert len(looks) >= 5 and all(map(lambda found, now: found.is_ours(now), looks, values)), (looks, values)
     assert earlier is any(
         found.former not in (NONE, "0", "1", "2", "Enabled", "IFDISABLED", "IP6 disabled") for found in looks

@@ -10,19 +10,21 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.command_values import picked
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, RouterKind, described, freebsd, linux, make_router, vpp
-from lineproof.routers.base import Result, Shell, plain_text
-from lineproof.routers.commands import differences, picked
 from lineproof.routers.described import Router
+from lineproof.session.router_watch import NamedRouter
+from lineproof.system.ssh_shell import Result, Shell, plain_text
+from lineproof.testbed.opening import read_host
 from support.described_router import with_examples
 from support.fake_router import KINDS, SIDES, first_output, sample, shell_of, simulated
 from support.fuzz import TIMES
@@ -174,9 +176,9 @@ def test_differences_from_the_platforms_file_are_named(
     facts = RouterFacts(
         version="v22.02", os="Ubuntu 20.04.3 LTS", kernel="5.13.0-30", workers=1, nics=(NicFacts("a", rx_queues=1),)
     )
-    found = differences(facts, version, workers, queues)
+    found = facts.beside(version, workers, queues).differences
     assert len(found) == len(words) and all(text.startswith(word) for text, word in zip(found, words, strict=True))
-    assert differences(RouterFacts(), version, workers, queues) == ()
+    assert RouterFacts().beside(version, workers, queues).differences == ()
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 
 
 def test_a_machine_that_shows_nothing_says_so() -> None:
-    facts = linux.read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
+    facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
 
 
@@ -315,21 +317,14 @@ def test_each_driver_has_names_of_its_own_for_queues(kind: RouterKind) -> None:
     ]
 
 
-@pytest.mark.slow
-def test_this_kernel_is_read_twice() -> None:
-    def spin() -> None:
-        subprocess.run(["timeout", "0.3", "sh", "-c", "while :; do :; done"], check=False)
-
-    found = make_router("linux", this_machine, ("lo",)).under_load(spin)
-    assert found.seconds is not None and 0.25 < found.seconds < 10
-    online = Path("/proc/stat").read_text().count("\ncpu")
-    assert len(found.cpus) == online
-    assert max(cpu.busy or 0 for cpu in found.cpus) > 0.05
-    assert all(cpu.packets_per_s is not None for cpu in found.cpus)
-    assert found.queues == ()
-
-
 WHERE = "192.0.2.1:22"
+
+
+def named(kind: RouterKind, shell: Shell) -> Router:
+    """Return a router whose errors name it."""
+    return cast(Router, NamedRouter(make_router(kind, shell, ("eth1", "eth2")), WHERE))
+
+
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
 
 Change = Callable[[str, random.Random], str]
@@ -390,7 +385,7 @@ def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, ch
     for seed in range(25 * TIMES):
         chance = random.Random(seed)
         shell = odd(shell_of(simulated(kind)[0]), change, chance)
-        router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        router: Router = named(kind, shell)
         configure, under_load = partial(router.configure, SIDES), partial(router.under_load, lambda: None)
         reading = (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore)
         for work in (*reading, router.link_states):
@@ -438,7 +433,7 @@ def cut_answers(kind: RouterKind, times: int) -> Iterator[Router]:
     whole = shell_of(simulated(kind)[0])
     for seed in range(times * TIMES):
         shell = odd(whole, _within_a_line, random.Random(seed))
-        yield make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        yield named(kind, shell)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,10 +22,10 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import CommandPair, Software, Tuning
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import Router
 from lineproof.routers.journal import ChangeJournal
 from lineproof.session.plan import read_checked_platform
+from lineproof.system.ssh_shell import Result, Shell
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.described_router import shipped

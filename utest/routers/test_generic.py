@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
+from lineproof.command_values import count, number
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.project import Layers, packaged_variables
 from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
-from lineproof.routers.base import Result, count, number
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
 from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
+from lineproof.system.ssh_shell import Result
 from support.described_router import JSON, shipped
 from support.fake_router import SIDES
 from support.paths import ROOT
@@ -166,6 +165,8 @@ def test_a_counter_that_is_missing_is_not_zero() -> None:
 @pytest.mark.parametrize(
     ("text", "whole", "figure"),
     [
+        ("1'234'567", 1234567, 1234567),
+        ("18 446 744", 18446744, 18446744),
         ("2,5", None, 2.5),
         ("0,123", None, 0.123),
         ("1,2345", None, 1.2345),
@@ -184,17 +185,6 @@ def test_a_comma_groups_three_digits_or_is_a_decimal_one(text: str, whole: int |
                 read("x", text)
         else:
             assert read("x", text) == expected
-
-
-@given(st.integers(0, 10**19), st.integers(0, 999), st.sampled_from(" ,'"), st.sampled_from(".,"))
-def test_groups_of_three_are_the_digits_without_them(whole: int, part: int, mark: str, point: str) -> None:
-    grouped = f"{whole:,}".replace(",", mark)
-    assert count("x", grouped) == whole and number("x", grouped) == float(whole)
-    if mark != point:
-        plain = float(f"{whole}.{part:02}")
-        # of a whole number below 1000 a comma before three digits groups them
-        if not (point == "," and 0 < whole < 1000 and part > 99):
-            assert number("x", f"{grouped}{point}{part:02}") == plain
 
 
 def test_blocks_are_of_one_interface_each() -> None:

@@ -16,14 +16,15 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers import commands as routers_commands
-from lineproof.routers.base import CLOSE_LIMIT, Result, RouterUnreachable
-from lineproof.routers.commands import RESTORE_LIMIT, Changes, ShellCommands
+from lineproof.routers import changes as routers_changes
+from lineproof.routers.changes import RESTORE_LIMIT, Changes
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, look
 from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.system.command_line import ShellCommands
+from lineproof.system.ssh_shell import CLOSE_LIMIT, Result, RouterUnreachable
 from lineproof.testbed.process import TestbedProcess
 from support.paths import ROOT
 from support.simulated_router import CHANGE, KEY, ROUTER, full_disk, left, occasion, undone, untouched
@@ -166,7 +167,7 @@ def described(**keys: str | None) -> RouterDescription:
 
 def changed(names: str = "abcdefgh", prints: str | None = None) -> tuple[Shell, Changes]:
     shell = Shell()
-    commands = Changes(ShellCommands(shell, habits=described(prints=prints)))
+    commands = Changes(ShellCommands(shell, line=described(prints=prints)))
     for name in names:
         commands.make(Change((f"set {name}",), (f"unset {name}",)))
     shell.ran.clear()
@@ -237,7 +238,7 @@ def listed(names: str) -> str:
 def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shell, commands = changed()
     now = [0.0]
-    monkeypatch.setattr("lineproof.routers.commands.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lineproof.routers.changes.time.monotonic", lambda: now[0])
 
     def hang(command: str, limit: float) -> None:
         now[0] += limit
@@ -289,7 +290,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 @pytest.mark.slow
 def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = float(os.environ.get("LINEPROOF_RESTORE_LIMIT", "1.5"))
-    monkeypatch.setattr(routers_commands, "RESTORE_LIMIT", limit)
+    monkeypatch.setattr(routers_changes, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
     (bench,) = session.testbed.belongings.programs

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lineproof.command_values import compiled
-from lineproof.core.telemetry import NeighbourEntry
+from lineproof.core.telemetry import LinkState, NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.platforms import RouterKind
 from lineproof.routers import BUILT_IN, described, make_router
-from lineproof.routers.base import LinkState
 from support.described_router import shipped, with_examples
 from support.fake_router import SIDES, shell_of, simulated
 from support.scripted_shells import answering, broken

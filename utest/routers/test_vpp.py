@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
-from lineproof.routers.base import Result, plain_text
 from lineproof.routers.vpp import parse_runtime
+from lineproof.system.ssh_shell import Result, plain_text
 from lineproof_bench.shells import vpp
 from lineproof_bench.state import NodeState, RouterState, ThreadState
 from support.fake_router import SIDES, sample, shell_of, simulated

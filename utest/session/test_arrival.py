@@ -22,9 +22,9 @@ from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, P
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
 from lineproof.generators.streams import Stream, profile_streams
-from lineproof.routers.base import SshShell
 from lineproof.session.traffic import SentTraffic
 from lineproof.simulation import parse_fault
+from lineproof.system.ssh_shell import SshShell
 from lineproof.testbed.settings import default_side
 from support import simulated_session
 from support.catalogue import CATALOGUE

@@ -11,9 +11,9 @@ import pytest
 
 from lineproof.core.router_facts import RouterSetUp
 from lineproof.core.rule import Ruling
+from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
 from lineproof.generators.base import PortsTaken
-from lineproof.routers.base import Side
 from lineproof.routers.journal import ChangeJournal
 from lineproof.session import generator, session
 from lineproof.session.generator import GeneratorConnection

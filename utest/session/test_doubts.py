@@ -13,11 +13,10 @@ from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.rule import Ruling
-from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Stage, Telemetry
+from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Side, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers.base import Result, Shell, Side
 from lineproof.session.judging import (
     damaged_frames,
     damaged_since,
@@ -30,6 +29,7 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import parse_fault
 from lineproof.studies.cpu_time import why_unusable
+from lineproof.system.ssh_shell import Result, Shell
 from support.paths import ROOT
 from support.simulated_session import judged, opened
 

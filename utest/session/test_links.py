@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.rule import Ruling
+from lineproof.core.telemetry import LinkState
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
 from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
-from lineproof.routers.base import LinkState
 from lineproof.session.links import (
     ALL_RATIO,
     DIRECTION_STEP,

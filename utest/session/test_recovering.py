@@ -11,9 +11,9 @@ from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError, TestbedError
 from lineproof.procedures.procedure import ProcedureRun
 from lineproof.procedures.rfc2544.overload import RESET
-from lineproof.routers.base import SshShell
 from lineproof.session.session import Session
 from lineproof.simulation import parse_fault
+from lineproof.system.ssh_shell import SshShell
 from support import simulated_session
 from support.simulated_session import judged
 

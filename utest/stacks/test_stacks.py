@@ -19,9 +19,9 @@ from lineproof import stacks
 from lineproof.core.under_load import UnderLoad
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UnderLoadRecord
-from lineproof.routers.base import Result, Shell
-from lineproof.routers.commands import ShellCommands
 from lineproof.stacks import MOST_ROWS, flame_graph, sampled_stacks
+from lineproof.system.command_line import ShellCommands
+from lineproof.system.ssh_shell import Result, Shell
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.fake_router import sample
 from support.scripted_shells import broken

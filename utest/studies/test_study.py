@@ -19,13 +19,12 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
-from lineproof.routers.base import Result
-from lineproof.routers.commands import differences
 from lineproof.session.session import Session
 from lineproof.studies.measuring import check_router
 from lineproof.studies.results import read_results, results_of
 from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
 from lineproof.studies.study import Step, Study, load_study, steps_of
+from lineproof.system.ssh_shell import Result
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -197,7 +196,7 @@ def shown(
 def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
-    facts = replace(facts, differences=differences(facts, software.version, software.workers, software.rx_queues))
+    facts = facts.beside(software.version, software.workers, software.rx_queues)
     differs, unchecked = check_router(shown(software, facts, answers), found.study, variant)
     assert not {*answers, *facts.other} & {*unchecked}
     return differs

@@ -10,8 +10,8 @@ import yaml
 
 from lineproof.config import read_yaml, validate_config
 from lineproof.project import Layers, packaged_variables
-from lineproof.routers.base import Result
 from lineproof.routers.description import RouterDescription, read_description
+from lineproof.system.ssh_shell import Result
 from support.paths import DATA, LIBRARIES
 
 JSON = """\
@@ -126,7 +126,7 @@ def with_examples(kind: str, which: int = 0) -> RouterDescription:
 
 
 class CommandLine:
-    """A :data:`~lineproof.routers.base.Shell` on it. What it is given takes effect at once, and outlives a restart."""
+    """A :data:`~lineproof.system.ssh_shell.Shell` on it: what it is given takes effect at once, and stays."""
 
     def __init__(self) -> None:
         self._lines = ["ip route 16.0.0.0 255.0.0.0 192.0.2.9", "arp 192.0.2.9 0200.0000.0077 arpa"]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lineproof.routers.base import Result, Shell, Side
+from lineproof.core.telemetry import Side
+from lineproof.system.ssh_shell import Result, Shell
 from lineproof_bench.shells import freebsd, linux, vpp
 from lineproof_bench.shells.machine import Commands, Machine, Memory
 from lineproof_bench.state import InterfaceState, NodeState, RouterConfiguration, RouterState, ThreadState

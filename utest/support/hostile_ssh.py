@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lineproof.routers.base import SshShell
 from lineproof.system.login import Login
 from lineproof.system.ssh_keys import make_key, write_known_hosts
+from lineproof.system.ssh_shell import SshShell
 from lineproof_bench.shells.server import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from lineproof.core.trial import DURING_READING, DirectionCount, During, Load, Outcome
 from lineproof.power import PowerSettings
-from lineproof.routers.base import Result
 from lineproof.session.power import PoweredTrials
+from lineproof.system.ssh_shell import Result
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
 BEGAN = 1_800_000_000.0

@@ -16,8 +16,8 @@ import psutil
 
 from lineproof.platforms import read_platform
 from lineproof.project import Project
-from lineproof.routers.base import SshShell
 from lineproof.system.network_namespace import inside
+from lineproof.system.ssh_shell import SshShell
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import read_testbed
 from support import robot_run

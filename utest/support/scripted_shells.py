@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 
 from lineproof.errors import TestbedError
-from lineproof.routers.base import Result, Shell
+from lineproof.system.ssh_shell import Result, Shell
 
 
 class Scripted:

@@ -13,11 +13,11 @@ import pytest
 
 from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
 from lineproof.routers import make_router
-from lineproof.routers.base import Result, Shell
 from lineproof.routers.described import Router
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.session.router import undo_leftover
+from lineproof.system.ssh_shell import Result, Shell
 from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated

@@ -18,13 +18,13 @@ import paramiko
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers.base import SshShell
 from lineproof.system import login as logins
 from lineproof.system import ssh
 from lineproof.system.children import find_program
 from lineproof.system.login import Login, Secrets, run_here
 from lineproof.system.ssh import Connection
 from lineproof.system.ssh_keys import make_key, write_known_hosts
+from lineproof.system.ssh_shell import SshShell
 from lineproof.testbed import sshd
 from lineproof_bench.shells.server import asyncssh
 from support import hostile_ssh

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from lineproof.command_values import compiled
 from lineproof.errors import TestbedError
-from lineproof.routers.base import SshShell
-from lineproof.system.ssh_terminal import Dialogue, terminal_text, without_echo
+from lineproof.system.ssh_shell import Dialogue, SshShell, terminal_text, without_echo
 from lineproof_bench.shells.server import asyncssh
 from support.fake_cli import FakeCli
 from support.hostile_ssh import HostileServer, OpenHouse

@@ -13,6 +13,7 @@ from statistics import median
 
 from ..core.foreign import ForeignFrames, origins
 from ..core.router_facts import RouterFacts
+from ..core.telemetry import LinkState
 from ..core.traffic.profiles import Profile
 from ..errors import LineproofError, TestbedError
 from ..evidence.forms import known_facts, pcie_text
@@ -21,7 +22,6 @@ from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..project import Project
 from ..routers import WHY_UNREAD
-from ..routers.base import LinkState
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
 from ..session.router import WRONG_PEER, note_line_rate

@@ -15,6 +15,7 @@ from itertools import pairwise
 from .foreign import SLACK_FRAMES, SLACK_RATIO, most_counted
 from .telemetry import Cause, Role, Stage, Telemetry, risen
 from .trial import Trial
+from .under_load import Confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,32 @@ class Ledger:
         rx, tx = (sum(known) if known and None not in known else None for known in counts)
         offered, forwarded = sum(row.offered for row in rows), sum(row.forwarded for row in rows)
         return DirectionAccount(0, 0, "", "", offered, forwarded, rx, tx, self.drops)
+
+    @property
+    def lost(self) -> int:
+        """Frames that did not come back, of which more in one direction make up for none of another."""
+        return sum(max(0, row.lost) for row in self.directions)
+
+    def largest(self, name: str) -> Drop:
+        """Return the largest drops whose name begins with *name*."""
+        return next((drop for drop in self.drops if drop.name.startswith(name)), Drop(Stage.PASSING, "", "", 0))
+
+    def are_lost_ones(self, frames: int, counted: bool = True) -> Confidence | None:
+        """Return how sure it is that *frames* dropped at one place are lost ones; None: other drops explain these.
+
+        A router's counters have the frames of others too: counts of the same frames may differ by a hundredth.
+        *counted*: by one of the counters, not as a difference.
+        """
+        lost, noise = self.lost, 0.01
+        others = self.whole.explained - (frames if counted else 0)
+        if lost - others <= noise * min(frames, lost) and abs(frames - lost) > noise * lost:
+            return None
+        is_all = not any(drop.began_anew for drop in self.drops)
+        return Confidence.CERTAIN if is_all and frames + others <= (1 + noise) * lost else Confidence.LIKELY
+
+    def are_most(self, frames: int, counted: bool = True) -> bool:
+        """Return whether *frames* dropped at one place are most of the lost ones."""
+        return 0 < self.lost / 2 < frames and self.are_lost_ones(frames, counted) is not None
 
     @property
     def contradiction(self) -> str:

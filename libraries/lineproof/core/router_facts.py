@@ -5,8 +5,11 @@ A fact that the router does not report is missing (None, "" or no entry), never 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from ..visible import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,23 @@ class RouterFacts:
     other: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     differences: tuple[str, ...] = ()
+
+    def beside(self, version: str, workers: int | None, rx_queues: int | None) -> RouterFacts:
+        """Return these facts with their ``differences`` from a platform's file; what was not read differs from none."""
+        differences = []
+        reported = ", ".join(dict.fromkeys(text for text in (self.version, self.os, self.kernel) if text))
+        numbers = re.findall(r"\d+(?:\.\d+)+", version)
+        if reported and any(not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", reported) for number in numbers):
+            said = f"the platform's file says {shortened(version)}, the router reports {reported}"
+            differences.append(f"'version': {said}")
+        if workers is not None and self.workers is not None and workers != self.workers:
+            differences.append(f"'workers': the platform's file says {workers}, the router has {self.workers}")
+        differences += [
+            f"'rx_queues': the platform's file says {rx_queues}, {nic.interface} has {nic.rx_queues}"
+            for nic in self.nics
+            if rx_queues is not None and nic.rx_queues not in (None, rx_queues)
+        ]
+        return replace(self, differences=tuple(differences))
 
 
 @dataclass(frozen=True, slots=True)

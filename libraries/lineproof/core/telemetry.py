@@ -1,4 +1,4 @@
-"""One reading of a router: its own counters, why it lost frames by them, and its entries of the generator's ports."""
+"""A router's sides, and one reading of it: counters, why it lost frames by them, links, entries of neighbours."""
 
 from __future__ import annotations
 
@@ -62,6 +62,36 @@ def unsent_by_interface(causes: Iterable[Cause], interface: str) -> int:
     leaving = [cause for cause in causes if cause.stage is Stage.LEAVING and cause.interface == interface]
     sums = (sum(cause.count for cause in leaving if cause.role is role) for role in (Role.LOSS, Role.OVERLAPPING))
     return max(sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the router: the interface cabled to a generator port, and what is reached through it.
+
+    ``address`` as ``100.65.1.1/24``; ``peer`` is the generator port's address, ``peer_mac`` its MAC;
+    ``network`` the prefix routed towards it, as ``16.0.0.0/8``.
+    """
+
+    interface: str
+    address: str
+    peer: str
+    peer_mac: str
+    network: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """``mac`` in lower case, "" if unknown; ``up``: administratively; ``carrier``: there is a link. None: unknown.
+
+    ``speed_bps``: of the link that it has, as ``speed_from`` shows; None: not known, or only a convention's.
+    """
+
+    interface: str
+    mac: str = ""
+    up: bool | None = None
+    carrier: bool | None = None
+    speed_bps: float | None = None
+    speed_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
 
-from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
+from ..errors import TestbedError
 from ..platforms import RouterKind as RouterKind
-from ..visible import shortened
-from .base import Result, Shell
+from ..system.ssh_shell import Result, Shell
 from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
@@ -21,28 +19,23 @@ BUILT_IN: dict[str, type[Router]] = {"vpp": Vpp, "linux": Linux, "freebsd": Free
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
-_LONGEST = 4000
-"""Characters of an error that quotes a router; the commands that undo what is left on it need most."""
-
 
 def make_router(
     kind: RouterKind,
     shell: Shell,
     interfaces: tuple[str, ...] = (),
     sudo: bool = False,
-    where: str = "",
     file: RouterDescription | None = None,
 ) -> Router:
     """A router of *kind* behind *shell*; ``none``: one that has no shell; ``generic``: one that *file* describes.
 
-    *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error names it.
+    *sudo*: the user is not root but may ``sudo -n``.
     """
     if kind == "none":
         return _BlackBox(no_shell, RouterDescription(shell=kind), interfaces)
     if kind == "generic" and file is None:
         raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
-    router = BUILT_IN.get(kind, Router)(shell, file or described(kind), interfaces, sudo)
-    return cast(Router, _NamedRouter(router, where)) if where else router
+    return BUILT_IN.get(kind, Router)(shell, file or described(kind), interfaces, sudo)
 
 
 @functools.cache
@@ -64,27 +57,3 @@ def no_shell(command: str, limit: float) -> Result:
     raise TestbedError(
         f"'{command[:80]}' cannot be run: {WHY_UNREAD}; expected a platform whose software has a 'shell'"
     )
-
-
-class _NamedRouter:
-    """*router*, whose errors are all TestbedErrors that name *where* it is."""
-
-    def __init__(self, router: Router, where: str) -> None:
-        self._router, self._where = router, where
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._router, name)
-        if not callable(found):
-            return found
-
-        def call(*arguments: Any) -> Any:
-            try:
-                return found(*arguments)
-            except TestbedError as error:
-                words = shortened(str(error), _LONGEST)
-                raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
-            except BREAKDOWN_ERRORS as error:
-                words = shortened(in_words(error), _LONGEST)
-                raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
-
-        return call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import ipaddress
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,21 +10,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from ..command_values import compiled
+from ..command_values import INTERFACE, command_line, compiled, filled, plain_mac
 from ..core.counter_names import received_pauses
 from ..core.router_facts import RouterFacts, RouterSetUp
-from ..core.telemetry import Cause, InterfaceCounters, NeighbourEntry, Telemetry
+from ..core.telemetry import Cause, InterfaceCounters, LinkState, NeighbourEntry, Side, Telemetry
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.traffic.profiles import LABEL_STEP
-from ..core.under_load import UnderLoad, per_second
+from ..core.under_load import UnderLoad, output_by_moment, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair, Tuning
+from ..routers.changes import Changes, looked_up
+from ..system.command_line import CommandRefused, ShellCommands
+from ..system.ssh_shell import RouterUnreachable, Shell
 from ..visible import shortened
-from .base import LinkState, RouterUnreachable, Shell, Side, plain_mac
-from .commands import Changes, CommandRefused, ShellCommands, output_by_moment
-from .description import DescribedChange, RouterDescription
+from .description import DescribedChange, RouterDescription, side_words
 from .journal import NONE, Change, Look, MadeChanges
-from .queries import INTERFACE, Counts, NeighboursQuery, Query, command_line, filled
+from .queries import Counts, LinkQuery, NeighboursQuery, Query
 
 V = TypeVar("V")
 Words = Mapping[str, str]
@@ -36,6 +35,7 @@ FIRST_TABLE = 29700
 
 TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
 NO_FRAMES = FrameKinds()
+NO_VALUES: Mapping[str, str | float] = {}
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
 
@@ -220,7 +220,7 @@ class Router:
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
-        found = [self._commands.values(look, show) if look and is_read else () for look in looks]
+        found = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
         for words, look, values in zip(contexts, looks, found, strict=True):
             do, undo = entry.do, entry.undo or entry.back
@@ -261,7 +261,7 @@ class Router:
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
         """Yield the words of each that a change of *scope* is for. *given*: words of a setting of the platform."""
         if scope == "router":
-            labels = [label for labels in labels_by_side(frames.labels, len(sides)) for label in labels]
+            labels = [label for labels in frames.exits(len(sides)) for label in labels]
             counts = {"tables": 1 + len(frames.tags), "labels": 1 + max(labels, default=0)}
             yield {**given, **{name: str(count) for name, count in counts.items()}}
         elif scope == "interface":
@@ -271,7 +271,7 @@ class Router:
                 own = {**side_words(side), "within": ""}
                 yield from _with_prefixes(own, side, frames if scope == "prefix" else None)
         elif scope == "label":
-            for side, exits in zip(sides, labels_by_side(frames.labels, len(sides)), strict=True):
+            for side, exits in zip(sides, frames.exits(len(sides)), strict=True):
                 yield from ({**side_words(side), "label": str(label)} for label in exits)
         elif scope in ("tag", "stack", "stack prefix"):
             for side, words, is_last in self._tags(sides, frames):
@@ -342,13 +342,13 @@ class Router:
         self.not_forwarded = {}
         return kept
 
-    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
+    def _require_interfaces(self, existing: Collection[str]) -> None:
         owner = self.description.title if self.client else "the router"
         for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
-                    f" platform's file{hint}"
+                    " platform's file"
                 )
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -361,33 +361,24 @@ class Router:
         raw: dict[str, str] = {}
         try:
             values = self._results("version", command, raw)
-        except RouterUnreachable:
-            raise
         except TestbedError as error:
-            if raw or self.description.channel == "terminal":
+            if raw or self.description.channel == "terminal" or isinstance(error, RouterUnreachable):
                 raise
             hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
             raise TestbedError(f"{error}; {hint}") from None
         facts = {name: str(value) for name, value in values.items()}
         for name, fact in self.description.commands.facts.items():
-            try:
-                facts[name] = str(self._results(name, fact, raw)["value"])
-            except RouterUnreachable:
-                raise
-            except TestbedError:
-                continue
+            shown = if_readable(functools.partial(self._results, name, fact, raw), NO_VALUES)
+            facts.update((name, str(value)) for value in shown.values())
         return facts
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
         commands, condition = self.description.commands, dict[str, str]()
-        nothing: Mapping[str, str | float] = {}
         for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
-                show = functools.partial(self._results, name, command, {})
-                values = read_or_note(name, show, unread, nothing)
-                for value in values.values():
-                    condition[name] = f"{value:g} {unit}"
+                values = read_or_note(name, functools.partial(self._results, name, command, {}), unread, NO_VALUES)
+                condition.update((name, f"{value:g} {unit}") for value in values.values())
         return condition
 
     def facts(self) -> RouterFacts:
@@ -414,11 +405,10 @@ class Router:
         wait()
         after = read_or_note("counters after", self.read, unread, Telemetry(None, {}))
         seconds = time.monotonic() - started
-        old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
         return UnderLoad(
             raw=output_by_moment(before.raw, after.raw),
             seconds=seconds,
-            counters=per_second(old, new, seconds),
+            counters=rising(before, after, seconds),
             condition=self._condition(unread),
             unread=unread,
         )
@@ -430,28 +420,21 @@ class Router:
         queries = [query for at, query in enumerate(asked) if query and query not in asked[:at]]
         if not queries:
             return ()
-        try:
-            shown = [entry for query in queries for entry in self._neighbours(query, [side.peer for side in sides])]
-        except RouterUnreachable:
-            raise
-        except TestbedError:
+        peers = [side.peer for side in sides]
+        shown = if_readable(lambda: [entry for query in queries for entry in self._neighbours(query, peers)], None)
+        if shown is None:
             return ()
         return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """The state and speed of each link, where it is described and can be read: no verdict needs it."""
-        shown = dict[str, str]()
-        return tuple(self._link_state(name, shown) for name in self.interfaces)
-
-    def _link_state(self, interface: str, shown: dict[str, str]) -> LinkState:
         if (query := self.description.commands.link) is None:
-            return LinkState(interface)
-        try:
-            link = self._results("link", query, shown, interface)
-        except RouterUnreachable:
-            raise
-        except TestbedError:
-            return LinkState(interface)
+            return tuple(map(LinkState, self.interfaces))
+        read = functools.partial(self._link_state, query, {})
+        return tuple(if_readable(functools.partial(read, name), LinkState(name)) for name in self.interfaces)
+
+    def _link_state(self, query: LinkQuery, raw: dict[str, str], interface: str) -> LinkState:
+        link = self._results("link", query, raw, interface)
         speed = float(link["speed"]) or None
         up = "up" in link if {"up", "down"} & link.keys() else None
         carrier = "carrier" in link if up is not False and {"carrier", "no_carrier"} & link.keys() else None
@@ -544,33 +527,41 @@ class Router:
     def counts(self, key: str, raw: dict[str, str], interface: str = "") -> Mapping[str, Counts]:
         """Return the counters of the table *key* by interface; *raw*: outputs by command, in which it is put."""
         table = self.description.commands.tables[key]
-        command, may_lack = filled(table.run, {**self.words, "interface": interface}), table.optional or table.queues
-        try:
-            text = raw[command] if command in raw else self._commands.show(command)
-        except CommandRefused:
-            if not may_lack:
-                raise
-            text = ""
-        raw[command] = text
-        try:
-            return table.counts(text, interface) if text or not may_lack else {}
-        except BREAKDOWN_ERRORS as error:
-            raise TestbedError(f"'{command}' was not understood: {in_words(error)}") from None
+        return self._read(key, table, table.counts, raw, interface)
 
-    def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
-        text = filled(command.run, {"interface": interface})
-        if text not in raw and command.json_paths:
-            raw[text] = self._commands.run_unchecked(self._commands.as_given(text))
-        elif text not in raw:
-            raw[text] = self._commands.show(text, partial=command.optional)
+    def _results(self, key: str, query: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
+        return self._read(key, query, query.results, raw, interface)
+
+    def _read(
+        self, key: str, query: Query, read: Callable[[str, str], V], raw: dict[str, str], interface: str = ""
+    ) -> V:
+        command = filled(query.run, {**self.words, "interface": interface})
+        if command not in raw:
+            raw[command] = self._commands.show(command, partial=query.optional, ends=not query.json_paths)
         try:
-            found = command.results(raw[text], interface)
+            found = read(raw[command], interface)
         except BREAKDOWN_ERRORS as error:
-            known = key in self._understood
-            hint = "it was understood before" if known else f"unless it was busy, fix 'commands.{key}' in {self._name}"
-            raise TestbedError(f"'{text}' was not understood: {in_words(error)}; {hint}") from None
+            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.example else ""
+            hint = "; it was understood before" if key in self._understood else hint
+            raise TestbedError(f"'{command}' was not understood: {in_words(error)}{hint}") from None
         self._understood.add(key)
         return found
+
+
+def if_readable(read: Callable[[], V], otherwise: V) -> V:
+    """Return what *read* finds; *otherwise* where it cannot be read. Raises RouterUnreachable."""
+    try:
+        return read()
+    except RouterUnreachable:
+        raise
+    except TestbedError:
+        return otherwise
+
+
+def rising(before: Telemetry, after: Telemetry, seconds: float) -> dict[str, float]:
+    """Return the rates of the counters of lost frames by label; one may be shown only while it is not 0."""
+    old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
+    return per_second({**dict.fromkeys(new, 0), **old} if old else {}, new, seconds)
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:
@@ -598,50 +589,3 @@ def _with_prefixes(words: Words, side: Side, frames: FrameKinds | None) -> Itera
             "length6": str(96 + int(length)),
             "address6": f"{address}/{96 + int(length)}",
         }
-
-
-def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:
-    """The labels that leave by each of so many *sides*; *pairs*: a label of the first and of the second direction.
-
-    Each pair of sides has its own labels: those of the first direction leave by the second side. Raises TestbedError if
-    a label would have to leave by two.
-    """
-    ahead, back = zip(*pairs, strict=True) if pairs else ((), ())
-    exits = [
-        tuple(dict.fromkeys(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back)))
-        for index in range(sides)
-    ]
-    used = [label for labels in exits for label in labels]
-    both = sorted(label for label in set(used) if used.count(label) > 1)
-    if both:
-        hint = f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
-        raise TestbedError(
-            f"label {both[0]} is among the words' 'labels' and 'labels_back'{hint}, and a router forwards each label in"
-            " one direction only; expected different labels"
-        )
-    return exits
-
-
-def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
-    if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
-        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
-    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
-    mac, digits = side.peer_mac.lower(), side.peer_mac.lower().replace(":", "")
-    groups = [digits[at : at + 4] for at in (0, 4, 8)]
-    return {
-        "interface": side.interface,
-        "address": side.address,
-        "ip": str(address.ip),
-        "length": str(address.network.prefixlen),
-        "mask": str(address.netmask),
-        "mask_hex": f"{int(address.netmask):#010x}",
-        "peer": side.peer,
-        "peer_mac": mac,
-        "peer_mac_dotted": ".".join(groups),
-        "peer_mac_dashed": "-".join(groups),
-        "network": side.network,
-        "network_ip": str(network.network_address),
-        "network_length": str(network.prefixlen),
-        "network_mask": str(network.netmask),
-    }

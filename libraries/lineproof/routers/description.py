@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from ..command_values import Expression, compiled
+from ..command_values import Expression, Line, Lines, Problem, compiled, filled, instead_of, unknown_words
 from ..config import Config, Location, located, read_yaml, validate_config
+from ..core.telemetry import Side
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
-from ..system.ssh_terminal import Dialogue
+from ..system.command_line import CommandLine
 from ..visible import shortened
-from .queries import (
-    Commands,
-    InterfaceQuery,
-    Line,
-    Lines,
-    LookQuery,
-    Problem,
-    Query,
-    filled,
-    instead_of,
-    unknown_words,
-)
+from .queries import Commands, InterfaceQuery, LookQuery, Query
 
-SIDE_WORDS = (
-    *("interface", "address", "ip", "length", "mask", "mask_hex"),
-    *("peer", "peer_mac", "peer_mac_dotted", "peer_mac_dashed"),
-    *("network", "network_ip", "network_length", "network_mask"),
-)
-"""The words of a side that may stand in braces; see :func:`.described.side_words`."""
+
+def side_words(side: Side) -> Mapping[str, str]:
+    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
+    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
+    mac, digits = side.peer_mac.lower(), side.peer_mac.lower().replace(":", "")
+    groups = [digits[at : at + 4] for at in (0, 4, 8)]
+    return {
+        "interface": side.interface,
+        "address": side.address,
+        "ip": str(address.ip),
+        "length": str(address.network.prefixlen),
+        "mask": str(address.netmask),
+        "mask_hex": f"{int(address.netmask):#010x}",
+        "peer": side.peer,
+        "peer_mac": mac,
+        "peer_mac_dotted": ".".join(groups),
+        "peer_mac_dashed": "-".join(groups),
+        "network": side.network,
+        "network_ip": str(network.network_address),
+        "network_length": str(network.prefixlen),
+        "network_mask": str(network.netmask),
+    }
+
+
+SIDE_WORDS = tuple(side_words(Side("", "192.0.2.1/24", "", "02:00:00:00:00:01", "192.0.2.0/24")))
 _PREFIX_WORDS = ("network6", "peer6", "address6", "ip6", "length6")
 _STACK_WORDS = (*SIDE_WORDS, "within", "port", "side", "tags", "tag_interface", "table", "fib")
 SCOPES: Mapping[str, tuple[str, ...]] = {
@@ -118,30 +130,16 @@ class FrameGroup(Config):
     changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
 
 
-class RouterDescription(Config):
+class RouterDescription(CommandLine):
     """A router's commands and changes.
 
-    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
-    they are typed at a prompt.
-
-    ``refused``: expressions that are found in the output of a command that was refused; ``prints``: all that a command
-    of a change may print where none is; ``gone``: in that of a line of an ``undo`` that has nothing to undo;
-    ``ignore``: is no part of what it shows. ``save``, ``restore``: how the router keeps its configuration and goes back
-    to it. ``look``: what others have changed meanwhile, over which it is not to go. ``changes``: those for a test, then
-    those for kinds of frames; ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the
-    interface of a tag.
+    ``save``, ``restore``: how the router keeps its configuration and goes back to it. ``look``: what others have
+    changed meanwhile, over which it is not to go. ``changes``: those for a test, then those for kinds of frames;
+    ``cannot``: kinds that it cannot forward, and why. ``tag_interface``: the name of the interface of a tag.
     """
 
     shell: str
     description: str = ""
-    channel: Literal["posix", "exec", "terminal"] = "exec"
-    terminal: Dialogue | None = None
-    refused: tuple[Expression, ...] = ()
-    prints: Expression | None = None
-    gone: tuple[Expression, ...] = ()
-    ignore: Expression | None = None
-    limit: Annotated[float, Field(ge=1, le=120)] = 10.0
-    """Seconds that a command may take."""
     commands: Commands = Commands()
     save: tuple[Line, ...] = ()
     restore: tuple[Line, ...] = ()
@@ -172,19 +170,6 @@ class RouterDescription(Config):
         for place, changes in places.items():
             for at, change in enumerate(changes):
                 yield (*place, str(at)), change, ("key", "value") if place[0] == "tuning" else ()
-
-    def refusal_in(self, output: str) -> str:
-        """The line of *output* that says that the command was refused; "": it was not."""
-        for text in self.refused:
-            if found := compiled(text).search(output):
-                start = output.rfind("\n", 0, found.start()) + 1
-                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
-        return ""
-
-    @property
-    def is_posix(self) -> bool:
-        """Return whether it has a shell of POSIX, and no command line of its own."""
-        return self.channel == "posix"
 
     @property
     def title(self) -> str:
@@ -231,8 +216,13 @@ class RouterDescription(Config):
                 continue
             for key, text in change.unknown_words((*SCOPES[change.for_], *more)):
                 yield (*place, *key), text
-            if not (change.undo or (change.back and change.look) or self.restore):
-                yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
+            if change.back and not change.look:
+                yield (*place, "back"), "sets what was there before; expected a 'look' that shows it"
+            elif not (change.undo or self.restore):
+                if not change.back:
+                    yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
+                elif change.look and change.look.none and change.look.ours:
+                    yield place, "has 'none' for a value that was not there, and no 'undo' for it; expected both"
         for place, query in self._queries():
             for key, text in list(query.problems()) or self._tried(query):
                 yield (*place, *key), text

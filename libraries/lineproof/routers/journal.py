@@ -19,13 +19,12 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from ..command_values import compiled, value_at
+from ..command_values import check_length, compiled, json_in, plain_mac, value_at
 from ..errors import TestbedError
 from ..files import not_written, sync_folder, write_whole
 from ..system.folders import STATE_ELSEWHERE, is_locked, lock_within, state_folder
 from ..units import counted
 from ..visible import shortened
-from .base import check_length, json_in, plain_mac
 
 NONE = "none"
 """In place of a value: there is nothing."""

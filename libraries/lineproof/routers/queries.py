@@ -7,19 +7,39 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from ..command_values import Expression, JsonPath, compiled, value_at
-from ..config import Config, Location, did_you_mean
+from ..command_values import (
+    INTERFACE,
+    WORD_IN_BRACES,
+    Expression,
+    Expressions,
+    JsonPath,
+    Line,
+    Lines,
+    OneExpression,
+    Problem,
+    check_length,
+    command_line,
+    compiled,
+    count,
+    counter_value,
+    filled,
+    instead_of,
+    json_in,
+    number,
+    unknown_words,
+    value_at,
+)
+from ..config import Config
 from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
+from ..system.ssh_shell import first_line
 from ..visible import shortened, visible
-from .base import check_length, count, counter_value, first_line, json_in, number
 from .journal import NONE, Look
 
 V = TypeVar("V")
@@ -33,9 +53,6 @@ CauseRule = Annotated[
 
 
 Values = Mapping[str, str]
-Problem = tuple[Location, str]
-"""The key where something is wrong, and what is wrong with it."""
-
 COUNTERS = ("rx_packets", "rx_drops", "rx_errors", "tx_packets", "tx_drops", "tx_errors")
 UPTIME_UNITS = {
     "years": 365 * 86400.0,
@@ -50,47 +67,6 @@ UPTIME_UNITS = {
 
 SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
 """bit/s of each group of ``link``."""
-
-INTERFACE = "{interface}"
-WORD_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
-
-
-def _one_or_more(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _checked_line(value: str) -> str:
-    if not value.strip() or "\n" in value:
-        raise ValueError("expected one command, in one line")
-    return value
-
-
-Line = Annotated[str, AfterValidator(_checked_line)]
-Lines = Annotated[tuple[Line, ...], BeforeValidator(_one_or_more)]
-
-
-def filled(command: str, words: Mapping[str, str]) -> str:
-    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
-    return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
-
-
-def instead_of(word: str, known: Collection[str]) -> str:
-    """Return the one of *known* that is like *word*, or all of them, for a message."""
-    return did_you_mean(word, known).strip() or f"expected of {', '.join(known)}"
-
-
-def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> Iterator[Problem]:
-    """Yield each word in braces, in any text of *data* at *place*, that is none of *known*."""
-    if isinstance(data, Mapping | list | tuple):
-        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
-            yield from unknown_words(value, known, (*place, str(key)))
-    for word in WORD_IN_BRACES.findall(data) if isinstance(data, str) else ():
-        if word not in known:
-            hint = instead_of(word.lower(), known) if known else "expected no word in braces"
-            yield place, f"'{{{word}}}' is not known in '{shortened(data)}'; {hint}"
-
-
-OneExpression = Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more), Field(max_length=1)]
 
 
 class Query(Config):
@@ -110,7 +86,7 @@ class Query(Config):
     run: Line
     optional: bool = False
     """It may be refused, and what it shows all the same counts."""
-    pattern: Annotated[tuple[Expression, ...], BeforeValidator(_one_or_more)] = ()
+    pattern: Expressions = ()
     json_paths: Mapping[str, JsonPath] = {}
     example: str = ""
     expected: Mapping[str, str | int | float] = {}
@@ -334,6 +310,8 @@ class TableQuery(InterfaceQuery):
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return the counters of each interface by name. Raises TestbedError, and others for what is no count."""
         check_length(output)
+        if self.optional and not output:
+            return {}
         zeros, found = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
         if self.each:
             for one in json_in(output):
@@ -515,20 +493,3 @@ class LookQuery(Query):
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """``value`` and other groups; the words of the example are those of ``expected``."""
         return {**self._example_words, **self.look(self._example_words).values(output)[0]}
-
-
-def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
-    """Return *line* with *words* in place of those in braces.
-
-    For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
-    Raises TestbedError where the router itself has shown what another command line may take for a command.
-    """
-    if not is_posix:
-        if bad := next((value for value in words.values() if not re.fullmatch(r"[\w ./:@-]*", value)), ""):
-            raise TestbedError(f"'{shortened(bad)}' is no word for a command; expected letters, digits, _ . / : @ -")
-        return filled(line, words)
-    parts: list[str] = []
-    for part in shlex.split(line):
-        alone = WORD_IN_BRACES.fullmatch(part)
-        parts += words[alone[1]].split() if alone and alone[1] in words else [filled(part, words)]
-    return shlex.join(parts)

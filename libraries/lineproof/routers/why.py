@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 from ..core.ledger import Drop, Ledger
-from ..core.router_facts import NicFacts, Placement, RouterFacts
+from ..core.router_facts import NicFacts, RouterFacts
 from ..core.telemetry import Stage
-from ..core.under_load import SMALL_LOSS, Confidence, Explanation, TriedLoad, UnderLoad, WorkerLoad
+from ..core.under_load import SMALL_LOSS, Confidence, Explanation, TriedLoad, UnderLoad, Workers
 from ..units import FCS, l1_bits, si
 from .linux import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 from .vpp import FAILED_ALLOCATIONS, FREE_BUFFERS
@@ -29,9 +29,6 @@ KERNEL_IDENT, BRIDGE = "kernel ident", "bridge"
 """Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence
-
-BUSY, IDLE = 0.95, 0.85
-"""Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
 
 
 def explanation(
@@ -87,7 +84,7 @@ RULES: Sequence[WhyRule] = (
         "line",
         # all but a trial's edges, of more than it carries by more than two clocks differ
         lambda seen: seen.limits_sending(seen.left) and seen.line[1] >= 0.97 and seen.line[2] > 1.0002,
-        lambda seen: seen.are_lost_ones(seen.left) or LIKELY,
+        lambda seen: seen.ledger.are_lost_ones(seen.left) or LIKELY,
         lambda seen: (
             f"the line out of {seen.line[0]} is full ({seen.line[1]:.1%}): more arrives for it than it carries"
         ),
@@ -96,7 +93,7 @@ RULES: Sequence[WhyRule] = (
     WhyRule(
         "shaper",
         lambda seen: is_limiting(seen.discipline.meaning) or seen.discipline.meaning.startswith("netem"),
-        lambda seen: seen.are_lost_ones(seen.discipline.frames) or LIKELY,
+        lambda seen: seen.ledger.are_lost_ones(seen.discipline.frames) or LIKELY,
         lambda seen: f"{seen.dropped_by_discipline()}, by its settings",
         "see 'tc -s qdisc show' and 'tc -s class show': raise its rate, or remove it if it is not meant",
     ),
@@ -120,8 +117,8 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "filter",
-        lambda seen: seen.are_most(seen.filtered.frames),
-        lambda seen: seen.are_lost_ones(seen.filtered.frames) or LIKELY,
+        lambda seen: seen.ledger.are_most(seen.filtered.frames),
+        lambda seen: seen.ledger.are_lost_ones(seen.filtered.frames) or LIKELY,
         lambda seen: (
             f"{seen.of_lost(seen.filtered.frames)} were dropped {seen.filtered.meaning} at"
             f" {seen.filtered.label.rpartition(' at ')[2]}: rules, or a policer's rate"
@@ -130,7 +127,7 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "filter",
-        lambda seen: seen.firewall and seen.are_most(seen.vanished, counted=False),
+        lambda seen: seen.firewall and seen.ledger.are_most(seen.vanished, counted=False),
         LIKELY,
         lambda seen: (
             f"the router received {seen.of_lost(seen.vanished)} and sent none; its firewall is {seen.firewall}"
@@ -139,7 +136,7 @@ RULES: Sequence[WhyRule] = (
     ),
     WhyRule(
         "backlog",
-        lambda seen: seen.are_most(seen.backlogged()),
+        lambda seen: seen.ledger.are_most(seen.backlogged()),
         LIKELY,
         lambda seen: f"{seen.of_lost(seen.backlogged())} found {seen.full_backlog()}",
         "more processors for RPS or more queues; enlarge net.core.netdev_max_backlog, or let the interrupts' own"
@@ -232,7 +229,7 @@ class Evidence:
         self.facts: RouterFacts = facts
         self.load: UnderLoad = load if tried.is_again(load) else UnderLoad()
         rows = ledger.directions
-        self.lost: int = sum(max(0, row.lost) for row in rows)
+        self.lost: int = ledger.lost
         # without a ledger the trial itself says whether all frames came back
         self.lost_nothing: bool = not self.lost if rows else tried.offered_pps <= tried.forwarded_pps
         # of another interface than that of a direction they may be any frames
@@ -240,7 +237,7 @@ class Evidence:
         self.left: int = sum(drop.frames for drop in left if drop.stage is Stage.LEAVING)
         self.handed: int = self.left + sum(row.forwarded for row in rows)
         self.vanished: int = ledger.whole.gaps[1] or 0
-        self.filtered: Drop = self._most(FILTER_DROPS)
+        self.filtered: Drop = ledger.largest(FILTER_DROPS)
         self.losing: set[str] = {row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost}
         self.firewall: str = facts.firewall if facts.firewall and re.match(r"on\b", facts.firewall) else ""
         release = re.search(r"FreeBSD (\d+)\.\d+", f"{facts.os} {facts.kernel}")
@@ -255,29 +252,9 @@ class Evidence:
         of = f"{frames:,} of {self.lost:,} lost frames"
         return f"{frames:,} frames (lost were {self.lost:,})" if frames > self.lost else of
 
-    def are_lost_ones(self, frames: int, counted: bool = True) -> Confidence | None:
-        """Return how sure it is that *frames* dropped at one place are lost ones; None: other drops explain these.
-
-        A router's counters have the frames of others too: counts of the same frames may differ by a hundredth.
-        *counted*: by one of the counters, not as a difference.
-        """
-        others, noise = self.ledger.whole.explained - (frames if counted else 0), 0.01
-        if self.lost - others <= noise * min(frames, self.lost) and abs(frames - self.lost) > noise * self.lost:
-            return None
-        is_all = not any(drop.began_anew for drop in self.ledger.drops)
-        return CERTAIN if is_all and frames + others <= (1 + noise) * self.lost else LIKELY
-
-    def are_most(self, frames: int, counted: bool = True) -> bool:
-        """Return whether *frames* dropped at one place are most of the lost ones."""
-        return 0 < self.lost / 2 < frames and self.are_lost_ones(frames, counted) is not None
-
-    def _most(self, name: str) -> Drop:
-        """Return the largest drops whose name begins with *name*."""
-        return next((drop for drop in self.ledger.drops if drop.name.startswith(name)), Drop(Stage.PASSING, "", "", 0))
-
     def limits_sending(self, frames: int) -> bool:
         """Return whether *frames* dropped on leaving are enough to limit, and are lost ones."""
-        return 0 < frames >= 0.01 * self.handed and self.are_lost_ones(frames) is not None
+        return 0 < frames >= 0.01 * self.handed and self.ledger.are_lost_ones(frames) is not None
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
@@ -301,8 +278,8 @@ class Evidence:
     @cached_property
     def discipline(self) -> Drop:
         """Frames lost at a queueing discipline, which is the meaning; "": they are few, or it is the system's own."""
-        drop = self._most(QDISC_DROPS)
-        enough = self.are_most(drop.frames) or self.limits_sending(drop.frames)
+        drop = self.ledger.largest(QDISC_DROPS)
+        enough = self.ledger.are_most(drop.frames) or self.limits_sending(drop.frames)
         kind = discipline_of(drop.meaning) if enough and drop.frames > self.left / 2 else ""
         return replace(drop, meaning="" if is_of_the_system(kind) else kind)
 
@@ -415,113 +392,3 @@ class Evidence:
             return ""
         tried = f"VPP found no free buffer {failed:,} times when it read a receive queue"
         return f"{tried}; there were no {' and no '.join(empty)}" if empty else tried
-
-
-class Workers:
-    """The workers that forward, of a kernel without any the processors; none where these were not read.
-
-    ``shares``: how busy each is, 0 to 1. ``idle``: those with time left; ``busy``: those that packets leave none;
-    ``elsewhere``: processors that spend much of their time on other things, with that share. ``steering``: those that
-    software steers packets to, as ``CPU 1`` or ``CPU 0,1``. ``serving``: who serves the receive queues; ``placed``:
-    those of *ingress*, the interfaces that frames enter by, by worker. *flows* of each direction; None: not known.
-    *kernel_threads*: the system handles packets in threads of its kernel, too, as FreeBSD's ``kernel{if_io_tqg_3}``.
-    """
-
-    def __init__(
-        self, facts: RouterFacts, load: UnderLoad, ingress: Sequence[str], flows: int | None, kernel_threads: bool
-    ) -> None:
-        self.ingress: Sequence[str] = ingress
-        self._facts, self._load, self._flows, self._threads = facts, load, flows, kernel_threads
-        steered = [nic.steered_to.values() for nic in facts.nics if nic.interface in ingress]
-        self.steering = {f"CPU {cpus}" for own in steered for cpus in own}
-        reported = [Placement(row.interface, row.queue, row.worker_or_cpu) for row in load.queues if row.worker_or_cpu]
-        self.serving: Sequence[Placement] = facts.placement or reported
-        self.placed: dict[str, list[Placement]] = defaultdict(list)
-        for place in self.serving:
-            if place.interface in ingress:
-                self.placed[place.worker].append(place)
-        self._rows = self._forwarding()
-        self.shares: dict[str, float] = {row.thread: row.busy or 0.0 for row in self._rows}
-        self.elsewhere = {} if load.workers else dict(self._elsewhere())
-        self.idle = [name for name, share in self.shares.items() if share < IDLE]
-        self.busy: list[str] = [
-            name for name, share in self.shares.items() if share >= BUSY and name not in self.elsewhere
-        ]
-
-    def _forwarding(self) -> list[WorkerLoad]:
-        load = self._load
-        # VPP's main thread forwards only where it is alone, or serves a queue of these interfaces
-        rows = [row for row in load.workers if row.thread in {*self.placed} or row.thread != "vpp_main"]
-        rows = rows or list(load.workers)
-        # of threads that poll a processor is always busy; an interface without interrupts has the kernel's counts
-        counts = sum(cpu.packets_per_s or 0.0 for cpu in load.cpus) > load.forwarded_pps / 2 > 0
-        if not rows and (all(row.worker.startswith("CPU ") for row in self.serving) if self.serving else counts):
-            rows = [WorkerLoad(f"CPU {cpu.cpu}", cpu.busy, cpu.packets_per_s) for cpu in load.cpus]
-        # a VPP worker whose busy time was not read has no time left with nearly 256 packets per call
-        full = [row.busy is None and (row.vectors_per_call or 0) >= 250 for row in rows]
-        rows = [replace(row, busy=1.0) if is_full else row for row, is_full in zip(rows, full, strict=True)]
-        return rows if all(row.busy is not None and 0 <= row.busy <= 1 for row in rows) else []
-
-    def _elsewhere(self) -> Iterator[tuple[str, float]]:
-        """Yield busy processors that spend over 15 % of their time on other things than packets, with that share.
-
-        What they could do for packets without programs, or a hypervisor that withholds time, is not known. Packets are
-        handled in interrupts, and in threads of the kernel.
-        """
-        for cpu in self._load.cpus:
-            if self.shares.get(f"CPU {cpu.cpu}", 0.0) < IDLE:
-                continue
-            share = 0.0 if cpu.on_packets is None else (cpu.busy or 0.0) - cpu.on_packets
-            if self._threads:
-                # top shows the threads of one second only, or was not read
-                others = [part for name, part in cpu.threads.items() if not re.match(r"\[?(?:kernel|intr)\b", name)]
-                share = max(sum(others), cpu.user or 0.0)
-            if share > 0.15:
-                yield f"CPU {cpu.cpu}", share
-
-    def busy_words(self) -> str:
-        """Say which workers are busy."""
-        least = min(self.shares[name] for name in self.busy)
-        return f"{names(self.busy)} {'is' if len(self.busy) == 1 else 'are'} {least:.0%} busy"
-
-    def crowded(self) -> str:
-        """Name the processor without time left that handles packets and has least for them; "": none."""
-        rates = {f"CPU {cpu.cpu}": cpu.packets_per_s for cpu in self._load.cpus}
-        few = 0.1 * sum(rate or 0.0 for rate in rates.values())
-        full = [name for name in self.elsewhere if self.shares[name] >= BUSY]
-        # a rate that was not read is not known
-        late = [name for name in full if (rate := rates[name]) is None or rate > few]
-        name = max(late, key=self.elsewhere.__getitem__, default="")
-        return f"other work (programs, steal) takes {self.elsewhere[name]:.0%} of the time of {name}" if name else ""
-
-    def may_be_stolen(self) -> bool:
-        """Return whether a hypervisor withheld time, or may have where that is not read."""
-        steal = [cpu.steal for cpu in self._load.cpus if cpu.steal is not None]
-        return max(steal) >= 0.01 if steal else bool(self._facts.other.get("hypervisor"))
-
-    def spread(self) -> str:
-        """Say why idle workers get no packets: by RPS, or by where the queues are; "": it is not known."""
-        if self.steering:
-            steered = self.steering == set(self.busy)
-            return f"all packets are steered to {names(self.busy)} (RPS)" if steered else ""
-        alone = f"no other serves a receive queue of {names(sorted(set(self.ingress)))}"
-        return self.shared() or (alone if self.placed and set(self.placed) <= set(self.busy) else "")
-
-    def shared(self) -> str:
-        """Name the queues of several interfaces that a busy worker serves, though idle ones serve fewer; "": none."""
-        rates = [row.packets_per_s or 0.0 for row in self._rows]
-        # a tenth of a direction's mean rate: packets now and then, of a login or a routing protocol, are none of a flow
-        few = 0.1 * sum(rates) / max(1, len(self.ingress))
-        if self._flows == 1 and sum(rate > few for rate in rates) >= len(self.ingress):
-            return ""
-        fewest = min((len(self.placed.get(name, ())) for name in self.idle), default=math.inf)
-        for queues in (self.placed.get(name, ()) for name in self.busy):
-            if len({place.interface for place in queues}) > 1 and len(queues) > fewest:
-                shared = " and ".join(f"queue {place.queue} of {place.interface}" for place in queues)
-                return f"{shared} are on one worker"
-        return ""
-
-
-def names(threads: Collection[str]) -> str:
-    """Name one or two *threads*, or say how many they are."""
-    return " and ".join(threads) if len(threads) <= 2 else f"{len(threads)} workers"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ..core.telemetry import LinkState, Side
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..core.trial import Outcome
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
-from ..routers.base import LinkState, Side
 
 T = TypeVar("T")
 

@@ -24,8 +24,8 @@ from ..core.trial import (
 )
 from ..errors import TestbedError
 from ..power import MeterAccess, PowerReading, PowerSettings, time_of_day
-from ..routers.base import Shell
 from ..system.login import ENVIRONMENT, Secrets
+from ..system.ssh_shell import Shell
 
 COMMAND_LIMIT = 30.0
 """Seconds for a command on the router that reads its own meter."""

@@ -9,28 +9,28 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ..core.router_facts import RouterFacts, RouterSetUp
-from ..core.telemetry import NeighbourEntry
+from ..core.telemetry import LinkState, NeighbourEntry, Side
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
-from ..routers.base import LinkState, Shell, Side, SshShell
-from ..routers.commands import RESTORE_LIMIT, differences
+from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
 from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
 from ..system.ssh_keys import known_fingerprints
+from ..system.ssh_shell import Shell, SshShell
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si
 from .generator import GeneratorConnection
 from .links import LinkWait, ipv6_sides, is_down
 from .plan import Plan
-from .router_watch import RouterRestarted, RouterWatch
+from .router_watch import NamedRouter, RouterRestarted, RouterWatch
 
 T = TypeVar("T")
 
@@ -91,11 +91,11 @@ class RouterConnection:
         router = make_router(
             *(self.plan.software.shell, self._shell, interfaces),
             sudo=login.sudo,
-            where=login.where,
             file=self.plan.command_file,
         )
         uptime = self.plan.command_file and self.plan.command_file.commands.uptime
         step = uptime.step if uptime else 0.0
+        router = cast(Router, NamedRouter(router, login.where)) if login.where else router
         self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
         self.versions, self._facts = router.identify(), None
         return self.versions
@@ -112,9 +112,8 @@ class RouterConnection:
     def facts(self) -> RouterFacts:
         """Facts of the router as it was configured, which changes some: read when they are first asked for since."""
         if self._facts is None and self.connected:
-            found, software = self.driver.facts(), self.plan.software
-            odd = differences(found, software.version, software.workers, software.rx_queues)
-            self._facts = replace(found, differences=odd)
+            software = self.plan.software
+            self._facts = self.driver.facts().beside(software.version, software.workers, software.rx_queues)
         return self._facts or RouterFacts()
 
     @property

@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ..core.telemetry import Telemetry
+from ..core.telemetry import Side, Telemetry
 from ..core.trial import During, Load, Outcome
 from ..core.under_load import rates
-from ..errors import TestbedError
-from ..routers.base import Side
+from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..routers.described import Router
+from ..visible import shortened
 
 T = TypeVar("T")
 
@@ -145,3 +145,31 @@ class WorkerWatch:
             return self._work()
         except TestbedError:  # no verdict rests on it
             return {}
+
+
+_LONGEST = 4000
+"""Characters of an error that quotes a router; the commands that undo what is left on it need most."""
+
+
+class NamedRouter:
+    """*router*, whose errors are all TestbedErrors that name *where* it is."""
+
+    def __init__(self, router: Router, where: str) -> None:
+        self._router, self._where = router, where
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._router, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return found(*arguments)
+            except TestbedError as error:
+                words = shortened(str(error), _LONGEST)
+                raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
+            except BREAKDOWN_ERRORS as error:
+                words = shortened(in_words(error), _LONGEST)
+                raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
+
+        return call

@@ -20,10 +20,10 @@ from ..core.under_load import UnderLoad
 from ..errors import TestbedError
 from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR, SvgPicture, fitted
 from ..evidence.document import SIMULATED
-from ..routers.base import first_line, plain_text
-from ..routers.commands import ShellCommands
 from ..session.explaining import SampledLoad, Sampler, read_meanwhile, timed
 from ..session.session import Session
+from ..system.command_line import ShellCommands
+from ..system.ssh_shell import first_line, plain_text
 from ..units import counted, si
 from ..visible import shortened
 

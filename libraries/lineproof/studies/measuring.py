@@ -15,6 +15,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from ..command_values import summarised
 from ..core.deciding import TrialPlan
 from ..core.doubts import with_doubts
 from ..core.goal import Goal
@@ -28,10 +29,10 @@ from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
 from ..procedures.search import SearchResult, search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
-from ..routers.commands import ShellCommands, summarised
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
+from ..system.command_line import ShellCommands
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..visible import shortened
 from .cpu_time import cpu_time

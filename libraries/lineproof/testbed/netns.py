@@ -28,12 +28,12 @@ from typing import Any
 
 import yaml
 
+from ..core.telemetry import Side
 from ..errors import ConfigError, TestbedError
 from ..generators.site import GeneratorEndpoint, GeneratorSettings, Place, connect_trex
 from ..generators.trex.clients import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
-from ..routers.base import Side
 from ..system.installed import bench_command
 from ..system.network_namespace import Namespace, configure
 from . import sshd

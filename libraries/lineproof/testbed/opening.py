@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..core.router_facts import RouterFacts
+from ..command_values import facts_as, summarised
+from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.base import SshShell, plain_text
-from ..routers.linux import read_host
+from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
+from ..system.command_line import Answers, ShellCommands
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
 from ..system.login import ENVIRONMENT, Login, Secrets
+from ..system.ssh_shell import Shell, SshShell, plain_text
 from ..units import duration_text
 from ..visible import shortened, visible
 from .lab import LabPlace
@@ -156,6 +159,43 @@ def read_generator_host(login: Login | None) -> GeneratorHost | None:
             return GeneratorHost(read_host(shell))
     except TestbedError as error:
         return GeneratorHost(problem=str(error))
+
+
+_DEVICES = (
+    "grep -rsHE '^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=' /sys/devices --include=uevent --exclude-dir=system"
+    " --exclude-dir=virtual"
+)
+_MOST_CARDS = 64
+"""Functions whose details are read: a card with virtual functions may have hundreds."""
+
+
+def read_host(shell: Shell) -> RouterFacts:
+    """Return the facts of the machine behind *shell*, with every network card by its PCI address.
+
+    Never raises: what is not read is missing, with the reason in ``unread``.
+    """
+    answers = Answers(ShellCommands(shell))
+    machine = read_machine(answers)
+    devices: dict[str, dict[str, str]] = {}
+    row = rf"^(/sys/devices/\S*/({PCI_ADDRESS}))(/(?:virtio\d+/)?net/[\w.-]+)?/uevent:([A-Z_]+)=(.*)$"
+    for folder, address, port, name, value in re.findall(row, answers.ask(_DEVICES)[_DEVICES], re.MULTILINE):
+        device = devices.setdefault(address, {"folder": folder, "INTERFACE": ""})
+        if not port:
+            device[name] = value
+        elif name == "INTERFACE":
+            device[name] += f"{value} "
+    # class 02: network controllers (PCI Code and ID Assignment, 1.3)
+    is_card = {name: re.fullmatch(r"2[0-9A-F]{4}", device.get("PCI_CLASS", "")) for name, device in devices.items()}
+    nics = list[NicFacts]()
+    for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
+        card = devices[address]
+        link = answers.facts(link_facts(card["folder"]))
+        information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
+        firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
+        own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}
+        known = {name: value for name, value in own.items() if value} | link
+        nics.append(card_facts(address, known, machine.get("_cards", ""), address))
+    return facts_as(RouterFacts, machine, workers=None, nics=tuple(nics), unread=answers.unread)
 
 
 def hardware_facts(

@@ -20,14 +20,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..core.telemetry import Side
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint
-from ..routers.base import Side
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login
-from ..system.ssh_terminal import terminal_text
+from ..system.ssh_shell import terminal_text
 
 POLL = 0.02
 """Seconds between two looks."""

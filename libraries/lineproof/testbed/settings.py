@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress, absolute_path, matching, read_yaml, shown_key, validate_config
+from ..core.telemetry import Side
 from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS, AddressRange, Profile
 from ..core.trial import Tolerance
@@ -22,7 +23,6 @@ from ..generators.site import GeneratorSettings
 from ..platforms import named_file
 from ..power import PowerSettings
 from ..project import Folder, Layers, packaged_variables
-from ..routers.base import Side
 from ..simulation import Habit, InjectedFault, Noise, RouterHabits
 from ..system.login import HostName, LoginSettings, TcpPort
 from ..visible import shortened

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import TestbedError
 from .catalogue import Catalogue
-from .profiles import Profile
+from .profiles import LABEL_STEP, Profile
 
 FrameKind = Literal["ipv6", "vlan", "mpls"]
 """Words that a testbed file may name in ``set_up``."""
@@ -41,6 +42,25 @@ class FrameKinds:
             tuple(dict.fromkeys(tags)) if "vlan" in kinds else (),
             tuple(dict.fromkeys(labels)) if "mpls" in kinds else (),
         )
+
+    def exits(self, sides: int) -> list[tuple[int, ...]]:
+        """Return the labels that leave by each of so many *sides*; those of the first direction by the second side.
+
+        Each pair of sides has its own labels. Raises TestbedError if a label would have to leave by two.
+        """
+        ahead, back = zip(*self.labels, strict=True) if self.labels else ((), ())
+        exits = [
+            tuple(dict.fromkeys(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back)))
+            for index in range(sides)
+        ]
+        used = Counter(label for labels in exits for label in labels)
+        if both := sorted(label for label, times in used.items() if times > 1):
+            hint = f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
+            raise TestbedError(
+                f"label {both[0]} is among the words' 'labels' and 'labels_back'{hint}, and a router forwards each"
+                " label in one direction only; expected different labels"
+            )
+        return exits
 
 
 def ipv6_address(prefix: str, address: str) -> str:

@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...command_values import facts_as, facts_of, matched, picked
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Telemetry
+from ...core.telemetry import Side, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second
 from ...errors import TestbedError
-from ..base import Side, first_line
-from ..commands import Answers, facts_as, facts_of, matched, output_by_moment, picked
+from ...system.command_line import Answers
+from ...system.ssh_shell import first_line
 from ..described import Router, Words
 from ..journal import NONE
 

@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...command_values import Fact, counter_value, facts_as, facts_of, matched, summarised
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Cause, Stage, Telemetry
+from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
-from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, per_second, rates
-from ..base import Shell, Side, counter_value
-from ..commands import Answers, Fact, ShellCommands, facts_as, facts_of, matched, output_by_moment, summarised
+from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second, rates
+from ...system.command_line import Answers
 from ..described import Router, Words
 
 _QDISCS = "tc -s qdisc show"
@@ -53,7 +53,7 @@ class Linux(Router):
             channels = sum(int(card.get(key, "0")) for key in ("_rx channels", "_channels"))
             nic = card_facts(
                 *(name, card, machine.get("_cards", ""), bus),
-                pci_address=bus if _PCI_ADDRESS.fullmatch(bus) else None,
+                pci_address=bus if re.fullmatch(PCI_ADDRESS, bus) else None,
                 rx_queues=channels or len(card.get("_queues", "").split()) or None,
                 flow_control=card.get("_pauses", "").replace(",", " and").lower() or card.get("_no pauses"),
                 steered_to=_steered(card.get("_steering", "")),
@@ -160,9 +160,6 @@ class Linux(Router):
         causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
         return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
 
-    def _require_interfaces(self, existing: Collection[str], hint: str = "") -> None:
-        super()._require_interfaces(existing, " (Linux does not have what VPP holds: for that 'shell: vpp')")
-
 
 _IS_RESET = re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
 
@@ -259,7 +256,7 @@ _AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=s
 _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
 _TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
-_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
 _described = functools.partial(facts_of, Path(__file__).parent)
 
@@ -309,45 +306,6 @@ def _steered(text: str) -> dict[int, str]:
         if cpus := [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]:
             found[int(queue)] = ",".join(cpus)
     return found
-
-
-# -- a machine that is to run a program on DPDK: no rights, and no change
-
-_DEVICES = (
-    "grep -rsHE '^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=' /sys/devices --include=uevent --exclude-dir=system"
-    " --exclude-dir=virtual"
-)
-_MOST_CARDS = 64
-"""Functions whose details are read: a card with virtual functions may have hundreds."""
-
-
-def read_host(shell: Shell) -> RouterFacts:
-    """Return the facts of the machine behind *shell*, with every network card by its PCI address.
-
-    Never raises: what is not read is missing, with the reason in ``unread``.
-    """
-    answers = Answers(ShellCommands(shell))
-    machine = read_machine(answers)
-    devices: dict[str, dict[str, str]] = {}
-    row = rf"^(/sys/devices/\S*/({_PCI_ADDRESS.pattern}))(/(?:virtio\d+/)?net/[\w.-]+)?/uevent:([A-Z_]+)=(.*)$"
-    for folder, address, port, name, value in re.findall(row, answers.ask(_DEVICES)[_DEVICES], re.MULTILINE):
-        device = devices.setdefault(address, {"folder": folder, "INTERFACE": ""})
-        if not port:
-            device[name] = value
-        elif name == "INTERFACE":
-            device[name] += f"{value} "
-    # class 02: network controllers (PCI Code and ID Assignment, 1.3)
-    is_card = {name: re.fullmatch(r"2[0-9A-F]{4}", device.get("PCI_CLASS", "")) for name, device in devices.items()}
-    nics = list[NicFacts]()
-    for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
-        card = devices[address]
-        link = answers.facts(link_facts(card["folder"]))
-        information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
-        firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
-        own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}
-        known = {name: value for name, value in own.items() if value} | link
-        nics.append(card_facts(address, known, machine.get("_cards", ""), address))
-    return facts_as(RouterFacts, machine, workers=None, nics=tuple(nics), unread=answers.unread)
 
 
 # -- lost frames: linux.yaml has the interfaces' and IP's

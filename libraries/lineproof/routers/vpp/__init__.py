@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from ...command_values import counter_value, facts_as, facts_of, figure, matched, picked
 from ...core.packet_cost import is_input, packet_costs
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import NodeRuntime, Telemetry, unsent_by_interface
+from ...core.telemetry import NodeRuntime, Side, Telemetry, unsent_by_interface
 from ...core.traffic.frame_kinds import FrameKind, FrameKinds
-from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad, per_second
+from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from ...errors import TestbedError
-from ..base import Side, counter_value, figure, first_line
-from ..commands import Answers, facts_as, facts_of, matched, picked
-from ..described import Router, Words, read_or_note
+from ...system.command_line import Answers
+from ...system.ssh_shell import first_line
+from ..described import Router, Words, read_or_note, rising
 from ..linux import card_facts, link_facts, read_machine
-from ..queries import Counts
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
@@ -117,31 +117,18 @@ class Vpp(Router):
             blocks = read_or_note(_RUNTIME, partial(parse_runtime, shown[_RUNTIME]), answers.unread, ())
         hertz = 1e9 * float(matched(r"^Base frequency: +(\d+\.\d+) GHz", shown[_CPU]) or 0)
         workers = tuple(load for block in blocks if (load := worker_load(block, hertz)) is not None)
-        old, new = self._named(first), self._named(last)
         return UnderLoad(
             workers=workers,
             queues=tuple(self._queue_loads(_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
             raw={command: text for command, text in {**last.raw, **shown}.items() if text},
             seconds=seconds or None,
-            # VPP and its cards do not show counters while they are 0
-            counters=per_second({**dict.fromkeys(new, 0), **old}, new, seconds),
+            counters=rising(first, last, seconds),
             condition={
                 FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
                 for pool in _pools(shown[_BUFFERS])
             },
             unread=answers.unread,
         )
-
-    def _named(self, reading: Telemetry) -> Counts:
-        """Return the errors of a *reading*, and the counters of the interfaces under test, by their labels."""
-        tables = [self.counts(key, dict(reading.raw)) for key in ("errors", "links")] if reading.raw else []
-        return {
-            f"{name} at {place}" if place else name: count
-            for table in tables
-            for place, own in table.items()
-            if place in ("", *self.interfaces)
-            for name, count in own.items()
-        }
 
     def _queue_loads(
         self,

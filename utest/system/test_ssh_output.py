@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers.base import SshShell
 from lineproof.system.ssh import LARGEST_OUTPUT
+from lineproof.system.ssh_shell import SshShell
 from lineproof_bench.shells.server import asyncssh
 from support.hostile_ssh import answered
 from support.patience import wait_until

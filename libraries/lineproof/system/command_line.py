@@ -1,0 +1,224 @@
+"""A machine's command line: how it talks, commands that are run there as root where needed, and what they answer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..command_values import Expression, Fact, compiled, picked
+from ..config import Config
+from ..errors import TestbedError
+from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
+
+
+class CommandLine(Config):
+    """How a machine takes commands, and what it says.
+
+    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
+    they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
+    ``prints``: all that a command of a change may print where none is; ``gone``: in that of a line of an ``undo`` that
+    has nothing to undo; ``ignore``: is no part of what it shows.
+    """
+
+    channel: Literal["posix", "exec", "terminal"] = "exec"
+    terminal: Dialogue | None = None
+    refused: tuple[Expression, ...] = ()
+    prints: Expression | None = None
+    gone: tuple[Expression, ...] = ()
+    ignore: Expression | None = None
+    limit: Annotated[float, Field(ge=1, le=120)] = 10.0
+    """Seconds that a command may take."""
+
+    @property
+    def title(self) -> str:
+        """Return its name for a person."""
+        return "the machine"
+
+    def refusal_in(self, output: str) -> str:
+        """The line of *output* that says that the command was refused; "": it was not."""
+        for text in self.refused:
+            if found := compiled(text).search(output):
+                start = output.rfind("\n", 0, found.start()) + 1
+                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
+        return ""
+
+    @property
+    def is_posix(self) -> bool:
+        """Return whether it has a shell of POSIX, and no command line of its own."""
+        return self.channel == "posix"
+
+
+POSIX = CommandLine(channel="posix")
+
+
+def is_cut(command: str, text: str) -> bool:
+    """Return whether the last line of *command*'s answer has no end. A file of a person may lack it."""
+    return bool(text) and not text.endswith("\n") and not command.startswith("cat /etc/")
+
+
+def whole(command: str, text: str) -> str:
+    """*text*, the answer to *command*. Raises TestbedError if it is cut."""
+    if is_cut(command, text):
+        last = first_line(text[-80:])
+        raise TestbedError(f"the router's answer to '{command}' is not complete: '{last}'; run again")
+    return text
+
+
+class CommandRefused(TestbedError):
+    """The router did not run a command. ``why``: the reason without the command; ``output``: all that it printed."""
+
+    def __init__(self, message: str, why: str, output: str = "") -> None:
+        super().__init__(message)
+        self.why, self.output = why, output or why
+
+
+UNPRIVILEGED = frozenset(
+    {
+        *("cat", "date", "ethtool", "grep", "head", "hostname", "kldstat", "ls", "lscpu", "lspci", "netstat", "od"),
+        *("pgrep", "readlink", "sh", "tc", "top", "uname", "vmstat", "wc"),
+    }
+)
+"""Commands that every user may run. They run without sudo, which may be limited to a few programs."""
+
+
+class ShellCommands:
+    """Runs argument lists in *shell*. *sudo*: use ``sudo -n`` for what needs root.
+
+    Several commands are run one after the other. A link that drops, or a command without end, ends them all.
+
+    *line*: how the machine takes commands. *client*: the
+    program that talks to the router, and ends with status 1 where that does not answer.
+    """
+
+    def __init__(
+        self,
+        shell: Shell,
+        sudo: bool = False,
+        line: CommandLine = POSIX,
+        client: str = "",
+    ) -> None:
+        self._shell, self._sudo, self.line, self._client = shell, sudo, line, client
+        self.limit = line.limit
+
+    def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
+        """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
+        words = list(argv)
+        if self._sudo and (changes or words[0] not in UNPRIVILEGED):
+            words = ["sudo", "-n", *words]
+        return shlex.join(words)
+
+    def as_given(self, line: str, changes: bool = False) -> str:
+        """Return *line*, of a description, as the router is given it."""
+        return self.quoted(shlex.split(line), changes) if self.line.is_posix else line
+
+    def show(self, line: str, limit: float | None = None, partial: bool = False, ends: bool = True) -> str:
+        """Return what the command *line* of a description shows. Raises CommandRefused, not of a *partial* answer.
+
+        *ends*: it has to end with a line's end.
+        """
+        command = self.as_given(line)
+        shown = self.plain(self.answer(line).stdout) if partial else self.run_unchecked(command, limit)
+        return whole(command, shown) if ends else shown
+
+    def shown(self, line: str) -> str:
+        """Return what the command *line* shows; "" where it is refused. Raises TestbedError."""
+        try:
+            return self.show(line)
+        except CommandRefused:
+            return ""
+
+    def change(self, line: str, limit: float | None = None, stdin: str = "") -> None:
+        """Run *line*, which changes the router, with *stdin* for its standard input. Raises CommandRefused."""
+        command = self.as_given(line, changes=True)
+        output = whole(command, self.run_unchecked(command, limit, stdin)).strip()
+        if output and self.line.prints and not compiled(self.line.prints).fullmatch(output):
+            raise self._refusal(command, 0, first_line(output))
+
+    def reset(self) -> None:
+        """Log out of a command line of its own; the next command logs in again."""
+        if not self.line.is_posix:
+            getattr(self._shell, "close", lambda: None)()
+
+    def plain(self, output: str) -> str:
+        """Return *output* as text, without what is no part of an answer."""
+        text = plain_text(output)
+        return compiled(self.line.ignore).sub("", text) if self.line.ignore else text
+
+    def _refusal(self, command: str, status: int, output: str) -> CommandRefused:
+        """The error that the router did not run *command*, whose *output* says why."""
+        if status == 1 and self._client in command.split()[:3] and not output.startswith("sudo:"):
+            # a command that the router itself refuses has status 0
+            why = f"{self.line.title} does not answer{f': {output}' if output else ''}"
+            return CommandRefused(
+                f"'{command}': {why}; check that it runs, and that the user may use its CLI socket ('sudo: true' for"
+                " the router in the testbed file)",
+                why,
+            )
+        reason = f": {output}" if output else ""
+        return CommandRefused(
+            f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
+            f"status {status}{reason}",
+        )
+
+    def answer(self, line: str) -> Result:
+        """Return whatever comes of *line*, also where it is refused. Raises TestbedError only if the shell does."""
+        return self._shell(self.as_given(line), self.limit)
+
+    def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
+        """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
+
+        The status is the last one's. Raises TestbedError only if the shell does.
+        """
+        line = " | ".join(map(self.quoted, commands))
+        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
+
+    def run_unchecked(self, command: str, limit: float | None = None, stdin: str = "") -> str:
+        """Return what a quoted *command* prints, whose end may be missing. Raises CommandRefused by status or words."""
+        result = self._shell(command, self.limit if limit is None else limit, *([stdin] if stdin else []))
+        refused = self.line.refusal_in(result.stdout) or self.line.refusal_in(result.stderr)
+        if result.status != 0 or refused:
+            reason = refused or first_line(result.stderr) or first_line(result.stdout)
+            error = self._refusal(command, result.status or 1, reason)
+            error.output = result.stdout + result.stderr
+            raise error
+        return self.plain(result.stdout)
+
+
+# -- facts, by commands of which any may be missing: what one does not answer is not read, and never fails a run
+
+
+class Answers:
+    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by
+    command, of whole answers.
+    """
+
+    def __init__(self, commands: ShellCommands) -> None:
+        self._commands = commands
+        self.unread: dict[str, str] = {}
+        self.status: dict[str, int] = {}
+
+    def ask(self, *lines: str) -> dict[str, str]:
+        """Return the output of each of *lines*; "" where there is none. Never raises."""
+        answers = dict.fromkeys(lines, "")
+        try:
+            results = {line: self._commands.answer(line) for line in answers}
+        except TestbedError as error:
+            self.unread |= dict.fromkeys(lines, first_line(str(error)))
+            return answers
+        for name, result in results.items():
+            text = self._commands.plain(result.stdout)
+            if is_cut(name, text):
+                self.unread[name] = "the answer is not complete"
+                continue
+            self.status[name] = result.status
+            answers[name] = text
+            if not text.strip():
+                self.unread[name] = f"no output, status {result.status}"
+        return answers
+
+    def facts(self, facts: Mapping[str, Fact]) -> dict[str, str]:
+        """Run the commands of *facts*, each once; return those that they show, by name."""
+        return picked(self.ask(*(command for command, _ in facts.values())), facts)
