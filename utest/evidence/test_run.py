@@ -85,7 +85,8 @@ def test_inputs_are_kept_once_and_byte_for_byte(folder):
     for content in (b"\xff\x00\r\n", "ß\r\n\0".encode(), b""):
         folder.add_input("files/word/a.pcap", content)
         assert read_run(folder.path).inputs == {"files/word/a.pcap": b"\xff\x00\r\n"}
-    assert len((folder.path / "inputs.jsonl").read_bytes().splitlines()) == 1
+    assert folder.add_streams({"0": [{"pps": 1}]}) == folder.add_streams({"0": [{"pps": 1}]})
+    assert len((folder.path / "inputs.jsonl").read_bytes().splitlines()) == 2
 
 
 @pytest.mark.parametrize(
