@@ -41,10 +41,6 @@ class T:
     probes: tuple[LatencyCount, ...] = ()
     cycles: tuple[float, ...] = (200.0,)
     """Per packet, of each of VPP's workers."""
-    polled: float = 50.0
-    """The part of them that its input node took."""
-    packets: int = 1_000_000
-    """The packets that each worker handled."""
     late: float = 0.0
     """Seconds by which the router answers late while frames flow."""
     covered: float = 0.0
@@ -81,7 +77,7 @@ class ScriptedBench:
         self.requirement, self.script, self.more = requirement, script, more
         self.numbers, self.readings, self.trial, self.waited = count(), -1, T(), 0.0
         self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
-        self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
+        self.limits, self.simulated = more.get("limits", WATCHED), True
         self.clock_speed, self.tolerance, self.interfaces = 1.0, Tolerance(), INTERFACES
         self.why_no_ledger, self.uncounted = "", more.get("uncounted", "")
         router: Any = SimpleNamespace(read=self._counters, neighbours=self._neighbours)
@@ -183,12 +179,9 @@ class ScriptedBench:
         causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
         after, counted = self.readings > 0, self.more.get("counted", 1.0)
         nodes = (
-            NodeRuntime(f"vpp_wk_{worker}", name, state, self.trial.packets // 100, self.trial.packets, 0, clocks, 100)
+            NodeRuntime(f"vpp_wk_{worker}", name, state, 10_000, 1_000_000, 0, clocks, 100)
             for worker, cycles in enumerate(self.trial.cycles)
-            for name, state, clocks in (
-                ("dpdk-input", "polling", self.trial.polled),
-                ("ip4-lookup", "active", cycles - self.trial.polled),
-            )
+            for name, state, clocks in (("dpdk-input", "polling", 50.0), ("ip4-lookup", "active", cycles - 50.0))
         )
         return Telemetry(
             self.more["uptimes"][self.readings] if "uptimes" in self.more else None,

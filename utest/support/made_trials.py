@@ -1,9 +1,11 @@
-"""Made-up trials with a figure for every quantity, for properties of the rule and the contract of quantities."""
+"""Made-up trials with a figure for every quantity, and runs of them as Hypothesis or a seed picks them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -80,22 +82,30 @@ class Made:
 
     def trial(self, number: int = 1) -> Trial:
         """Return it as the product sees it."""
-        order = self.order or tuple(range(len(self.ways)))
+        outcome = self.outcome(Load(FRAMES), 1.0)
+        return Trial(number, outcome, outcome.problems, Bounds(*self.seconds))
+
+    def outcome(self, load: Load, seconds: float) -> Outcome:
+        """Return what is measured at *load* for so many *seconds*: its frames are shares of those."""
+        order, scale = self.order or tuple(range(len(self.ways))), load.pps * seconds / FRAMES
         ports = [(place, place + 8) for place in order]
         rows, probes, readings = [], [], {"timed": 1.0, **self._figures(len(self.ways))}
         for place, index in enumerate(sorted(range(len(self.ways)), key=lambda index: order[index])):
-            way, (tx, rx) = self.ways[index], ports[index]
-            came = max(0, way.offered - way.lost)
-            rows.append(DirectionCount(tx, rx, FRAMES, way.offered, came, backlog=way.backlog, foreign=way.foreign))
-            probes.append(way.probes(tx, rx))
+            way, ends = self.ways[index], ports[index]
+            counts = (way.offered, max(0, way.offered - way.lost), way.backlog, way.foreign)
+            offered, came, held, foreign = (round(scale * count) for count in counts)
+            rows.append(DirectionCount(*ends, round(scale * FRAMES), offered, came, backlog=held, foreign=foreign))
+            probes.append(way.probes(*ends))
             readings |= {f"overload_loss.{place}": 0.3, f"control_loss.{place}": 0.0, f"lost_late.{place}": 1e4}
             readings |= {f"recovery_low_s.{place}": way.recovery[0], f"recovery_high_s.{place}": way.recovery[1]}
         problems = tuple(
             Problem(fault, "made up", frames, tuple(ports[way] for way in ways), delay)
             for fault, frames, ways, delay in self.problems
         )
-        outcome = Outcome(Load(FRAMES), 1.0, 1.0, 0.0, tuple(rows), problems, readings, tuple(probes))
-        return Trial(number, outcome, problems, Bounds(*self.seconds))
+        low, high = self.seconds
+        readings["elapsed_uncertainty"] = seconds * (high - low) / 2
+        elapsed = seconds * (low + high) / 2
+        return Outcome(load, seconds, elapsed, 0.0, tuple(rows), problems, readings, tuple(probes))
 
     def _figures(self, ways: int) -> dict[str, float]:
         packets = FRAMES * ways
@@ -126,69 +136,63 @@ def goals() -> list[tuple[Goal, str]]:
     return [(standard, ""), (quick, ""), (one_second, ""), (few, ""), (window, " for 25 s")]
 
 
-@st.composite
-def promises(draw: st.DrawFn, name: str) -> Promise:
-    """A sentence of the quantity *name* under some goal, with some generator."""
-    goal, time = draw(st.sampled_from(goals()))
-    words = draw(st.sampled_from(SENTENCES[name]))
-    own = draw(st.sampled_from([CLEAN, CLEAN, LOSSY, UNWATCHED]))
+Pick = Callable[[Sequence[Any]], Any]
+"""Chooses one of some values: ``random.Random.choice``, or Hypothesis."""
+
+
+def picked(make: Callable[..., Any], *arguments: object) -> st.SearchStrategy[Any]:
+    """Return the values that *make* comes to where Hypothesis picks: its first argument is a Pick."""
+    return st.composite(lambda draw: make(lambda values: draw(st.sampled_from(values)), *arguments))()
+
+
+def promise_of(pick: Pick, name: str) -> Promise:
+    """Return a sentence of the quantity *name* under some goal, with some generator."""
+    goal, time = pick(goals())
+    words, own = pick(SENTENCES[name]), pick([CLEAN, CLEAN, LOSSY, UNWATCHED])
     promise = promised(f"64b unidirectional {words}{time if name != 'recovers' else ''}", goal, own)
-    return replace(promise, in_total=promise.quantity.has_total and draw(st.booleans()))
+    return replace(promise, in_total=promise.quantity.has_total and pick([False, True]))
 
 
-@st.composite
-def ways(draw: st.DrawFn) -> Way:
-    """Counts of a direction, more often good than bad."""
-
-    def pick(*values: int) -> int:
-        return draw(st.sampled_from(values))
-
-    foreign, low = pick(0, 0, 0, 3, 500), draw(st.sampled_from([0.4, 0.4, 1.9, 2.5]))
+def _way(pick: Pick) -> Way:
+    """Return counts of a direction, more often good than bad."""
+    foreign, low = pick([0, 0, 0, 3, 500]), pick([0.4, 0.4, 1.9, 2.5])
     return Way(
-        offered=pick(FRAMES, FRAMES, FRAMES, FRAMES, FRAMES - 300, FRAMES + 400, FRAMES // 2),
-        lost=pick(0, 0, 0, 0, 1, 50, 200, 3000, 40_000, FRAMES, -foreign),
+        offered=pick([FRAMES, FRAMES, FRAMES, FRAMES, FRAMES - 300, FRAMES + 400, FRAMES // 2]),
+        lost=pick([0, 0, 0, 0, 1, 50, 200, 3000, 40_000, FRAMES, -foreign]),
         foreign=foreign,
-        backlog=pick(0, 0, 50, 5000),
-        late=pick(0, 0, 2, 10, 30, 600),
-        probes_lost=pick(0, 0, 0, 1, 100),
-        copies=pick(0, 0, 0, 1, 30),
-        disorder=pick(0, 0, 0, 5, 40),
-        recovery=(low, low + draw(st.sampled_from([0.1, 0.2, 5.0]))),
+        backlog=pick([0, 0, 50, 5000]),
+        late=pick([0, 0, 2, 10, 30, 600]),
+        probes_lost=pick([0, 0, 0, 1, 100]),
+        copies=pick([0, 0, 0, 1, 30]),
+        disorder=pick([0, 0, 0, 5, 40]),
+        recovery=(low, low + pick([0.1, 0.2, 5.0])),
     )
 
 
-@st.composite
-def problems(draw: st.DrawFn, directions: int) -> tuple[Fault, float | None, tuple[int, ...], float]:
-    """A thing that the testbed did wrong."""
-    where = draw(st.sampled_from([(), (0,), (directions - 1,)]))
-    frames = draw(st.sampled_from([0.0, 1.0, 300.0, None]))
-    return (
-        draw(st.sampled_from([fault for fault in Fault if fault is not Fault.UNENDED])),
-        frames,
-        where,
-        draw(st.sampled_from([0.0, 450.0])),
-    )
+def problem_of(pick: Pick, directions: int) -> tuple[Fault, float | None, tuple[int, ...], float]:
+    """Return a thing that the testbed did wrong."""
+    fault = pick([fault for fault in Fault if fault is not Fault.UNENDED])
+    return fault, pick([0.0, 1.0, 300.0, None]), pick([(), (0,), (directions - 1,)]), pick([0.0, 450.0])
 
 
-@st.composite
-def trials(draw: st.DrawFn, directions: int) -> Made:
-    """One trial."""
-    wrong = draw(st.lists(problems(directions), max_size=2)) if draw(st.booleans()) else []
+def _trial(pick: Pick, directions: int) -> Made:
     return Made(
-        tuple(draw(ways()) for _ in range(directions)),
-        tuple(wrong),
-        draw(st.sampled_from([(1.0, 1.0), (1.0, 1.0), (0.999, 1.001), (0.99, 1.01)])),
-        draw(st.sampled_from([9.0, 9.9, 11.0, IDLE_WATTS])),
-        cycles=draw(st.sampled_from([400.0, 449.0, 500.0])),
-        vectors=draw(st.sampled_from([250.0, 190.0])),
+        tuple(_way(pick) for _ in range(directions)),
+        tuple(problem_of(pick, directions) for _ in range(pick([0, 0, 1, 2]))),
+        pick([(1.0, 1.0), (1.0, 1.0), (0.999, 1.001), (0.99, 1.01)]),
+        pick([9.0, 9.9, 11.0, IDLE_WATTS]),
+        cycles=pick([400.0, 449.0, 500.0]),
+        vectors=pick([250.0, 190.0]),
     )
 
 
-@st.composite
-def runs(draw: st.DrawFn) -> list[Made]:
-    """Up to 30 trials of one to three directions, the same few kinds over and over."""
-    directions = draw(st.integers(1, 3))
-    kinds = draw(st.lists(trials(directions), min_size=1, max_size=4))
-    good = Made((Way(),) * directions)
-    order = draw(st.lists(st.integers(0, len(kinds) + 2), min_size=30, max_size=30))
-    return [kinds[place] if place < len(kinds) else good for place in order]
+def run_of(pick: Pick) -> list[Made]:
+    """Return 30 trials of one to three directions, the same few kinds over and over."""
+    directions = pick([1, 2, 3])
+    kinds = [_trial(pick, directions) for _ in range(pick([1, 2, 3, 4]))]
+    return [pick([*kinds, *[Made((Way(),) * directions)] * 3]) for _ in range(30)]
+
+
+promises = partial(picked, promise_of)
+problems = partial(picked, problem_of)
+runs = partial(picked, run_of)
