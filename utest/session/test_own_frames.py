@@ -22,7 +22,6 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import Habit, parse_fault
 from support import robot_run
-from support.command_line import lineproof
 from support.simulated_session import judged, opened, started
 from support.trex_profile_support import CLIENTS
 
@@ -87,17 +86,6 @@ def test_a_router_is_measured_where_it_sends_to_an_address_that_the_card_takes(
         error = "none of \\d+ frames of '64b' sent slowly from the generator's port 0 came back"
         with contextlib.nullcontext() if measured else pytest.raises(TestbedError, match=error):
             session.traffic.check_reachability()
-
-
-def test_calibrate_needs_no_other_configuration_of_the_server(tmp_path: Path) -> None:
-    home = robot_run.project(tmp_path)
-    file = home / "variables" / "testbeds" / "simulated.yaml"
-    habits = "habits: [{kind: own frames only}, {kind: silent gateway}]\n"
-    file.write_text(file.read_text() + habits, encoding="utf-8")
-    words = ("--traffic", "64b", "--unidirectional", "--goal", "quick", "--calibrations", str(tmp_path / "kept"))
-    done = lineproof(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "64b unidirectional: " in done.stdout and "(97 % line rate)" in done.stdout
 
 
 SENTENCE = "64b 1-flow unidirectional latency {} at 100 kpps"
