@@ -94,34 +94,33 @@ class LyingBench(ScriptedBench):
 
     def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
         """Send a trial."""
-        begin, end, groups = self.moment, self.moment + 1, []
-        for way in (0, 1):
-            sent, came = (self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS)
-            # the client's process tells of no group whose count fell
-            groups += (
-                [{"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}] if min(sent, came) >= 0 else []
-            )
+        begin, end = self.moment, self.moment + 1
+        probes = [[self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS] for way in (0, 1)]
         self.moment += 2
         answer = {
             "before": self.ports(begin),
             "at_end": self.ports(end),
             "after": self.ports(end),
             "snapshots": [self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
-            "latency": groups,
+            # the client's process tells of no group whose count fell
+            "latency": [
+                {"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}
+                for way, (sent, came) in enumerate(probes)
+                if min(sent, came) >= 0
+            ],
             **{"started": 0.0, "first": begin, "clocks": [1.0, 1.0, 1.0], "links": {}, "complaints": []},
             **{"finished": True, "drained": 0.0, "cpu_util": 10.0, "rx_cpu_util": 1.0},
         }
         return make_outcome(answer, load, seconds, DIRECTIONS)
 
     def _counters(self) -> Telemetry:
-        came, out, drops = ([self.shown(name, way, self.moment - 0.5) for way in (0, 1)] for name in ROUTER)
-        names = (INTERFACES[0], INTERFACES[1])
-        counts = map(InterfaceCounters, came, reversed(out))
-        return Telemetry(
-            None,
-            dict(zip(names, counts, strict=True)),
-            causes=tuple(Cause(Stage.PASSING, "drop", name, count) for name, count in zip(names, drops, strict=True)),
-        )
+        interfaces, causes = {}, []
+        for port in (0, 1):
+            received, drops = (self.shown(name, port, self.moment - 0.5) for name in ("in", "drops"))
+            sent = self.shown("out", 1 - port, self.moment - 0.5)
+            interfaces[INTERFACES[port]] = InterfaceCounters(received, sent)
+            causes.append(Cause(Stage.PASSING, "drop", INTERFACES[port], drops))
+        return Telemetry(None, interfaces, causes=tuple(causes))
 
 
 def ruling(sentence: str, loss: float, liars: Sequence[str] = (), lie: str = "reset", trials: Trials = ALL) -> Ruling:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import Habit, parse_fault
 from support import robot_run
-from support.command_line import lineproof
 from support.simulated_session import judged, opened, started
 from support.trex_profile_support import CLIENTS
 
@@ -63,15 +61,6 @@ def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Pat
         assert session.generator.versions["promiscuous"] == "0 of 2 ports"
 
 
-def test_frames_for_the_router_are_dropped_by_such_a_card_unless_it_is_promiscuous(tmp_path: Path) -> None:
-    for promiscuous in (False, True):
-        with with_habits(tmp_path, "pypi", promiscuous=promiscuous) as session:
-            probe = session.plan.probe
-            plain = tuple(replace(row, destination="") for row in session.traffic.directions(probe))
-            session.generator.driver.prepare(probe.profile, plain)
-            assert came_back(session) is promiscuous
-
-
 @pytest.mark.parametrize(
     ("peer", "promiscuous", "measured"),
     [("", False, True), ("02:00:00:00:99:99", True, True), ("02:00:00:00:99:99", False, False)],
@@ -87,17 +76,6 @@ def test_a_router_is_measured_where_it_sends_to_an_address_that_the_card_takes(
         error = "none of \\d+ frames of '64b' sent slowly from the generator's port 0 came back"
         with contextlib.nullcontext() if measured else pytest.raises(TestbedError, match=error):
             session.traffic.check_reachability()
-
-
-def test_calibrate_needs_no_other_configuration_of_the_server(tmp_path: Path) -> None:
-    home = robot_run.project(tmp_path)
-    file = home / "variables" / "testbeds" / "simulated.yaml"
-    habits = "habits: [{kind: own frames only}, {kind: silent gateway}]\n"
-    file.write_text(file.read_text() + habits, encoding="utf-8")
-    words = ("--traffic", "64b", "--unidirectional", "--goal", "quick", "--calibrations", str(tmp_path / "kept"))
-    done = lineproof(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "64b unidirectional: " in done.stdout and "(97 % line rate)" in done.stdout
 
 
 SENTENCE = "64b 1-flow unidirectional latency {} at 100 kpps"

@@ -69,11 +69,6 @@ def test_labels_and_ipv6_of_a_further_pair_are_its_own():
 # -- plans
 
 
-def test_a_sentence_may_be_for_as_many_pairs_as_there_are():
-    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
-    assert plan.requirement("64b unidirectional on 2 pairs ≥ 1 kpps each way").pairs == 2
-
-
 def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
     home = robot_run.project(tmp_path)
     path = home / "variables" / "platforms" / "linux_router.yaml"
@@ -158,18 +153,8 @@ def test_two_pairs_of_the_model(tmp_path: Path):
     message = run.tests["Too Much"][1]
     assert message.startswith("FAIL: ") and "none unexplained" in message
     (folder,) = (tmp_path / "results").iterdir()
-    trials, records = (
-        [json.loads(line) for line in (folder / f"{kind}.jsonl").read_text().splitlines()]
-        for kind in ("trials", "requirements")
-    )
-    both = [trial for trial in trials if "bidirectional on 2 pairs" in trial["sentence"]]
-    ways = [[(way["tx_port"], way["rx_port"]) for way in trial["trial"]["outcome"]["directions"]] for trial in both]
-    assert ways and all(ports == [(0, 1), (1, 0), (2, 3), (3, 2)] for ports in ways)
-    (record,) = [record for record in records if record["test"] == "Two Pairs"]
-    for ports in ("ports 0 and 1", "ports 2 and 3"):
-        assert f"\n  {ports}: forwarded 2 Mpps, lost 0 frames" in record["message"]
-    figures = record["extra"]["figures"]
-    assert figures["all_pairs_forwarded_pps"] == pytest.approx(figures["forwarded_pps"])
+    rows = [record["trial"]["outcome"]["directions"] for record in map(json.loads, (folder / "trials.jsonl").open())]
+    assert [(row["tx_port"], row["rx_port"]) for row in rows[0]] == [(0, 1), (1, 0), (2, 3), (3, 2)]
 
 
 @pytest.mark.netns
