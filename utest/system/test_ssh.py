@@ -226,11 +226,8 @@ class TestHostKey:
                 shell("true", 20)
         shell.close()
 
-    @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
-    def test_of_several_the_known_one_is_asked_for_and_the_first_is_the_same_for_all(
-        self, tmp_path: Path, kind: str
-    ) -> None:
-        other = asyncssh.generate_private_key(kind)
+    def test_of_several_the_known_one_is_asked_for_and_the_first_is_the_same_for_all(self, tmp_path: Path) -> None:
+        other = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
         with two_keys(tmp_path, other) as server:
             first = server.host_key.get_fingerprint()
             for known, key in ((first, server.host_key), (other.get_fingerprint(), other)):

@@ -159,24 +159,6 @@ def test_other_ports_and_other_generators_are_other_testbeds() -> None:
         each.close()
 
 
-@pytest.mark.slow
-def test_a_run_that_was_killed_has_it_no_more() -> None:
-    code = (
-        "import time\nfrom testbed.test_process import testbed\nfrom lineproof.testbed.opening import HeldTestbed\n"
-        "HeldTestbed.take(testbed())\nprint('has it', flush=True)\ntime.sleep(60)\n"
-    )
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-    ) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"has it\n"
-        found = HeldTestbed.take(testbed(ports=(2, 3)))
-        other.send_signal(signal.SIGKILL)
-        other.wait()
-        found.close()
-        HeldTestbed.take(testbed("10 s")).close()
-
-
 SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 
 

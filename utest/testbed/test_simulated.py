@@ -12,7 +12,6 @@ from lineproof.platforms import read_platform
 from lineproof.system.children import environment
 from lineproof.testbed.opening import hardware_facts, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
-from lineproof_bench import serve
 from support.paths import ROOT
 from support.patience import wait_until
 
@@ -66,9 +65,3 @@ class TestSimulatedTestbed:
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
         assert errors == ""
         wait_until(lambda: list(runtime.iterdir()) == [])
-
-
-def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
-    assert "0.1 is not between 1 and 1000" in capsys.readouterr().err

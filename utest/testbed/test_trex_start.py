@@ -144,15 +144,15 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.fixture
 def lab(tmp_path: Path, host: Host) -> Lab:
-    def read(kind: str = "good", **login: object) -> HardwareSettings:
+    def read(kind: str = "good") -> HardwareSettings:
         home, config = tmp_path / kind, tmp_path / "trex_cfg.yaml"
         if not home.exists() and kind != "missing":
             install(home)
         sync, pub = free_port(), free_port()
         config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
         server = host.server
-        login = {"user": server.user, "port": server.port, "key": server.key_path, **login}
-        login = {"known_hosts": server.known_hosts_path, **login}
+        login = {"user": server.user, "port": server.port, "key": server.key_path}
+        login["known_hosts"] = server.known_hosts_path
         written = ", ".join(f"{key}: {value}" for key, value in login.items())
         (tmp_path / "lab.yaml").write_text(TESTBED.format(sync=sync, pub=pub, config=config, home=home, login=written))
         found = read_testbed(tmp_path, "lab")
@@ -253,20 +253,3 @@ def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> N
         if owner.stdout is not None:
             owner.stdout.close()
     leftovers.await_end(runtime_folder())
-
-
-def test_the_host_gets_no_command_without_its_key_and_a_locked_one_without_its_passphrase(
-    lab: Lab, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "known").write_text("")
-    with pytest.raises(TestbedError, match=r"the host key of the TRex server's host at .* is not in"):
-        opened(lab(known_hosts=tmp_path / "known"), tmp_path)
-    phrase = "${a.port} horse"
-    subprocess.run(["ssh-keygen", "-q", "-p", "-N", phrase, "-f", str(host.server.key_path)], check=True)
-    monkeypatch.delenv("LAB_PHRASE", raising=False)
-    with pytest.raises(TestbedError, match=r"the TRex server's host .*'LAB_PHRASE'"):
-        opened(lab(passphrase_from="LAB_PHRASE"), tmp_path)
-    assert not (tmp_path / "good" / "pid").exists()
-    monkeypatch.setenv("LAB_PHRASE", phrase)
-    with opened(lab(passphrase_from="LAB_PHRASE"), tmp_path) as testbed:
-        assert testbed.problems() == ()
