@@ -432,8 +432,8 @@ class ServerMethods:
         traffic = load_of(port.streams.values())
         rate: dict[str, float] = {}
         for word, load in (("max", traffic.at(1.0)), ("min", traffic.fixed)):
-            rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
-            rate[f"{word}_line_util"] = 100 * load.l1_bps / port.description.speed_bps
+            rate |= {f"{word}_pps": load["pps"], f"{word}_bps_l2": load["bps"], f"{word}_bps_l1": load["bpsl1"]}
+            rate[f"{word}_line_util"] = 100 * load["bpsl1"] / port.description.speed_bps
         # of the changes of rate that a real server lists nobody makes anything
         return {"rate": rate, "graph": {"expected_duration": int(traffic.duration), "events_count": 0, "events": []}}
 

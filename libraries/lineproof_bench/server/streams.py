@@ -169,68 +169,47 @@ def _rate(rate: Params, size: float, speed_bps: float) -> float:
     return (value if kind == "bps_L1" else value / 100 * speed_bps) / l1_bits(size)
 
 
-MULTIPLIERS = ("raw", "bps", "bpsl1", "pps", "percentage")
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRates:
-    """Frames/s, L2 and L1 bit/s."""
-
-    pps: float = 0.0
-    l2_bps: float = 0.0
-    l1_bps: float = 0.0
-
-    def __add__(self, other: LoadRates) -> LoadRates:
-        return LoadRates(self.pps + other.pps, self.l2_bps + other.l2_bps, self.l1_bps + other.l1_bps)
-
-    def times(self, factor: float) -> LoadRates:
-        """This rate multiplied."""
-        return LoadRates(self.pps * factor, self.l2_bps * factor, self.l1_bps * factor)
+UNITS: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "pps": ("pps", lambda size: 1.0),
+    "bps": ("BPS L2", l2_bits),
+    "bpsl1": ("BPS L1", l1_bits),
+}
+"""TRex's words for a unit of rates, and what a frame of so many bytes with FCS is in it."""
 
 
 class RequestedLoad(NamedTuple):
-    """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
+    """The rates before the multiplier by unit: ``variable``, the highest sums, and ``fixed``, of latency streams.
 
     ``duration`` in µs, -1: without end.
     """
 
-    variable: LoadRates
-    fixed: LoadRates
+    variable: Mapping[str, float]
+    fixed: Mapping[str, float]
     duration: float
 
-    def at(self, factor: float) -> LoadRates:
+    def at(self, factor: float) -> dict[str, float]:
         """All of it when the variable part is multiplied by *factor*."""
-        return self.variable.times(factor) + self.fixed
-
-    @property
-    def pps(self) -> float:
-        """Frames/s before the multiplier."""
-        return self.at(1.0).pps
-
-
-def rate_of(stream: ServerStream) -> LoadRates:
-    """The rate of *stream* while it sends."""
-    return LoadRates(stream.pps, stream.pps * l2_bits(stream.mean_size), stream.pps * l1_bits(stream.mean_size))
+        return {unit: factor * rate + self.fixed[unit] for unit, rate in self.variable.items()}
 
 
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     """Return the load of *streams*."""
-    changes: list[tuple[float, LoadRates]] = []
-    """From when on (µs) how much more is sent, or less."""
-    fixed, endless = LoadRates(), False
-    for stream in streams:
-        rate, lasts = rate_of(stream), stream.lasts_usec
-        endless = endless or lasts is None
-        if stream.fixed_rate:
-            fixed += rate
-        else:
-            changes.append((stream.isg_usec, rate))
-            if lasts is not None:
-                changes.append((stream.isg_usec + lasts, rate.times(-1)))
+    streams = tuple(streams)
+    changes: list[tuple[float, int, ServerStream]] = []
+    """From when on (µs) a stream is sent, or no more."""
+    for row in streams:
+        if not row.fixed_rate:
+            changes.append((row.isg_usec, 1, row))
+            if row.lasts_usec is not None:
+                changes.append((row.isg_usec + row.lasts_usec, -1, row))
     changes.sort(key=lambda change: change[0])
-    sums = list(accumulate((rate for _, rate in changes), initial=LoadRates()))
-    highest = LoadRates(max(row.pps for row in sums), max(row.l2_bps for row in sums), max(row.l1_bps for row in sums))
-    return RequestedLoad(highest, fixed, -1.0 if endless else max((at for at, _ in changes), default=0.0))
+    variable, fixed = dict[str, float](), dict[str, float]()
+    for unit, (_, amount) in UNITS.items():
+        sums = accumulate((sign * row.pps * amount(row.mean_size) for _, sign, row in changes), initial=0.0)
+        variable[unit] = max(sums)
+        fixed[unit] = sum(row.pps * amount(row.mean_size) for row in streams if row.fixed_rate)
+    endless = any(stream.lasts_usec is None for stream in streams)
+    return RequestedLoad(variable, fixed, -1.0 if endless else max((at for at, *_ in changes), default=0.0))
 
 
 def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:
@@ -238,35 +217,27 @@ def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: 
 
     Raises RpcError when nothing would be sent, or, unless *force*, when it is more than the port's L1 speed.
     """
-    kind = multiplier.choice("type", MULTIPLIERS)
+    kind = multiplier.choice("type", ("raw", "percentage", *UNITS))
     value = multiplier.number("value", least=0)
     multiplier.choice("op", ("abs",), "abs")
-    if load.pps <= 0:
+    if load.at(1.0)["pps"] <= 0:
         raise refused("the streams of this port send nothing: their rate is zero")
-    if load.variable.pps <= 0:
+    if load.variable["pps"] <= 0:
         # nothing but latency streams, which no multiplier changes
         return 1.0
-    factor = _factor(kind, value, load, speed_bps)
-    if factor <= 0:
-        raise refused(f"Factor must be positive, got: {factor:g}")
-    asked = load.at(factor).l1_bps
+    if kind == "percentage":
+        kind, value = "bpsl1", value / 100 * speed_bps
+    if kind != "raw":
+        if value < (fixed := load.fixed[kind]):
+            raise refused(f"current stream configuration enforces a minimum rate of '{fixed:g}' {UNITS[kind][0]}")
+        value = (value - fixed) / load.variable[kind]
+    if value <= 0:
+        raise refused(f"Factor must be positive, got: {value:g}")
+    asked = load.at(value)["bpsl1"]
     if not force and asked > speed_bps * 1.0001:
         line = speed_bps / 1e9
         raise refused(f"Expected L1 B/W: '{asked / 1e9:.4g} Gbps' exceeds port line rate: '{line:.4g} Gbps'")
-    return factor if force else min(factor, (speed_bps - load.fixed.l1_bps) / load.variable.l1_bps)
-
-
-def _factor(kind: str, value: float, load: RequestedLoad, speed_bps: float) -> float:
-    if kind == "raw":
-        return value
-    if kind == "percentage":
-        kind, value = "bpsl1", value / 100 * speed_bps
-    name, unit = {"pps": ("pps", "pps"), "bps": ("l2_bps", "BPS L2"), "bpsl1": ("l1_bps", "BPS L1")}[kind]
-    fixed = getattr(load.fixed, name)
-    if value < fixed:
-        raise refused(f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}")
-    found: float = (value - fixed) / getattr(load.variable, name)
-    return found
+    return value if force else min(value, (speed_bps - load.fixed["bpsl1"]) / load.variable["bpsl1"])
 
 
 MOST_LENGTHS = 64

@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -358,15 +358,18 @@ class SenderShare(PlannedFrames):
 
 
 class RunningTrial:
-    """One start of traffic: the sending thread, and the flags that it checks between batches."""
+    """One start of traffic: the sending thread, and the flag that it checks between batches.
 
-    def __init__(self, share: SenderShare | LatencySender, duration: float | None) -> None:
-        self._share = share
-        self._duration = duration
-        self._ended = threading.Event()
+    *tell* is called between batches with False, and with True when all is sent or nothing more can be.
+    """
+
+    def __init__(
+        self, share: SenderShare | LatencySender, duration: float | None, tell: Callable[[bool], None]
+    ) -> None:
+        self._share, self._duration, self._tell = share, duration, tell
+        self._stopped = threading.Event()
         self._begin = 0.0
         self._thread: threading.Thread | None = None
-        self.failure = ""
 
     def elapsed(self) -> float:
         """Seconds since it began."""
@@ -385,17 +388,20 @@ class RunningTrial:
 
     def _run(self) -> None:
         share = self._share
+        time.sleep(max(0.0, self._begin - time.monotonic()))
         try:
-            time.sleep(max(0.0, self._begin - time.monotonic()))
-            while not self._ended.is_set():
+            while not self._stopped.is_set():
                 elapsed = self.elapsed()
                 if not share.send(elapsed):
                     over = self._duration is not None and elapsed > self._duration + OVERTIME
                     if over or share.pace.finished(elapsed):
-                        return
+                        break
+                self._tell(False)
                 self._wait()
         except LineproofError as error:
-            self.failure = str(error)
+            sys.stderr.write(f"{error}\n")
+        if not self._stopped.is_set():
+            self._tell(True)
 
     def _wait(self) -> None:
         elapsed = self.elapsed()
@@ -405,13 +411,13 @@ class RunningTrial:
             time.sleep(min(rest, 0.02, left) if left > 0 else 0.0001)
 
     @property
-    def over(self) -> bool:
-        """Return whether the thread has sent its last."""
-        return self._thread is not None and not self._thread.is_alive()
+    def sending(self) -> bool:
+        """Return whether the thread has more to send."""
+        return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
         """End at the next batch and give the ring back."""
-        self._ended.set()
+        self._stopped.set()
         if self._thread is not None:
             self._thread.join(1.0)
         self._share.close()
@@ -426,60 +432,41 @@ class Sender:
         self._probes = SentProbes(status)
         self._trial: RunningTrial | None = None
         self._number = 0
-        self._ended = 0
-        self._lock = threading.Lock()
-        self._awake = threading.Event()
 
-    def watch(self) -> None:
-        """Keep the status up to date while a trial runs, and close the trial when its threads are done."""
-        while self._awake.wait():
-            with self._lock:
-                if self._trial is not None and self._trial.over:
-                    self._close()
-                if self._trial is None:
-                    self._awake.clear()
-                self._write()
-            time.sleep(0.002)
-
-    def _write(self) -> None:
-        STATUS.pack_into(self._status, 0, self._ended, time.process_time())
+    def _tell(self, ended: bool) -> None:
+        """Write the status: the trial of the present number has *ended*, or only those before it."""
+        STATUS.pack_into(self._status, 0, self._number - (not ended), time.process_time())
 
     def _close(self) -> None:
-        trial = self._trial
-        if trial is None:
-            return
-        trial.stop()
-        if trial.failure:
-            sys.stderr.write(trial.failure + "\n")
-        self._trial, self._ended = None, self._number
+        if self._trial is not None:
+            self._trial.stop()
+            self._trial = None
 
     def _load(self, order: Mapping[str, Any], duration: float | None) -> RunningTrial:
         load: SenderLoad = order["load"]
         if self._socket is not None:
-            return RunningTrial(LatencySender(self._socket, load, duration, self._probes), duration)
-        return RunningTrial(SenderShare(self._rings, load, duration, order["share"], order["shares"]), duration)
+            return RunningTrial(LatencySender(self._socket, load, duration, self._probes), duration, self._tell)
+        share = SenderShare(self._rings, load, duration, order["share"], order["shares"])
+        return RunningTrial(share, duration, self._tell)
 
     def command(self, order: Mapping[str, Any]) -> None:
         """Do one command. Raises TestbedError."""
-        with self._lock:
-            match order["op"]:
-                case "load":
-                    self._close()
-                    self._number = order["number"]
-                    self._trial = self._load(order, order["duration"])
-                case "stop":
-                    self._close()
-                case "go" if self._trial:
-                    self._trial.go(order["at"])
-                    self._awake.set()
-                case "update" if self._trial:
-                    left, number = self._trial.left, self._number
-                    self._number = self._ended
-                    self._close()
-                    self._number = number
-                    self._trial = self._load(order, left)
-                    self._trial.go(order["at"])
-            self._write()
+        match order["op"]:
+            case "load":
+                self._close()
+                self._number = order["number"]
+                self._trial = self._load(order, order["duration"])
+                self._tell(False)
+            case "stop":
+                self._close()
+                self._tell(True)
+            case "go" if self._trial:
+                self._trial.go(order["at"])
+            case "update" if self._trial and self._trial.sending:
+                left = self._trial.left
+                self._close()
+                self._trial = self._load(order, left)
+                self._trial.go(order["at"])
 
 
 def serve(member: Mapping[str, Any]) -> None:
@@ -497,7 +484,6 @@ def serve(member: Mapping[str, Any]) -> None:
         except LineproofError as error:
             parent.send(str(error))
             return
-        threading.Thread(target=sender.watch, daemon=True).start()
         parent.send("")
         with contextlib.suppress(EOFError, ConnectionError):
             while order := parent.recv():

@@ -15,14 +15,14 @@ from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.addresses import Question
 from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
-from lineproof_bench.backend import PortCounters, PortDescription, StreamTraffic
+from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import FILTERS, reply_to
 from lineproof_bench.server.loop import ServerMethods, ServerSettings
 from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, headers_of, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
-from lineproof_bench.server.streams import ServerStream, parse_stream
+from lineproof_bench.server.streams import parse_stream
 from lineproof_bench.server.transmission import Publisher
 from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, FakeBackend, stream
@@ -190,10 +190,6 @@ def test_a_router_answers_whoever_asks_for_its_addresses_and_for_no_others(addre
 OWN_MAC, ROUTER_MAC = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
 
 
-def grouped(number: int, rule: str = "stats", **more: Any) -> dict[str, Any]:
-    return stream(flow_stats={"enabled": True, "stream_id": number, "rule_type": rule}, **more)
-
-
 ARP = (
     b"\xff" * 6
     + OWN_MAC
@@ -204,43 +200,44 @@ ARP = (
 UDP = ROUTER_MAC + OWN_MAC + b"\x08\x00\x45" + bytes(45)
 
 
-@pytest.mark.slow
-def test_groups_begin_with_their_first_stream_and_end_with_their_last(client: Client) -> None:
-    client.acquire(0)
-    client.acquire(1)
-    assert client.on(0, "add_stream", stream_id=1, stream=grouped(7)) == {}
-    assert client.on(1, "add_stream", stream_id=1, stream=grouped(7)) == {}, "several streams may share one"
-    assert client.on(0, "add_stream", stream_id=2, stream=grouped(9, "latency")) == {}
-    refused = client.on(1, "add_stream", stream_id=2, stream=grouped(9, "latency"))
-    assert "same pg_id" in refused["specific_err"]
-    assert client.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": [9]}}
-    first = client.call("get_pgid_stats", pgids=[7])["ver_id"]
-    client.on(0, "remove_all_streams")
-    assert client.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": []}}
-    client.on(1, "remove_all_streams")
-    assert client.call("get_pgid_stats", pgids=[7]) == {"ver_id": None, "flow_stats": None, "latency": {"g": None}}
-    client.on(1, "add_stream", stream_id=1, stream=grouped(7))
-    assert client.call("get_pgid_stats", pgids=[7])["ver_id"] != first, "clients forget what they took as zero"
+def test_groups_begin_with_their_first_stream_and_end_with_their_last() -> None:
+    flows = FlowStats(FakeBackend(), ServerCard())
+    shared, timed = group(7, IPV4, "stats"), group(9, IPV4)
+    for port in (0, 1):
+        flows.add(port, shared)  # several streams may share one
+    flows.add(0, timed)
+    with pytest.raises(RpcError, match="same pg_id"):
+        flows.add(1, timed)
+    assert flows.active() == {"ids": {"flow_stats": [7], "latency": [9]}}
+    first = flows.values([7])["ver_id"]
+    flows.remove(0, shared)
+    flows.remove(0, timed)
+    assert flows.active() == {"ids": {"flow_stats": [7], "latency": []}}
+    flows.remove(1, shared)
+    assert flows.values([7]) == {"ver_id": None, "flow_stats": None, "latency": {"g": None}}
+    flows.add(1, shared)
+    assert flows.values([7])["ver_id"] != first, "clients forget what they took as zero"
 
 
-@pytest.mark.slow
-def test_counts_of_a_group(client: Client) -> None:
-    client.acquire(0)
-    client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency"))
-    found = client.call("get_pgid_stats", pgids=[9, 10])
+def test_counts_of_a_group() -> None:
+    flows = FlowStats(FakeBackend(), ServerCard())
+    flows.add(0, group(9, IPV4))
+    found = flows.values([9, 10])
     assert found["flow_stats"]["9"]["tp"] == {"0": 10, "1": 0}
     assert found["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
     assert found["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
     assert found["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
     assert fine_histogram(found["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
     assert found["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
-    assert "too many" in client.call("get_pgid_stats", pgids=list(range(2000)))["specific_err"]
+    with pytest.raises(RpcError, match="too many"):
+        flows.values(list(range(2000)))
 
 
 @pytest.mark.slow
 def test_latency_streams_keep_their_rate(client: Client) -> None:
     client.acquire(0)
-    client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency", pps=1000))
+    timed = stream(pps=1000, flow_stats={"enabled": True, "stream_id": 9, "rule_type": "latency"})
+    client.on(0, "add_stream", stream_id=1, stream=timed)
     client.on(0, "add_stream", stream_id=2, stream=stream(pps=548))
     # the figures of a real server
     assert client.start(0, value=20_000, duration=-1)["multiplier"] == pytest.approx(34.67153284671533)
@@ -259,16 +256,9 @@ def test_filters() -> None:
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones
 
 
-PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "model")
-
-
-def parsed(number: int = 1, **more: Any) -> ServerStream:
-    return parse_stream(number, Params(stream(frame=traffic("64b 1-flow", 1.0)[0].frame, **more)), PORT)
-
-
 def latency_traffic() -> StreamTraffic:
-    (traffic,) = parsed(flow_stats=grouped(1, "latency")["flow_stats"]).traffic(1.0, *MACS)
-    return traffic
+    (found,) = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
+    return found
 
 
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
