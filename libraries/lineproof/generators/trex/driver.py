@@ -230,7 +230,6 @@ class TrexGenerator(Generator):
         A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
         in hardware at low loads only.
         """
-        self._check_load_above_fixed(load)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
         readings = dict[str, float]()
         if during is not None:
@@ -265,7 +264,6 @@ class TrexGenerator(Generator):
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
-        self._check_load_above_fixed(first, second)
         duration, speed = first_duration + second_duration, self.settings.clock_speed
         trial, directions, limit = self._trial(first, duration), self._directions, self._trial_limit(duration)
         with self._begun(trial) as began:
@@ -404,15 +402,6 @@ class TrexGenerator(Generator):
             groups=self._groups,
             times=self._times,
         )
-
-    def _check_load_above_fixed(self, *loads: Load) -> None:
-        """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""
-        program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
-        if program is not None and least <= program.fixed_pps:
-            raise TestbedError(
-                f"latency streams of the profile send {program.fixed_pps:g} frames/s whatever the load is, and"
-                f" {least:g} were asked for; expected more"
-            )
 
     def _trial_limit(self, duration: float) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
