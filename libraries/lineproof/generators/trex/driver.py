@@ -205,12 +205,24 @@ class TrexGenerator(Generator):
     def has_fine_latency(self, profile: Profile) -> bool:
         """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
 
-        Nothing is sent, and no streams are on the ports afterwards.
+        Nothing is sent: the first frame is not due when the traffic is stopped. No streams are on the ports afterwards.
         """
         port, self._directions = self.ports[0], ()
-        *_, probes = profile_streams(profile, Direction(port.index, port.index, destination=port.mac), Probe(1.0))
-        stream = replace(probes, gap=NEVER).to_json()
-        return bool(self._ask("fine_latency", port=port.index, stream=stream))
+        direction = Direction(port.index, port.index, destination=port.mac)
+        streams = profile_streams(profile, direction, Probe(1.0))
+        self._put({port.index: [replace(stream, gap=NEVER).to_json() for stream in streams]})
+        (group,) = groups = probe_groups(profile, direction)
+        trial = TrialRequest({port.index: 2.0}, [(port.index, port.index)], groups={port.index: groups})
+        live = TrexLive(self._ask, trial)
+        try:
+            live.begin()
+            (now,) = live.readings()
+        finally:
+            live.stop()
+            self._put({})
+        if not (counts := (now.groups.get("latency") or {}).get(group)):
+            raise TestbedError(f"the TRex server at {self.settings.address} reports nothing of a packet group")
+        return bool((counts.get("lat") or {}).get("hdrh"))
 
     @property
     def streams(self) -> Mapping[str, object]:
@@ -265,23 +277,21 @@ class TrexGenerator(Generator):
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
         duration, speed = first_duration + second_duration, self.settings.clock_speed
-        trial, directions, limit = self._trial(first, duration), self._directions, self._trial_limit(duration)
-        with self._begun(trial) as began:
-            self._sample(first_duration / speed, first_duration / speed, limit)
-            changed = _STEP.validate_python(self._ask("change", rates=dict.fromkeys(trial.rates, second.pps)))
+        trial, limit = self._trial(first, duration), self._trial_limit(duration)
+        with TrexLive.begun(self._ask, trial) as live:
+            live.readings(first_duration / speed, first_duration / speed, limit)
+            changed = live.change(second)
             # until the generator itself has ended, after the whole duration, with a limit
-            readings = self._sample(1.5 * duration / speed + 5, interval / speed, limit)
-            counts = _COUNTS.validate_python(self._ask("finish", limit))
-        outcome = make_outcome(counts, first, duration, directions, speed)
-        before, after, *samples = (
-            _snapshot(reading, began.before, directions) for reading in (changed.before, changed.after, *readings)
-        )
+            readings = live.readings(1.5 * duration / speed + 5, interval / speed, limit)
+            counts = live.finish(limit)
+        outcome = make_outcome(counts, first, duration, self._directions, speed)
+        before, after, *samples = map(live.snapshot, (changed.before, changed.after, *readings))
         ends = [item.offered for item in outcome.directions]
         # counts read after the end of sending give no time
         samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
         # s of the second phase: the change lies between its request and its answer
-        shortest = duration - (changed.answered - began.asked) * speed
-        longest = duration - (changed.asked - began.answered) * speed
+        shortest = duration - (changed.answered - live.began.asked) * speed
+        longest = duration - (changed.asked - live.began.answered) * speed
         rows, rates = [], []
         for index, row in enumerate(outcome.directions):
             most, least = row.offered - before.offered[index], row.offered - after.offered[index]
@@ -296,7 +306,7 @@ class TrexGenerator(Generator):
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
-        return TrexLive(self._ask, self._trial(Load(1.0), None), self._directions)
+        return TrexLive(self._ask, replace(self._trial(Load(1.0), None), groups={}))
 
     def round_trips(self) -> list[float]:
         """Seconds of some requests for counters and their answers. Raises TestbedError."""
@@ -342,38 +352,23 @@ class TrexGenerator(Generator):
         """Close."""
         self.close()
 
-    # -- traffic that is attended while it runs, step by step --------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _begun(self, trial: TrialRequest) -> Iterator[Step]:
-        """Begin *trial*, without packet groups; yield the answer. What fails or is interrupted inside is stopped."""
-        try:
-            yield _STEP.validate_python(self._ask("begin", **asdict(replace(trial, groups={}))))
-        except BaseException:
-            with contextlib.suppress(TestbedError):
-                self._ask("stop", STOP_LIMIT)
-            raise
-
-    def _sample(self, seconds: float, interval: float, limit: float = CALL_LIMIT) -> list[Reading]:
-        return _READINGS.validate_python(self._ask("sample", limit, seconds=seconds, interval=interval))
-
     def _trial_during(self, trial: TrialRequest, during: During, limit: float) -> tuple[TrialCounts, dict[str, float]]:
         """Return the counts of *trial*, in which *during* is called, and DURING_READING; *limit*: s for its end."""
         speed, readings = trial.clock_speed, dict[str, float]()
-        with self._begun(trial) as began:
+        with TrexLive.begun(self._ask, trial) as live:
 
             def since_start() -> float:
                 # both processes read the machine's monotonic clock
-                return (time.monotonic() - began.asked) * speed
+                return (time.monotonic() - live.began.asked) * speed
 
             while since_start() < (trial.duration or 0.0):
-                _wait(self._ask, BEGIN_WAIT / speed)
-                (now,) = self._sample(0.0, 0.0)
-                if all(now.since(began.before, port, "opackets") > 0 for port in trial.rates):
-                    during(lambda seconds: _wait(self._ask, seconds / speed))
+                live.wait(BEGIN_WAIT)
+                (now,) = live.readings()
+                if all(live.snapshot(now).offered):
+                    during(live.wait)
                     readings[DURING_READING] = since_start()
                     break
-            return _COUNTS.validate_python(self._ask("finish", limit)), readings
+            return live.finish(limit), readings
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
@@ -436,44 +431,71 @@ class TrexGenerator(Generator):
             raise (ProbesRefused if remedy else TestbedError)(words) from error
 
 
-def _wait(ask: Callable[..., Any], seconds: float) -> None:
-    """Wait *seconds* of real time while the client watches the traffic; in parts, so that each call keeps its limit."""
-    while seconds > 0:
-        part = min(seconds, 5.0)
-        ask("sample", seconds=part, interval=2 * part)
-        seconds -= part
-
-
-def _snapshot(now: Reading, start: Reading, directions: tuple[Direction, ...]) -> CountSnapshot:
-    return CountSnapshot(
-        tuple(max(0, now.since(start, direction.tx_port, "opackets")) for direction in directions),
-        tuple(max(0, now.since(start, direction.rx_port, "ipackets")) for direction in directions),
-    )
-
-
 class TrexLive:
-    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: one of any load that has no duration."""
+    """A :class:`~lineproof.core.step_down.LiveTraffic`: *trial*, which the client's process is asked to watch."""
 
-    def __init__(self, ask: Callable[..., Any], trial: TrialRequest, directions: tuple[Direction, ...]) -> None:
-        self._ask, self._trial, self._directions = ask, trial, directions
-        self._speed = trial.clock_speed
+    def __init__(self, ask: Callable[..., Any], trial: TrialRequest) -> None:
+        self._ask, self._trial = ask, trial
+
+    @classmethod
+    @contextlib.contextmanager
+    def begun(cls, ask: Callable[..., Any], trial: TrialRequest) -> Iterator[TrexLive]:
+        """Begin *trial*, without packet groups. What fails or is interrupted inside is stopped."""
+        live = cls(ask, replace(trial, groups={}))
+        try:
+            live.begin()
+            yield live
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                ask("stop", STOP_LIMIT)
+            raise
+
+    def begin(self) -> None:
+        """Begin the trial."""
+        self.began = _STEP.validate_python(self._ask("begin", **asdict(self._trial)))
+
+    def readings(self, seconds: float = 0.0, interval: float = 0.0, limit: float = CALL_LIMIT) -> list[Reading]:
+        """Return the counters of each *interval* in *seconds*, both in s of the wall clock; by default those of now."""
+        return _READINGS.validate_python(self._ask("sample", limit, seconds=seconds, interval=interval))
+
+    def change(self, load: Load) -> Step:
+        """Change to *load* without a pause."""
+        return _STEP.validate_python(self._ask("change", rates=dict.fromkeys(self._trial.rates, load.pps)))
+
+    def finish(self, limit: float) -> TrialCounts:
+        """Return the counts once the trial has ended, within *limit* s."""
+        return _COUNTS.validate_python(self._ask("finish", limit))
+
+    def snapshot(self, now: Reading) -> CountSnapshot:
+        """Return the frames of each direction that were counted since the start."""
+
+        def since(port: int, name: str) -> int:
+            return max(0, now.since(self.began.before, port, name))
+
+        ports = self._trial.directions
+        return CountSnapshot(
+            tuple(since(tx, "opackets") for tx, _ in ports), tuple(since(rx, "ipackets") for _, rx in ports)
+        )
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
-        began = _STEP.validate_python(self._ask("begin", **asdict(trial)))
-        self._start = began.before
-        return Sample(began.asked * self._speed, 0, 0)
+        self._trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
+        self.begin()
+        return Sample(self.began.asked * self._trial.clock_speed, 0, 0)
 
     def sample(self) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        (now,) = _READINGS.validate_python(self._ask("sample", seconds=0.0, interval=0.0))
-        counts = _snapshot(now, self._start, self._directions)
-        return Sample(now.moment * self._speed, sum(counts.offered), sum(counts.forwarded))
+        (now,) = self.readings()
+        counts = self.snapshot(now)
+        return Sample(now.moment * self._trial.clock_speed, sum(counts.offered), sum(counts.forwarded))
 
     def wait(self, seconds: float) -> None:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        _wait(self._ask, seconds / self._speed)
+        """Wait *seconds* of the testbed's clock; in parts of the wall clock, so that each call keeps its limit."""
+        left = seconds / self._trial.clock_speed
+        while left > 0:
+            part = min(left, 5.0)
+            self.readings(part, 2 * part)
+            left -= part
 
     def stop(self) -> None:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""

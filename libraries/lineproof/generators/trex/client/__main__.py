@@ -35,7 +35,6 @@ from .running_traffic import (
     group_counts,
 )
 from .service import Refusal, TrialCounts, TrialRequest, read_message
-from .sockets import REPLY_LIMIT
 
 END_LIMIT = 3.0
 """Seconds for an orderly end, before the process ends itself in any case."""
@@ -173,23 +172,6 @@ class ClientCommands(RunningTraffic):
             return counts
         self._counted = counts or None
         return counted_since(earlier, counts)
-
-    def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
-        """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
-
-        *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
-        """
-        self.prepare({port: [stream]})
-        self._library.start({port: 1.0}, -1, [port], REPLY_LIMIT, at_own_rates=[port])
-        try:
-            groups = self._library.read_counters([port], [stream["group"]]).groups
-            found = group_counts(groups, stream["group"], port, port)
-        finally:
-            self._library.stop_traffic([port])
-            self.prepare({})
-        if found is None:
-            raise Refusal("refused", "it reports nothing of a packet group")
-        return bool(found["hdrh"])
 
 
 def _group_counts(stats: Mapping[str, Any], trial: TrialRequest) -> list[dict[str, Any]]:

@@ -198,23 +198,16 @@ class ClientLibrary(ABC):
             self._ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
 
     def start(
-        self,
-        rates: Mapping[int, float],
-        duration: float,
-        ports: Sequence[int],
-        gap: float,
-        at_own_rates: Container[int] = (),
+        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], gap: float
     ) -> tuple[float, Reading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
 
         Until the answer comes, the counters are asked for each *gap* s.
-        *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
-        streams have these rates already. All of it is one message.
+        *duration* in s of the server's clock; -1: until stopped, or until the streams end. All of it is one message.
         """
         always, calls = {"duration": duration, "force": True, "start_at_ts": 0}, list[Call]()
         for port, rate in rates.items():
-            multiplier = OWN_RATES if port in at_own_rates else pps_multiplier(rate)
-            own = {"mul": multiplier, "core_mask": self.core_mask(port, rates)}
+            own = {"mul": pps_multiplier(rate), "core_mask": self.core_mask(port, rates)}
             calls.append(("start_traffic", {**self._about(port), **own, **always}))
         limit = time.monotonic() + REPLY_LIMIT
         while True:
@@ -488,9 +481,6 @@ def _is_kept(name: str) -> bool:
 
 MAC_FROM_PACKET = 1
 """TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
-
-OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
-"""The multiplier for streams whose rates are final."""
 
 
 def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:

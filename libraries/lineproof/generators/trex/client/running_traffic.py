@@ -178,7 +178,7 @@ class RunningTraffic:
             self._check_progress(running)
             now = time.monotonic()
             if now >= min(due, end):
-                found.append(replace(self._counters(), moment=time.monotonic()))
+                found.append(replace(self._counters(running.trial.group_numbers), moment=time.monotonic()))
                 # if reading takes longer than the interval: as often as possible
                 due = max(due + interval, time.monotonic())
             if time.monotonic() >= end or self._has_ended(running):
