@@ -269,11 +269,9 @@ def test_rates_of_any_unit_give_the_shares_of_the_streams(
     assert dict(found.sizes()) == pytest.approx({64: shares[0], 1518: shares[1]})
 
 
-def test_latency_streams_have_a_fixed_rate() -> None:
-    found = program(stream(mode=rate("pps", 5)), latency(1000, 1518))
-    assert [(item.share, item.pps) for item in found.directions[0]] == [(1.0, 0.0), (0.0, 1000.0)]
-    assert found.fixed_pps == 1000 and dict(found.sizes()) == {64: 1.0}
-    assert found.mean_size(10_000) == pytest.approx(0.9 * 64 + 0.1 * 1518)
+def test_streams_that_measure_latency_are_left_out() -> None:
+    found = program(stream(), latency(1000, 1518))
+    assert [item.share for item in found.directions[0]] == [1.0] and dict(found.sizes()) == {64: 1.0}
 
 
 def test_streams_that_are_disabled_are_left_out() -> None:
@@ -350,8 +348,7 @@ PER_CENT = rate("percentage", 5)
         (stream(packet={"binary": "x", "meta": ""}), "stream 1 is not a stream that TRex accepts"),
         (stream(bytes(60)), "its frame is not IP"),
         (stream(frame(ttl=1)), "has no time to live left"),
-        (latency(5) | burst(1), "measures latency in bursts"),
-        (latency(5), "has latency streams only"),
+        (latency(5), "has no streams beside those that measure latency"),
         ((stream(), stream(mode=PER_CENT)), "whose ratio depends on the link"),
         ((stream(), stream(**burst(1))), "or on the time"),
         ((stream(), latency(1) | {"mode": PER_CENT}), "measures latency at a rate in per cent"),

@@ -63,7 +63,7 @@ class Stream:
     burst: int | None = None
     """Total number of frames; None: continuous."""
     program: str = ""
-    """A stream of a user's own file, as JSON for TRex's ``add_stream``; ``pps``: its rate, if it is fixed."""
+    """A stream of a user's own file, as JSON for TRex's ``add_stream``."""
     destination: str = ""
     """The destination MAC address that its frames carry; "": the port's, or as ``program`` says."""
 
@@ -88,9 +88,7 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
         rows, to = profile.program.directions[direction.swapped], direction.destination
-        return tuple(
-            Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, destination=to) for item in rows
-        )
+        return tuple(Stream(item.frame.hex(), item.share, program=item.text, destination=to) for item in rows)
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
     if direction.swapped:
         flows, headers = flows.reversed(), headers.reversed()
@@ -119,8 +117,7 @@ def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[
 
     Each size has its share, to a whole frame.
     """
-    # streams with a fixed rate are not part of the burst
-    found, due = tuple(item for item in profile_streams(profile, direction) if not item.pps), 0.0
+    found, due = profile_streams(profile, direction), 0.0
     counts: list[int] = []
     for stream in found:
         due += stream.share * frames

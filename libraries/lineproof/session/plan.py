@@ -13,7 +13,7 @@ from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
-from ..core.traffic.profiles import Profile, Traffic
+from ..core.traffic.profiles import Traffic
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
@@ -258,7 +258,6 @@ class Plan:
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
                 f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
             )
-        _check_fixed_streams(sentence, found.profile, load)
         if "probes" in found.quantity.needs:
             try:
                 sizes = len(probe_shares(found.profile))
@@ -463,27 +462,6 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
             if kind == "goals":
                 words += f"; what the documents promise of goal '{path.stem}' is not about it"
             yield words
-
-
-def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
-    """Raise SentenceError if latency streams of a user's own file, whose rate is fixed, do not fit the load *pps*."""
-    program = profile.program
-    if program is None or not program.fixed_pps:
-        return
-    streams = f"the latency streams of '{profile.name}'"
-    if pps <= program.fixed_pps:
-        raise SentenceError(
-            f"'{sentence}': {streams} send {si(program.fixed_pps, 'pps')} whatever the load is; expected a load"
-            " of more than that"
-        )
-    mean = program.mean_size(pps)
-    # rates in bits depend on it
-    if abs(mean - profile.mean_size) > 0.01 * profile.mean_size:
-        raise SentenceError(
-            f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
-            f" {profile.mean_size:.4g}, so that rates in bits would be wrong; expected latency frames of about"
-            " that size, or a higher load"
-        )
 
 
 def check_simulable(project: Project, platform: Platform, software: str, testbed: str, instead: str = "") -> None:

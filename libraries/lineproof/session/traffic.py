@@ -282,10 +282,9 @@ class SentTraffic:
         profile, directions = traffic.profile, self.directions(traffic)
         if profile.has_own_addresses:
             self._prepare(traffic)
-            pps = PROBE_PPS + 2 * _fixed_pps(profile)
             check_arrival(
                 profile.name,
-                self._send_slowly(traffic, pps, CHECK_SECONDS),
+                self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS),
                 lambda: (
                     self.router.trouble()
                     or "check the router's routes for them, and their addresses, checksums and lengths, which it may"
@@ -319,7 +318,7 @@ class SentTraffic:
         if self._prepared is None or self.testbed.facts.simulated:
             return
         traffic, probe = self._prepared
-        fixed = _fixed_pps(traffic.profile) + (probe.pps if probe else 0.0)
+        fixed = probe.pps if probe else 0.0
 
         def probed() -> None:
             check_arrival(traffic.profile.name, self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
@@ -384,10 +383,6 @@ class SentTraffic:
         except TestbedError as error:
             self._lost_because = self._lost_because or str(error)
             raise
-
-
-def _fixed_pps(profile: Profile) -> float:
-    return profile.program.fixed_pps if profile.program is not None else 0.0
 
 
 def _are_refused(outcome: Outcome) -> bool:

@@ -25,7 +25,7 @@ from lineproof.generators.trex.client.running_traffic import (
     group_counts,
     wait_for_drain,
 )
-from lineproof.generators.trex.client.service import Refusal
+from lineproof.generators.trex.client.service import Reading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client_process import ClientError
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
@@ -481,28 +481,28 @@ def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> Non
 
 
 Count = Callable[[float], dict[Any, Any]]
-BEFORE: dict[Any, Any] = {port: {"opackets": 7, "ipackets": 11} for port in (0, 1)}
+BEFORE = Reading(0, 0, {port: {"opackets": 7, "ipackets": 11} for port in (0, 1)})
 AHEAD, BACK = (0, 1), (1, 0)
 
 
 def wait(
     count: Count, directions: list[tuple[int, int]], drain: float = 2.0, speed: float = 1.0
-) -> tuple[dict[Any, Any], float]:
+) -> tuple[Reading, float]:
     """The final counters and the wait in wall s; *count*: frames sent and received by a time in wall s."""
     now = [0.0]
 
-    def read() -> dict[Any, Any]:
-        return {
-            port: {name: BEFORE[port][name] + value for name, value in counts.items()}
+    def read() -> Reading:
+        totals = {
+            port: {name: BEFORE.ports[port][name] + value for name, value in counts.items()}
             for port, counts in count(now[0]).items()
         }
+        return Reading(0, 0, totals)
 
     def sleep(seconds: float) -> None:
         assert seconds >= 0
         now[0] += seconds + 1e-6
 
-    after, took = wait_for_drain(read(), read, BEFORE, directions, {0: 99, 1: 99}, drain, speed, lambda: now[0], sleep)
-    return dict(after), took
+    return wait_for_drain(read(), read, BEFORE, directions, {0: 99, 1: 99}, drain, speed, lambda: now[0], sleep)
 
 
 def counts(sent: int, received: int, back_sent: int = 0, back_received: int = 0) -> dict[Any, Any]:
@@ -513,7 +513,7 @@ def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
     assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[1] < 0.2
     # lagging counters
     after, took = wait(lambda now: counts(*((100, 100) if now > 0.05 else (80, 80))), [AHEAD])
-    assert after[0]["opackets"] == 107 and took < 0.1
+    assert after.ports[0]["opackets"] == 107 and took < 0.1
 
 
 @pytest.mark.parametrize(
@@ -540,4 +540,4 @@ def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
 def test_missing_frames_are_waited_for_while_they_come(count: Count, terms: dict[Any, Any], seconds: float) -> None:
     after, took = wait(count, **{"directions": [AHEAD], **terms})
     assert took == pytest.approx(seconds, abs=0.06 if seconds in (1.55, 1.05) else 0.01)
-    assert after[1]["ipackets"] == 11 + count(took)[1]["ipackets"]
+    assert after.ports[1]["ipackets"] == 11 + count(took)[1]["ipackets"]

@@ -10,7 +10,7 @@ import tracemalloc
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -24,10 +24,10 @@ from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Tri
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
+from lineproof.generators.trex.client.service import Reading, Snapshot, TrialCounts
 from lineproof.generators.trex.outcomes import (
     HIGHEST,
     LARGEST,
-    Snapshot,
     fine_histogram,
     make_outcome,
     probe_counts,
@@ -49,8 +49,8 @@ def certain_loss_ratio(outcome: Outcome) -> float:
     return max(trial.lost_frames(row).low / row.offered for row in outcome.directions)
 
 
-def answer(after: dict[int, dict[str, int]], **other: Any) -> dict[str, Any]:
-    """A trial as the client's process reports it; ports not named stood still."""
+def answer(after: dict[int, dict[str, int]], **other: Any) -> TrialCounts:
+    """What a trial counted; ports not named stood still."""
     before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in (0, 1)}
     counts = {port: {**before[port], **after.get(port, {})} for port in before}
     quiet = {
@@ -61,18 +61,13 @@ def answer(after: dict[int, dict[str, int]], **other: Any) -> dict[str, Any]:
         "clocks": [30.0, 29.9, 30.1],
         "drained": 0.02,
     }
-    glob = {"m_total_queue_full": 3.0}
     ended = FIRST + other.pop("ended", 1.03)
-    return {
-        "started": 1e9,
-        "before": {**before, "global": glob},
-        "at_end": {**counts, "global": {**glob, "earliest": ended - 0.001, "latest": ended}},
-        "after": {**counts, "global": other.pop("glob", glob)},
-        "cpu_util": 12.5,
-        "rx_cpu_util": 0.5,
-        **quiet,
-        **other,
+    readings = {
+        "before": Reading(FIRST, FIRST, before, 3.0),
+        "at_end": Reading(ended - 0.001, ended, counts, 3.0, 0.5),
+        "after": Reading(ended, ended, counts, other.pop("queue_full", 3.0)),
     }
+    return TrialCounts(**{"started": 1e9, "cpu_util": 12.5, **readings, **quiet, **other})
 
 
 FULL = {0: {"opackets": 1005, "ipackets": 987}, 1: {"opackets": 1005, "ipackets": 1007}}
@@ -80,8 +75,8 @@ FULL = {0: {"opackets": 1005, "ipackets": 987}, 1: {"opackets": 1005, "ipackets"
 
 def test_counts_are_differences_of_totals_and_those_of_three_moments_are_kept() -> None:
     asked = answer(FULL)
-    asked["at_end"] = {**asked["at_end"], 0: {**asked["at_end"][0], "ipackets": 900}}
-    outcome = make_outcome(asked, Load(1000), 1.0, BOTH)
+    at_end = {**asked.at_end.ports, 0: {**asked.at_end.ports[0], "ipackets": 900}}
+    outcome = make_outcome(replace(asked, at_end=replace(asked.at_end, ports=at_end)), Load(1000), 1.0, BOTH)
     counted = [(row.intended, row.offered, row.forwarded) for row in outcome.directions]
     assert counted == [(1000, 1000, 1000), (1000, 1000, 980)]
     assert outcome.problems == () and outcome.readings["cpu_util"] == 12.5
@@ -144,7 +139,7 @@ def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault:
 @pytest.mark.parametrize("sent", [1005, 800])
 def test_a_full_queue_is_a_reading_and_no_problem(sent: int) -> None:
     after = {**FULL, 0: {**FULL[0], "opackets": sent}}
-    found = make_outcome(answer(after, glob={"m_total_queue_full": 50.0}), Load(1000), 1.0, BOTH)
+    found = make_outcome(answer(after, queue_full=50.0), Load(1000), 1.0, BOTH)
     assert found.problems == () and found.readings["queue_full"] == 47
 
 
@@ -169,13 +164,12 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
     assert certain_loss_ratio(found) == pytest.approx(certain)
 
 
-def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
-    """A reading during the sending, *took* s long, as the client's process reports it."""
-    moments = {"earliest": FIRST + moment, "latest": FIRST + moment + took}
-    return {**moments, "offered": dict(enumerate(sent)), "received": dict(enumerate(received))}
+def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> Snapshot:
+    """A reading during the sending, *took* s long."""
+    return Snapshot(FIRST + moment, FIRST + moment + took, dict(enumerate(sent)), dict(enumerate(received)))
 
 
-def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[dict[str, Any]]:
+def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[Snapshot]:
     """Readings at *shares* of a trial of 1000 frames each way that takes *seconds*."""
     return [
         reading(seconds * share, (counted := round(1000 * share),) * 2, (counted - under_way, counted), took)
@@ -283,12 +277,11 @@ def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
 
 @pytest.mark.parametrize(("cpu", "queue_full"), [(None, 0.0), (0.0, 744_048.0)])
 def test_a_load_that_is_not_known_is_no_load_of_zero(cpu: float | None, queue_full: float) -> None:
-    glob = {"m_total_queue_full": 3.0 + queue_full}
-    lossy = make_outcome(answer(FULL, cpu_util=cpu, glob=glob), Load(1000), 1.0, BOTH)
+    lossy = make_outcome(answer(FULL, cpu_util=cpu, queue_full=3.0 + queue_full), Load(1000), 1.0, BOTH)
     assert "cpu_util" not in lossy.readings
     (problem,) = lossy.problems
     assert problem.fault is Fault.CPU_BOUND and "its load is not known" in problem.detail
-    whole = make_outcome(answer(ALL, cpu_util=cpu, glob=glob), Load(1000), 1.0, BOTH)
+    whole = make_outcome(answer(ALL, cpu_util=cpu, queue_full=3.0 + queue_full), Load(1000), 1.0, BOTH)
     assert whole.problems == () and "cpu_util" not in whole.readings
     idle = make_outcome(answer(FULL, cpu_util=0.0), Load(1000), 1.0, BOTH)
     assert idle.problems == () and idle.readings["cpu_util"] == 0

@@ -1,8 +1,8 @@
 """A user's profile in TRex's format: the streams of each direction, whose rates follow a load.
 
-A load is frames/s of a port, all streams together. Continuous streams keep the ratio of their rates. TRex does not
-multiply the rate of latency streams, so it is subtracted from the load. Streams that end or take turns (bursts, chains)
-are sent all the time, in the ratio of their frames.
+A load is frames/s of a port, all streams together. Continuous streams keep the ratio of their rates. Streams
+that measure latency are left out. Those that end or take turns (bursts, chains) are sent all the time, in the ratio of
+their frames.
 """
 
 from __future__ import annotations
@@ -30,24 +30,20 @@ MAX_START_DELAY = 1000.0
 _DUMMY_FLAG, _DESTINATION_MAC_FLAGS = 8, 6
 _FRAMES = {"continuous": "", "single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
 _UNITS = ("pps", "bps_L1", "bps_L2", "percentage")
-_EXPECTED = (
-    "expected continuous streams (STLTXCont) that start within 1 ms, and whose rate follows the load; latency in pps"
-)
+_EXPECTED = "expected continuous streams (STLTXCont) that start within 1 ms,"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramStream:
     """A stream. ``text``: JSON for TRex's ``add_stream``; ``frame``: the first one, without FCS.
 
-    ``share``: of the frames that follow the load, 0..1; 0 for a stream with the fixed rate ``pps``. ``sizes``: (bytes
-    with FCS, share of the stream's frames).
+    ``share`` of the frames, 0..1; ``sizes``: (bytes with FCS, share of the stream's frames).
     """
 
     text: str
     frame: bytes
     share: float
     sizes: tuple[tuple[int, float], ...]
-    pps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +84,6 @@ class TrexProfile:
         changed = {"pattern": "all streams at the same time, in the ratio of their frames, without bursts and pauses"}
         return self.source.to_json() | ({} if self.steady else changed)
 
-    @property
-    def fixed_pps(self) -> float:
-        """Frames/s of each port at a fixed rate, independent of the load."""
-        return max(sum(stream.pps for stream in direction) for direction in self.directions)
-
-    def mean_size(self, pps: float) -> float:
-        """Mean frame size in bytes with FCS at *pps* frames/s, latency streams included."""
-        fixed = [
-            (stream.pps, size * part) for stream in self.directions[0] for size, part in stream.sizes if stream.pps
-        ]
-        follow = pps - sum(stream.pps for stream in self.directions[0])
-        return (follow * _mean_frame_size(self.directions[0]) + sum(rate * size for rate, size in fixed)) / pps
-
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its share of the frames."""
         return _size_shares(self.directions[0])
@@ -110,13 +93,12 @@ def _size_shares(streams: Sequence[ProgramStream]) -> tuple[tuple[int, float], .
     found: dict[int, float] = {}
     for stream in streams:
         for size, part in stream.sizes:
-            if stream.share:
-                found[size] = found.get(size, 0.0) + stream.share * part
+            found[size] = found.get(size, 0.0) + stream.share * part
     return tuple(found.items())
 
 
 def _mean_frame_size(streams: Sequence[ProgramStream]) -> float:
-    """Bytes with FCS, without streams at a fixed rate."""
+    """Bytes with FCS."""
     return sum(size * part for size, part in _size_shares(streams))
 
 
@@ -162,8 +144,8 @@ def _packets(direction: Mapping[str, Any]) -> list[Any]:
 class _Row:
     """A stream of a file: its ``data`` for ``add_stream`` but for the rate, and its part of the load.
 
-    ``weight``: in ``unit`` (``pps``; ``percentage`` of a link; ``frames`` of a stream that ends; ``latency``: frames/s
-    with every load). ``steady``: whether the file sends it all the time.
+    ``weight``: in ``unit`` (``pps``; ``percentage`` of a link; ``frames`` of a stream that ends). ``steady``: whether
+    the file sends it all the time.
     """
 
     data: Mapping[str, Any]
@@ -174,17 +156,21 @@ class _Row:
     steady: bool
 
     def stream(self, total: float) -> ProgramStream:
-        """It as a continuous stream; *total*: the weight of all streams that follow the load."""
-        share, pps = (0.0, self.weight) if self.unit == "latency" else (self.weight / total, 0.0)
-        mode = {"type": "continuous", "rate": {"type": "pps", "value": pps or share}}
-        return ProgramStream(json.dumps({**self.data, "mode": mode}), self.frame, share, self.sizes, pps)
+        """It as a continuous stream; *total*: the weight of all streams."""
+        share = self.weight / total
+        mode = {"type": "continuous", "rate": {"type": "pps", "value": share}}
+        return ProgramStream(json.dumps({**self.data, "mode": mode}), self.frame, share, self.sizes)
 
 
 def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tuple[tuple[ProgramStream, ...], bool]:
     """The streams of one direction, and whether the file sends all of them all the time. Raises ConfigError."""
-    items = {n: item for n, item in enumerate(direction.get("streams", ()), 1) if item.get("enabled", True)}
+    items = {
+        number: item
+        for number, item in enumerate(direction.get("streams", ()), 1)
+        if item.get("enabled", True) and not _measures_latency(item)
+    }
     if not items:
-        raise ConfigError("has no streams; expected at least one from 'get_streams'")
+        raise ConfigError("has no streams beside those that measure latency; expected at least one from 'get_streams'")
     started, rows = {item.get("next") for item in items.values()} - {None}, list[_Row]()
     for number, item in items.items():
         label = item.get("name")
@@ -195,16 +181,19 @@ def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tupl
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:  # a user's own stream
             words = f"{shortened(error)} is missing" if isinstance(error, KeyError) else shortened(error)
             raise ConfigError(f"{name} is not a stream that TRex accepts ({words})") from None
-    scaled = [row for row in rows if row.unit != "latency"]
-    if not scaled:
-        raise ConfigError(f"has latency streams only, whose rate no load changes; {_EXPECTED} as well")
-    if len({row.unit for row in scaled}) > 1:
+    if len({row.unit for row in rows}) > 1:
         raise ConfigError(
             "has streams whose ratio depends on the link or on the time; expected all in per cent of a link, all at a"
             " rate of their own, or all of a number of frames"
         )
-    total = sum(row.weight for row in scaled)
+    total = sum(row.weight for row in rows)
     return tuple(row.stream(total) for row in rows), all(row.steady for row in rows)
+
+
+def _measures_latency(item: Mapping[str, Any]) -> bool:
+    """Return whether the stream counts latency: at a rate that no load changes, and for nobody who reads it here."""
+    counted = item.get("flow_stats")
+    return isinstance(counted, Mapping) and bool(counted.get("enabled")) and counted.get("rule_type") == "latency"
 
 
 def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
@@ -212,8 +201,6 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
     mode, flags, instructions = item["mode"], int(item["flags"] or 0), item["vm"].get("instructions", ())
     kind, rate_unit, rate = mode["type"], str(mode["rate"]["type"]), float(mode["rate"]["value"])
     steady = kind == "continuous" and bool(item.get("self_start", True))
-    counted = item["flow_stats"]
-    is_latency = counted.get("enabled", False) and counted.get("rule_type") == "latency"
     frame = base64.b64decode(item["packet"]["binary"], validate=True).ljust(MIN_BYTES, b"\0")
     if mac_dst == "port":
         flags &= ~_DESTINATION_MAC_FLAGS
@@ -225,15 +212,13 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
         "does not start by itself": item.get("start_paused", False),
         f"starts {float(item['isg']) / 1e3:g} ms late (isg)": steady and float(item["isg"]) > MAX_START_DELAY,
         f"has a rate of {rate:g} {shortened(rate_unit)}": not 0 < rate < math.inf or rate_unit not in _UNITS,
-        "measures latency in bursts": is_latency and not steady,
-        "measures latency at a rate in per cent of a link": is_latency and rate_unit == "percentage",
     }.items():
         if is_wrong:
             raise ConfigError(f"{name} {words}; {_EXPECTED}")
     sizes = _sizes(name, instructions, len(frame))
     mean = sum(size * part for size, part in sizes)
     weight = rate / {"pps": 1.0, "bps_L2": l2_bits(mean)}.get(rate_unit, l1_bits(mean))
-    unit = "latency" if is_latency else "percentage" if rate_unit == "percentage" else "pps"
+    unit = "percentage" if rate_unit == "percentage" else "pps"
     if kind != "continuous":
         frames, bursts = int(mode[_FRAMES[kind]]), int(mode.get("count", 1))
         if bursts:

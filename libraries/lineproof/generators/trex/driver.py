@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ...core.foreign import Heard
 from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.traffic.profiles import Profile
@@ -24,10 +26,10 @@ from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
-from .client.service import NextHop, TrialRequest, search_limit
+from .client.service import NextHop, Reading, Step, TrialCounts, TrialRequest, search_limit
 from .client_process import ClientError, ClientProcess
 from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
-from .outcomes import make_outcome, make_port
+from .outcomes import make_outcome
 from .port_claims import PortClaim, read_claims, write_claim
 
 IMPORT_LIMIT = 30.0
@@ -41,6 +43,9 @@ BEGIN_WAIT = 0.1
 
 STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
+
+_PORTS, _READINGS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(list[Reading])
+_STEP, _COUNTS = TypeAdapter(Step), TypeAdapter(TrialCounts)
 
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
@@ -173,7 +178,7 @@ class TrexGenerator(Generator):
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
         """The claimed ports as they are now. Raises TestbedError."""
-        return tuple(map(make_port, self._ask("ports", ports=list(self.settings.ports))))
+        return _PORTS.validate_python(self._ask("ports", ports=list(self.settings.ports)))
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -200,12 +205,24 @@ class TrexGenerator(Generator):
     def has_fine_latency(self, profile: Profile) -> bool:
         """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
 
-        Nothing is sent, and no streams are on the ports afterwards.
+        Nothing is sent: the first frame is not due when the traffic is stopped. No streams are on the ports afterwards.
         """
         port, self._directions = self.ports[0], ()
-        *_, probes = profile_streams(profile, Direction(port.index, port.index, destination=port.mac), Probe(1.0))
-        stream = replace(probes, gap=NEVER).to_json()
-        return bool(self._ask("fine_latency", port=port.index, stream=stream))
+        direction = Direction(port.index, port.index, destination=port.mac)
+        streams = profile_streams(profile, direction, Probe(1.0))
+        self._put({port.index: [replace(stream, gap=NEVER).to_json() for stream in streams]})
+        (group,) = groups = probe_groups(profile, direction)
+        trial = TrialRequest({port.index: 2.0}, [(port.index, port.index)], groups={port.index: groups})
+        live = TrexLive(self._ask, trial)
+        try:
+            live.begin()
+            (now,) = live.readings()
+        finally:
+            live.stop()
+            self._put({})
+        if not (counts := (now.groups.get("latency") or {}).get(group)):
+            raise TestbedError(f"the TRex server at {self.settings.address} reports nothing of a packet group")
+        return bool((counts.get("lat") or {}).get("hdrh"))
 
     @property
     def streams(self) -> Mapping[str, object]:
@@ -225,18 +242,17 @@ class TrexGenerator(Generator):
         A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
         in hardware at low loads only.
         """
-        self._check_load_above_fixed(load)
         before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
+        readings = dict[str, float]()
         if during is not None:
-            answer = self._trial_during(trial, during, limit)
+            counts, readings = self._trial_during(trial, during, limit)
         else:
-            answer = self._ask("trial", limit, **asdict(replace(trial, keep=keep)))
-        found = make_outcome(answer, load, duration, self._directions, trial.clock_speed, trial.rates, self._speeds)
-        readings = {**found.readings, **answer.get("readings", {})}
+            counts = _COUNTS.validate_python(self._ask("trial", limit, **asdict(replace(trial, keep=keep))))
+        outcome = make_outcome(counts, load, duration, self._directions, trial.clock_speed, trial.rates, self._speeds)
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
-        return replace(found, readings=readings, frames=frames)
+        frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in counts.frames.items()}
+        return replace(outcome, readings={**outcome.readings, **readings}, frames=frames)
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
@@ -254,30 +270,28 @@ class TrexGenerator(Generator):
         trial, directions = replace(trial, groups={}, frames=frames), self._directions
         with self._instead(partial(burst_streams, self._profile, frames=frames)):
             answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
-        return make_outcome(answer, load, seconds, directions, self.settings.clock_speed)
+        return make_outcome(_COUNTS.validate_python(answer), load, seconds, directions, self.settings.clock_speed)
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
-        self._check_load_above_fixed(first, second)
         duration, speed = first_duration + second_duration, self.settings.clock_speed
-        trial, directions, limit = self._trial(first, duration), self._directions, self._trial_limit(duration)
-        with self._begun(trial) as began:
-            self._ask("sample", limit, seconds=first_duration / speed, interval=first_duration / speed)
-            changed = self._ask("change", rates=dict.fromkeys(trial.rates, second.pps))
+        trial, limit = self._trial(first, duration), self._trial_limit(duration)
+        with TrexLive.begun(self._ask, trial) as live:
+            live.readings(first_duration / speed, first_duration / speed, limit)
+            changed = live.change(second)
             # until the generator itself has ended, after the whole duration, with a limit
-            found = self._ask("sample", limit, seconds=1.5 * duration / speed + 5, interval=interval / speed)
-            answer = self._ask("finish", limit)
-        outcome = make_outcome(answer, first, duration, directions, speed)
-        before, after = (_snapshot(changed[name], began["counters"], directions) for name in ("before", "after"))
-        samples = [_snapshot(item, began["counters"], directions) for item in found]
+            readings = live.readings(1.5 * duration / speed + 5, interval / speed, limit)
+            counts = live.finish(limit)
+        outcome = make_outcome(counts, first, duration, self._directions, speed)
+        before, after, *samples = map(live.snapshot, (changed.before, changed.after, *readings))
         ends = [item.offered for item in outcome.directions]
         # counts read after the end of sending give no time
         samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
         # s of the second phase: the change lies between its request and its answer
-        shortest = duration - (changed["answered"] - began["asked"]) * speed
-        longest = duration - (changed["asked"] - began["answered"]) * speed
+        shortest = duration - (changed.answered - live.began.asked) * speed
+        longest = duration - (changed.asked - live.began.answered) * speed
         rows, rates = [], []
         for index, row in enumerate(outcome.directions):
             most, least = row.offered - before.offered[index], row.offered - after.offered[index]
@@ -285,14 +299,14 @@ class TrexGenerator(Generator):
             # any count of the first phase is enough: it only has to overload the router
             short, over = second.pps * max(shortest, 0.0) - most, least - second.pps * max(longest, 0.0)
             rows.append(replace(row, intended=row.offered + round(max(short, 0.0) - max(over, 0.0))))
-        readings = {**outcome.readings, "second_load_pps": second.pps, "change_uncertainty": longest - shortest}
-        outcome = replace(outcome, directions=tuple(rows), readings=readings)
+        more = {"second_load_pps": second.pps, "change_uncertainty": longest - shortest}
+        outcome = replace(outcome, directions=tuple(rows), readings={**outcome.readings, **more})
         second_rate = (min(low for low, _ in rates), max(high for _, high in rates))
         return StepDown(outcome, second, before, after, tuple(samples), second_rate)
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
-        return TrexLive(self._ask, self._trial(Load(1.0), None), self._directions)
+        return TrexLive(self._ask, replace(self._trial(Load(1.0), None), groups={}))
 
     def round_trips(self) -> list[float]:
         """Seconds of some requests for counters and their answers. Raises TestbedError."""
@@ -338,36 +352,23 @@ class TrexGenerator(Generator):
         """Close."""
         self.close()
 
-    # -- traffic that is attended while it runs, step by step --------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _begun(self, trial: TrialRequest) -> Iterator[Any]:
-        """Begin *trial*, without packet groups; yield the answer. What fails or is interrupted inside is stopped."""
-        try:
-            yield self._ask("begin", **asdict(replace(trial, groups={})))
-        except BaseException:
-            with contextlib.suppress(TestbedError):
-                self._ask("stop", STOP_LIMIT)
-            raise
-
-    def _trial_during(self, trial: TrialRequest, during: During, limit: float) -> dict[str, Any]:
-        """Return the answer to *trial*, in which *during* is called, with DURING_READING; *limit*: s for its end."""
-        speed, readings = trial.clock_speed, {}
-        with self._begun(trial) as began:
+    def _trial_during(self, trial: TrialRequest, during: During, limit: float) -> tuple[TrialCounts, dict[str, float]]:
+        """Return the counts of *trial*, in which *during* is called, and DURING_READING; *limit*: s for its end."""
+        speed, readings = trial.clock_speed, dict[str, float]()
+        with TrexLive.begun(self._ask, trial) as live:
 
             def since_start() -> float:
                 # both processes read the machine's monotonic clock
-                return (time.monotonic() - float(began["asked"])) * speed
+                return (time.monotonic() - live.began.asked) * speed
 
             while since_start() < (trial.duration or 0.0):
-                _wait(self._ask, BEGIN_WAIT / speed)
-                (now,) = self._ask("sample", seconds=0.0, interval=0.0)
-                if all(now[port]["opackets"] > began["counters"][port]["opackets"] for port in trial.rates):
-                    during(lambda seconds: _wait(self._ask, seconds / speed))
+                live.wait(BEGIN_WAIT)
+                (now,) = live.readings()
+                if all(live.snapshot(now).offered):
+                    during(live.wait)
                     readings[DURING_READING] = since_start()
                     break
-            answer = self._ask("finish", limit)
-        return {**answer, "readings": readings}
+            return live.finish(limit), readings
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
@@ -396,15 +397,6 @@ class TrexGenerator(Generator):
             groups=self._groups,
             times=self._times,
         )
-
-    def _check_load_above_fixed(self, *loads: Load) -> None:
-        """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""
-        program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
-        if program is not None and least <= program.fixed_pps:
-            raise TestbedError(
-                f"latency streams of the profile send {program.fixed_pps:g} frames/s whatever the load is, and"
-                f" {least:g} were asked for; expected more"
-            )
 
     def _trial_limit(self, duration: float) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
@@ -439,48 +431,71 @@ class TrexGenerator(Generator):
             raise (ProbesRefused if remedy else TestbedError)(words) from error
 
 
-def _wait(ask: Callable[..., Any], seconds: float) -> None:
-    """Wait *seconds* of real time while the client watches the traffic; in parts, so that each call keeps its limit."""
-    while seconds > 0:
-        part = min(seconds, 5.0)
-        ask("sample", seconds=part, interval=2 * part)
-        seconds -= part
-
-
-def _snapshot(now: Mapping[Any, Any], start: Mapping[Any, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
-    def since(port: int, name: str) -> int:
-        return max(0, int(now[port][name] - start[port][name]))
-
-    return CountSnapshot(
-        tuple(since(direction.tx_port, "opackets") for direction in directions),
-        tuple(since(direction.rx_port, "ipackets") for direction in directions),
-    )
-
-
 class TrexLive:
-    """A :class:`~lineproof.core.step_down.LiveTraffic`. *trial*: one of any load that has no duration."""
+    """A :class:`~lineproof.core.step_down.LiveTraffic`: *trial*, which the client's process is asked to watch."""
 
-    def __init__(self, ask: Callable[..., Any], trial: TrialRequest, directions: tuple[Direction, ...]) -> None:
-        self._ask, self._trial, self._directions = ask, trial, directions
-        self._speed = trial.clock_speed
-        self._start: Mapping[Any, Any] = {}
+    def __init__(self, ask: Callable[..., Any], trial: TrialRequest) -> None:
+        self._ask, self._trial = ask, trial
+
+    @classmethod
+    @contextlib.contextmanager
+    def begun(cls, ask: Callable[..., Any], trial: TrialRequest) -> Iterator[TrexLive]:
+        """Begin *trial*, without packet groups. What fails or is interrupted inside is stopped."""
+        live = cls(ask, replace(trial, groups={}))
+        try:
+            live.begin()
+            yield live
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                ask("stop", STOP_LIMIT)
+            raise
+
+    def begin(self) -> None:
+        """Begin the trial."""
+        self.began = _STEP.validate_python(self._ask("begin", **asdict(self._trial)))
+
+    def readings(self, seconds: float = 0.0, interval: float = 0.0, limit: float = CALL_LIMIT) -> list[Reading]:
+        """Return the counters of each *interval* in *seconds*, both in s of the wall clock; by default those of now."""
+        return _READINGS.validate_python(self._ask("sample", limit, seconds=seconds, interval=interval))
+
+    def change(self, load: Load) -> Step:
+        """Change to *load* without a pause."""
+        return _STEP.validate_python(self._ask("change", rates=dict.fromkeys(self._trial.rates, load.pps)))
+
+    def finish(self, limit: float) -> TrialCounts:
+        """Return the counts once the trial has ended, within *limit* s."""
+        return _COUNTS.validate_python(self._ask("finish", limit))
+
+    def snapshot(self, now: Reading) -> CountSnapshot:
+        """Return the frames of each direction that were counted since the start."""
+
+        def since(port: int, name: str) -> int:
+            return max(0, now.since(self.began.before, port, name))
+
+        ports = self._trial.directions
+        return CountSnapshot(
+            tuple(since(tx, "opackets") for tx, _ in ports), tuple(since(rx, "ipackets") for _, rx in ports)
+        )
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
-        answer = self._ask("begin", **asdict(trial))
-        self._start = answer["counters"]
-        return Sample(float(answer["asked"]) * self._speed, 0, 0)
+        self._trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
+        self.begin()
+        return Sample(self.began.asked * self._trial.clock_speed, 0, 0)
 
     def sample(self) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        (answer,) = self._ask("sample", seconds=0.0, interval=0.0)
-        found = _snapshot(answer, self._start, self._directions)
-        return Sample(float(answer["moment"]) * self._speed, sum(found.offered), sum(found.forwarded))
+        (now,) = self.readings()
+        counts = self.snapshot(now)
+        return Sample(now.moment * self._trial.clock_speed, sum(counts.offered), sum(counts.forwarded))
 
     def wait(self, seconds: float) -> None:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        _wait(self._ask, seconds / self._speed)
+        """Wait *seconds* of the testbed's clock; in parts of the wall clock, so that each call keeps its limit."""
+        left = seconds / self._trial.clock_speed
+        while left > 0:
+            part = min(left, 5.0)
+            self.readings(part, 2 * part)
+            left -= part
 
     def stop(self) -> None:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""

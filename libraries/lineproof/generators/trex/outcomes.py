@@ -9,12 +9,11 @@ takes it back, so it may be of an earlier trial. It is absent if the trial had n
 from __future__ import annotations
 
 import base64
-import contextlib
 import math
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -25,7 +24,8 @@ from ...core.foreign import RECEIVED_AROUND
 from ...core.latency import LatencyCount, Resolution
 from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
-from ..base import Direction, GeneratorPort
+from ..base import Direction
+from .client.service import Snapshot, TrialCounts
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02
 """Share by which the server's clock may differ; seconds of frames that TRex sends at once in software mode (v3.08)."""
@@ -40,7 +40,7 @@ MISCOUNTED_PROBES = (
 
 
 def make_outcome(
-    answer: Mapping[str, Any],
+    counts: TrialCounts,
     load: Load,
     duration: float,
     directions: tuple[Direction, ...],
@@ -48,7 +48,7 @@ def make_outcome(
     rates: Mapping[int, float] | None = None,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
-    """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
+    """The outcome of a trial from its *counts*, with the problems that they show.
 
     *rates*: frames/s by sending port, where they differ. *speeds*: of links, bit/s by port, where they are known.
 
@@ -63,39 +63,37 @@ def make_outcome(
     pause frames or frames to a group at port 0 grew, ``received_around.0``: frames
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
-    before, after = answer["before"], answer["after"]
-    snapshots = [Snapshot(**reading) for reading in answer.get("snapshots", ())]
-    sent = {port: after[port]["opackets"] - before[port]["opackets"] for port in (item.tx_port for item in directions)}
-    ended = float(answer["at_end"]["global"]["latest"])
-    least, most = (clock_speed * s for s in sending_bounds(float(answer["first"]), ended, snapshots, sent))
+    before, after, snapshots, ended = counts.before, counts.after, counts.snapshots, counts.at_end.latest
+    sent = {item.tx_port: after.since(before, item.tx_port, "opackets") for item in directions}
+    least, most = (clock_speed * s for s in sending_bounds(counts.first, ended, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
     elapsed = duration if least <= duration <= most else (least + most) / 2
-    problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
-    times = [float(answer["first"]), *(time for item in snapshots for time in (item.earliest, item.latest)), ended]
+    problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]
+    times = [counts.first, *(time for item in snapshots for time in (item.earliest, item.latest)), ended]
     if any(earlier > later for earlier, later in pairwise(times)):
         problems.append(Problem(Fault.CLOCK, "the server's went back"))
-    server, slowest, fastest = answer["clocks"]
+    server, slowest, fastest = counts.clocks
     if not slowest * (1 - CLOCK_DRIFT) <= server <= fastest * (1 + CLOCK_DRIFT):
         words = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
         problems.append(Problem(Fault.CLOCK, words))
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
-    for number, up in answer["links"].items():
+    for number, up in counts.links.items():
         if not up:
             concerned = tuple(pair for pair in ports if number in pair)
             problems.append(Problem(Fault.LINK_DOWN, f"generator port {number}", directions=concerned))
 
     def difference(port: int, name: str) -> int:
-        found: int = after[port][name] - before[port][name]
+        grown = after.since(before, port, name)
         # a counter that began anew within the trial may end above where it began
         of_snapshots = {"opackets": "offered", "ipackets": "received"}.get(name)
         during = [getattr(item, of_snapshots).get(port, 0) for item in snapshots] if of_snapshots else []
-        shown = [0, *during, answer["at_end"][port][name] - before[port][name], found]
-        if (fall := -found if found < 0 else max(earlier - later for earlier, later in pairwise(shown))) > 0:
+        shown = [0, *during, counts.at_end.since(before, port, name), grown]
+        if (fall := -grown if grown < 0 else max(earlier - later for earlier, later in pairwise(shown))) > 0:
             words = f"{name} of generator port {port} fell by {fall}"
             place = 0 if name.startswith("o") else 1
             concerned = tuple(pair for pair in ports if pair[place] == port)
             problems.append(Problem(Fault.COUNTERS, words, directions=concerned))
-        return max(0, found)
+        return max(0, grown)
 
     counted = tuple(
         DirectionCount(
@@ -116,62 +114,60 @@ def make_outcome(
     for direction in directions:
         if failed := unsent[direction.tx_port]:
             words = (
-                f"port {direction.tx_port} failed to send {failed} frames{_extended_text(answer, direction.tx_port)}"
+                f"port {direction.tx_port} failed to send {failed} frames{_extended_text(counts, direction.tx_port)}"
             )
             problems.append(Problem(Fault.UNSENT, words, failed, ((direction.tx_port, direction.rx_port),)))
     # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
-    held = {port for port in after if port != "global"}
-    for port in sorted(held - {direction.tx_port for direction in directions}):
+    for port in sorted(after.ports.keys() - sent.keys()):
         if stray := difference(port, "opackets"):
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
             # they may be lost in the place of others, and come back in the place of others
             problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
-    latency = probe_counts(answer.get("latency", ()), max(duration, most))
+    latency = probe_counts(counts.latency, max(duration, most))
     probes = {item.tx_port: item.sent for item in latency}
     for item, count in zip(counted, missed, strict=True):
-        problems.extend(_pauses(answer, item.tx_port, item.rx_port, load, speeds or {}))
+        problems.extend(_pauses(counts, item.tx_port, item.rx_port, load, speeds or {}))
         if count and item.lost:
             # the generator itself may have missed so many of them; any loss beyond that is the router's
             words = f"port {item.rx_port} received {count} frames with errors, or missed them"
-            words += _extended_text(answer, item.rx_port)
+            words += _extended_text(counts, item.rx_port)
             if count == probes.get(item.tx_port):
                 words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
             problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
-    first, last = (_full_queues(counters) for counters in (before, after))
+    first, last, cpu = before.queue_full, after.queue_full, counts.cpu_util
     queue_full = None if first is None or last is None else max(0.0, last - first)
-    cpu = answer["cpu_util"]
     if cpu is None or (not cpu and queue_full):
         # a core that filled its queue was not idle: the reading was not there yet
         cpu = None
         if any(item.lost for item in counted):
             words = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
             problems.append(Problem(Fault.CPU_BOUND, words))
-    if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
-        problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
-    if not answer["finished"]:
+    if abs(counts.clock_jump) > CLOCK_JUMP:
+        problems.append(Problem(Fault.CLOCK, f"it moved by {counts.clock_jump:+.1f} s during the trial"))
+    if not counts.finished:
         problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
     return Outcome(
         load=load,
         duration=duration,
         elapsed=elapsed,
-        started=float(answer["started"]),
+        started=counts.started,
         directions=counted,
         problems=tuple(problems),
         readings={
             name: float(value)
             for name, value in {
                 "cpu_util": cpu,
-                "rx_cpu_util": answer["rx_cpu_util"],
+                "rx_cpu_util": counts.at_end.rx_load,
                 "elapsed_uncertainty": most - elapsed,
                 "ierrors": sum(missed),
                 "oerrors": sum(unsent.values()),
                 "queue_full": queue_full,
-                "drain": float(answer["drained"]) * clock_speed,
+                "drain": counts.drained * clock_speed,
                 **{
                     f"card.{port}.{name}": count
-                    for port, counts in answer.get("cards", {}).items()
-                    for name, count in counts.items()
+                    for port, of_card in counts.cards.items()
+                    for name, count in of_card.items()
                 },
                 **{
                     f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
@@ -180,35 +176,31 @@ def make_outcome(
                 },
                 **{
                     f"{RECEIVED_AROUND}{port}": count
-                    for port, count in answer.get("received_around", {}).items()
-                    if _of_card(answer, port, is_group_count)
+                    for port, count in counts.received_around.items()
+                    if _of_card(counts, port, is_group_count)
                 },
             }.items()
             if value is not None
         },
         latency=latency,
         counters={
-            moment: {f"{port}.{name}": count for port in sorted(held) for name, count in counters[port].items()}
-            for moment, counters in (("before", before), ("ended", answer["at_end"]), ("after", after))
+            moment: {
+                f"{port}.{name}": count for port, totals in reading.ports.items() for name, count in totals.items()
+            }
+            for moment, reading in (("before", before), ("ended", counts.at_end), ("after", after))
         },
     )
 
 
-def _full_queues(counters: Mapping[str, Any]) -> float | None:
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        return float(counters["global"]["m_total_queue_full"])
-    return None
-
-
-def _extended_text(answer: Mapping[str, Any], port: int) -> str:
+def _extended_text(counts: TrialCounts, port: int) -> str:
     """The card's own counters of errors at *port*, in words; "": none."""
-    rows = _rows(_of_card(answer, port, is_error))
+    rows = _rows(_of_card(counts, port, is_error))
     return f" (the card's own counters in this trial: {rows})" if rows else ""
 
 
-def _of_card(answer: Mapping[str, Any], port: int, fits: Callable[[str], bool]) -> dict[str, int]:
+def _of_card(counts: TrialCounts, port: int, fits: Callable[[str], bool]) -> dict[str, int]:
     """By how much the card's own counters at *port* grew whose names fit."""
-    return {name: count for name, count in answer.get("cards", {}).get(port, {}).items() if fits(name)}
+    return {name: count for name, count in counts.cards.get(port, {}).items() if fits(name)}
 
 
 def _rows(counters: Mapping[str, int]) -> str:
@@ -216,27 +208,20 @@ def _rows(counters: Mapping[str, int]) -> str:
 
 
 def _pauses(
-    answer: Mapping[str, Any], tx_port: int, rx_port: int, load: Load, speeds: Mapping[int, float]
+    counts: TrialCounts, tx_port: int, rx_port: int, load: Load, speeds: Mapping[int, float]
 ) -> Iterator[Problem]:
     """Yield that pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way.
 
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
-        counters = _of_card(answer, port, is_pause)
+        counters = _of_card(counts, port, is_pause)
         found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
         if rows := _rows(found):
             frames = None
             if speed := speeds.get(port):
                 frames = math.ceil(pause_seconds(max(found.values()), speed) * load.pps)
             yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
-
-
-def make_port(facts: Mapping[str, Any]) -> GeneratorPort:
-    """A port from what the client's process tells of it."""
-    measures, known = facts["measures"], {name: value for name, value in facts.items() if name != "owner"}
-    known |= {"measures": None if measures is None else frozenset(measures), "cores": tuple(facts["cores"])}
-    return GeneratorPort(**known)
 
 
 FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
@@ -248,16 +233,6 @@ BACKLOG_READINGS = 2
 STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 4
 """A counter that is read for each answer rises in this share of a trial, by at most so many times the mean rate (some
 cards update theirs once a second); so many readings show what is always under way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Frames sent and received since the trial began, by port, read from ``earliest`` to ``latest`` (s, one clock)."""
-
-    earliest: float
-    latest: float
-    offered: Mapping[int, int]
-    received: Mapping[int, int]
 
 
 def sending_bounds(

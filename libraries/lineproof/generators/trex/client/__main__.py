@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,8 +34,7 @@ from .running_traffic import (
     counted_since,
     group_counts,
 )
-from .service import Refusal, TrialRequest, read_message
-from .sockets import REPLY_LIMIT
+from .service import Refusal, TrialCounts, TrialRequest, read_message
 
 END_LIMIT = 3.0
 """Seconds for an orderly end, before the process ends itself in any case."""
@@ -137,12 +137,8 @@ class ClientCommands(RunningTraffic):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def trial(self, **request: Any) -> dict[str, Any]:
-        """Run a :class:`.service.TrialRequest`; return the answer of ``finish``, with ``frames`` and ``latency``.
-
-        They are the last frames of each receiving port, in hexadecimal digits, and the counts of the packet groups
-        (:func:`.running_traffic.group_counts`) of those directions all of whose groups are reported.
-        """
+    def trial(self, **request: Any) -> TrialCounts:
+        """Run a :class:`.service.TrialRequest`; return what it counted, with its frames and its packet groups."""
         trial = TrialRequest(**request)
         receivers = sorted({port for _, port in trial.directions})
         # one capture has them all, and its last frames may be a few more of one port
@@ -152,11 +148,11 @@ class ClientCommands(RunningTraffic):
                 self.prepare(self._streams)  # removing the streams resets the counts of their groups
             earlier = self._counted or []
             self._begin(trial)
-            answer = self.finish()
-            latency = self._latency(trial, answer.pop("group_stats"), earlier)
+            counts, groups = self._finish()
+            latency = self._latency(trial, groups, earlier)
             kept = self._library.captured(capture, most)
         held = {port: [one.hex() for one in kept.get(port, ())[-trial.keep :]] for port in receivers if trial.keep}
-        return {**answer, "latency": latency, "frames": held}
+        return replace(counts, latency=latency, frames=held)
 
     def _latency(
         self, trial: TrialRequest, stats: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
@@ -171,29 +167,11 @@ class ClientCommands(RunningTraffic):
         period = UPDATE_PERIOD if trial.times else COUNT_PERIOD
         if not all(map(all_placed, counts) if trial.times else map(all_back, counted_since(earlier, counts))):
             time.sleep(period / trial.clock_speed)
-            counts = _group_counts(self._library.read_counters(self._held, trial.group_numbers)["groups"], trial)
+            counts = _group_counts(self._library.read_counters(self._held, trial.group_numbers).groups, trial)
         if trial.times:
             return counts
         self._counted = counts or None
         return counted_since(earlier, counts)
-
-    def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
-        """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
-
-        *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
-        """
-        self.prepare({port: [stream]})
-        self._library.start({port: 1.0}, -1, [port], REPLY_LIMIT, at_own_rates=[port])
-        try:
-            found = group_counts(
-                self._library.read_counters([port], [stream["group"]])["groups"], stream["group"], port, port
-            )
-        finally:
-            self._library.stop_traffic([port])
-            self.prepare({})
-        if found is None:
-            raise Refusal("refused", "it reports nothing of a packet group")
-        return bool(found["hdrh"])
 
 
 def _group_counts(stats: Mapping[str, Any], trial: TrialRequest) -> list[dict[str, Any]]:
@@ -243,7 +221,7 @@ class ClientService:
                 text = f"{command}: {type(error).__name__}: {error}"
                 answer = {"id": number, "error": {"kind": "internal", "message": text}}
             try:
-                line = json.dumps(answer, allow_nan=False)
+                line = json.dumps(answer, allow_nan=False, default=asdict)
             except ValueError:
                 text = "one of its readings is no number (NaN or infinite)"
                 line = json.dumps({"id": number, "error": {"kind": "refused", "message": text}})

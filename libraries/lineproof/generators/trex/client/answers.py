@@ -11,10 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .service import COUNTERS, Reading, Refusal
+
 CUT_SPEEDS = (100_000, 200_000)
 """Mbit/s, the highest speeds of TRex up to v3.02 and since: every higher one, and DPDK's "unknown" (4294967295), is cut
 to them (src/trex_port_attr.h:50)."""
 
+LARGEST_COUNT = 2**64 - 1
 
 FLOW_CONTROL = {0: "off", 1: "rx", 2: "tx", 3: "rx and tx"}
 """DPDK's RTE_ETH_FC_*; TRex reports -1 where the driver cannot say."""
@@ -66,20 +69,37 @@ def destination_state(status: Mapping[str, Any]) -> str:
     return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
 
 
-def flat_counters(
-    whole: Mapping[str, Any],
-    ports: Mapping[int, Mapping[str, Any]],
+def reading(
+    ports: Sequence[int],
+    totals: Mapping[str, Any],
+    by_port: Mapping[int, Mapping[str, Any]],
     earliest: Mapping[str, Any],
     latest: Mapping[str, Any],
-) -> dict[str, Any]:
-    """``get_global_stats`` and ``get_port_stats`` per port as one flat mapping, like API 4's ``trex-global``.
+) -> Reading:
+    """Return the counters of *ports*, of ``get_global_stats`` and ``get_port_stats``, read between two ``ping``.
 
-    *earliest* and *latest*: answers to ``ping`` before and after it. Raises ValueError for one without a time.
+    Raises Refusal for a counter that is missing or none, ValueError for a time that is none.
     """
-    found = {**whole, "earliest": moment(earliest), "latest": moment(latest)}
-    for port, counts in ports.items():
-        found |= {f"{name}-{port}": value for name, value in counts.items()}
-    return found
+    missing = [f"{name} of port {port}" for port in ports for name in COUNTERS if name not in by_port[port]]
+    if missing:
+        raise Refusal("refused", f"the server reports no {', '.join(missing)}")
+    counters = {port: {name: _count(f"{name}-{port}", by_port[port][name]) for name in COUNTERS} for port in ports}
+    full, load = _number(totals.get("m_total_queue_full")), _number(totals.get("m_rx_cpu_util"))
+    return Reading(moment(earliest), moment(latest), counters, full, load)
+
+
+def _number(value: object) -> float | None:
+    """Return *value* where it is a number, else None."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _count(name: str, value: Any) -> int:
+    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_COUNT:
+        raise Refusal("refused", f"its counter {name} is {str(value)[:40]!r}; expected a whole number of 64 bits")
+    if value != int(value):
+        raise Refusal("refused", f"its counter {name} is {value!r}; expected a whole number")
+    return int(value)
 
 
 def moment(answer: Mapping[str, Any]) -> float:

@@ -12,13 +12,16 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from ....core.counter_names import is_error, is_group_count, is_pause
 from . import answers
 from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .answers import ServerEvents, plain_message
-from .service import Refusal
+from .service import Reading, Refusal
 from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
 
 MOST_UNDER_WAY = 16
@@ -46,8 +49,7 @@ class ClientLibrary(ABC):
     The library connects, acquires ports and transmits; starts and readings, of which several are under way, go to the
     server directly.
 
-    Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on. They were
-    read from ``earliest`` to ``latest``, s of the server's own clock.
+    Ports are numbers; counters are totals.
     """
 
     on_port: ClassVar[Mapping[str, Any]] = {}
@@ -196,23 +198,16 @@ class ClientLibrary(ABC):
             self._ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
 
     def start(
-        self,
-        rates: Mapping[int, float],
-        duration: float,
-        ports: Sequence[int],
-        gap: float,
-        at_own_rates: Container[int] = (),
-    ) -> tuple[float, Mapping[str, Any]]:
+        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], gap: float
+    ) -> tuple[float, Reading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
 
         Until the answer comes, the counters are asked for each *gap* s.
-        *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
-        streams have these rates already. All of it is one message.
+        *duration* in s of the server's clock; -1: until stopped, or until the streams end. All of it is one message.
         """
         always, calls = {"duration": duration, "force": True, "start_at_ts": 0}, list[Call]()
         for port, rate in rates.items():
-            multiplier = OWN_RATES if port in at_own_rates else pps_multiplier(rate)
-            own = {"mul": multiplier, "core_mask": self.core_mask(port, rates)}
+            own = {"mul": pps_multiplier(rate), "core_mask": self.core_mask(port, rates)}
             calls.append(("start_traffic", {**self._about(port), **own, **always}))
         limit = time.monotonic() + REPLY_LIMIT
         while True:
@@ -230,8 +225,8 @@ class ClientLibrary(ABC):
                     raise
                 time.sleep(0.05)
             else:
-                reading = Reply(asked, sent[len(calls) :], results[len(calls) :])
-                return answers.moment(results[0]), self._counters_read(ports, reading)
+                reply = Reply(asked, sent[len(calls) :], results[len(calls) :])
+                return answers.moment(results[0]), self._counters_read(ports, reply)
 
     def update(self, rates: Mapping[int, float]) -> None:
         """Change the rates of sending ports in one message."""
@@ -248,33 +243,29 @@ class ClientLibrary(ABC):
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
         self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
-    def read_counters(
-        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
-    ) -> Mapping[str, Any]:
-        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked.
-
-        ``cards``: by port of *cards*, where there are any, the values of its card's own counters by name, which were
-        read before the others.
-        """
+    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()) -> Reading:
+        """Counters of *ports*, of packet *groups*, and the cards' own of the ports *cards*. Fetches events, too."""
         of_cards = self._of_cards(cards)
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
         calls = self._reading(ports)
         asked, sent, results = self._ask_meanwhile([*calls, *more], ports, REPLY_LIMIT)
-        counters = self._counters_read(ports, Reply(asked, sent, results[: len(calls)]))
-        return {**counters, "groups": dict(*results[len(calls) :]), "cards": of_cards}
+        reading = self._counters_read(ports, Reply(asked, sent, results[: len(calls)]))
+        return replace(reading, groups=dict(*results[len(calls) :]), cards=of_cards)
 
-    def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, Any]]:
+    def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, int]]:
+        """The cards' own counters of errors, pause frames and frames to a group, where there are any."""
         for port in ports:
             if port not in self._card_names:
                 self._card_names[port] = ()
                 with contextlib.suppress(Exception):
                     self._card_names[port] = tuple(self._ask("get_port_xstats_names", port_id=port)["xstats_names"])
-        named = [port for port in ports if self._card_names[port]]
-        values: list[Any] = []
+        named, found = [port for port in ports if self._card_names[port]], dict[int, dict[str, int]]()
         with contextlib.suppress(Exception):
             values = self._ask_all([("get_port_xstats_values", {"port_id": port}) for port in named]) if named else []
-        rows = zip(named, values, strict=False)
-        return {port: dict(zip(self._card_names[port], row["xstats_values"], strict=False)) for port, row in rows}
+            for port, row in zip(named, values, strict=False):
+                counts = zip(self._card_names[port], row["xstats_values"], strict=False)
+                found[port] = {name: int(count) for name, count in counts if _is_kept(name)}
+        return found
 
     def ask_counters(self, ports: Sequence[int]) -> None:
         """Ask for the counters of *ports* without waiting for the answer."""
@@ -286,7 +277,7 @@ class ClientLibrary(ABC):
         """Return the number of such requests whose counters were not taken."""
         return self._pipe.under_way if self._pipe else 0
 
-    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Reading] | None:
         """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
         if self._pipe is None or (come := self._pipe.answer(wait)) is None:
             return None
@@ -479,15 +470,17 @@ class ClientLibrary(ABC):
         """The calls that read the counters of *ports*, between two looks at the server's clock."""
 
     @abstractmethod
-    def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
+    def _counters_read(self, ports: Sequence[int], reply: Reply) -> Reading:
         """The counters, from the answers to :meth:`_reading`."""
+
+
+@lru_cache(4096)
+def _is_kept(name: str) -> bool:
+    return is_error(name) or is_pause(name) or is_group_count(name)
 
 
 MAC_FROM_PACKET = 1
 """TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
-
-OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
-"""The multiplier for streams whose rates are final."""
 
 
 def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:

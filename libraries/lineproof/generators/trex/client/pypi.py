@@ -17,7 +17,7 @@ from typing import Any
 from . import answers
 from .answers import ServerEvents
 from .library import Call, ClientLibrary, stream_data
-from .service import Refusal
+from .service import COUNTERS, Reading, Refusal
 from .sockets import REPLY_LIMIT, Reply
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
@@ -103,13 +103,17 @@ class PypiLibrary(ClientLibrary):
         self._keys.add(key)
         return [("ping", {}), ("publish_now", {"key": key, "baseline": False}), ("ping", {})]
 
-    def _counters_read(self, ports: Sequence[int], reading: Reply) -> Mapping[str, Any]:
-        earliest, _, latest = reading.results
-        key = reading.calls[1]["params"]["key"]
+    def _counters_read(self, ports: Sequence[int], reply: Reply) -> Reading:
+        earliest, _, latest = reply.results
+        key = reply.calls[1]["params"]["key"]
         with self._has_published:
             if not self._has_published.wait_for(lambda: key in self._published, REPLY_LIMIT):
                 raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
-        return answers.flat_counters(self._published.pop(key), {}, earliest, latest)
+        flat = self._published.pop(key)
+        by_port = {
+            port: {name: flat[f"{name}-{port}"] for name in COUNTERS if f"{name}-{port}" in flat} for port in ports
+        }
+        return answers.reading(ports, flat, by_port, earliest, latest)
 
     def _note_barrier(self, key: int, _: Any) -> None:
         """Keep the counters that came before the barrier *key*. In the library's thread, also for its own barriers."""

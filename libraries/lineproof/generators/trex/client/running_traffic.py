@@ -6,19 +6,17 @@ A trial is a begin and a finish; a burst ends by itself; a changing load has the
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....core.counter_names import group_frames, is_error, is_group_count, is_pause
+from ....core.counter_names import group_frames
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary
-from .service import Refusal, TrialRequest
+from .service import Reading, Refusal, Snapshot, Step, TrialCounts, TrialRequest
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -39,12 +37,6 @@ SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.9
 
 READING_GAP = 0.0025
 """Seconds between two of these readings at least: a trial on a fast clock is too short for all of them."""
-
-COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
-LARGEST_COUNT = 2**64 - 1
-
-MOMENTS = ("earliest", "latest")
-"""The times of a reading by the server's clock, s: its counters were read between them."""
 
 START_WINDOW = 0.2
 """Seconds in which the first frame is looked for. An idle core of TRex v3.08 looks for messages every 2 ms, after 4 s
@@ -75,7 +67,9 @@ class _Traffic:
     involved: list[int]
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
-    before: dict[Any, Any]
+    around: Reading
+    """The counters before :attr:`before`."""
+    before: Reading
     started: float
     asked: float
     first: float = 0.0
@@ -86,39 +80,28 @@ class _Traffic:
     """The highest load of a core so far, in per cent; None: no period was reported."""
     ahead: float = math.inf
     """s by which the server's clock shows more when a request arrives than this machine's when it leaves."""
-    snapshots: list[dict[str, Any]] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
-    extended: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """The cards' own counters before :attr:`before`, as :func:`_extended`."""
-    around: Mapping[Any, Any] = field(default_factory=dict)
-    """The counters before these."""
+
+    def add(self, reading: Reading, asked: float) -> None:
+        """Keep a *reading* during the sending, which was asked for at *asked*."""
+        self.ahead = min(self.ahead, reading.earliest - asked)
+        offered, received = (
+            {port: reading.since(self.before, port, name) for port in self.involved}
+            for name in ("opackets", "ipackets")
+        )
+        self.snapshots.append(Snapshot(reading.earliest, reading.latest, offered, received))
 
 
-@lru_cache(4096)
-def _is_kept(name: str) -> bool:
-    return is_error(name) or is_pause(name) or is_group_count(name)
-
-
-def _extended(counters: Mapping[Any, Any]) -> dict[int, dict[str, int]]:
-    """Take the cards' own of errors, pause frames and frames to a group out of *counters*, by port."""
-    found, cards = dict[int, dict[str, int]](), counters["global"].pop("cards")
-    with contextlib.suppress(Exception):
-        for port, counts in cards.items():
-            found[port] = {name: int(count) for name, count in counts.items() if _is_kept(name)}
-    return found
-
-
-def _grown(
-    before: Mapping[int, Mapping[str, int]], after: Mapping[int, Mapping[str, int]]
-) -> dict[int, dict[str, int]]:
-    """By how much :func:`_extended` grew: those that did, by port."""
+def _grown(before: Reading, after: Reading) -> dict[int, dict[str, int]]:
+    """By how much the cards' own counters grew: those that did, by port."""
     grown = {}
-    for port, rows in after.items():
-        was = before.get(port, {})
-        if found := {name: count - was[name] for name, count in rows.items() if count > was.get(name, count)}:
-            grown[port] = found
+    for port, counts in after.cards.items():
+        was = before.cards.get(port, {})
+        if more := {name: count - was[name] for name, count in counts.items() if count > was.get(name, count)}:
+            grown[port] = more
     return grown
 
 
@@ -138,7 +121,7 @@ class RunningTraffic:
         self._start_delay = 0.0
         """s from the last start's first reading to its first frame."""
         self._clocks = list[tuple[float, float, float, float]]()
-        """The first and the last reading: when it was asked and answered by this machine's clock, and MOMENTS."""
+        """The first and the last reading: when asked and answered by this machine, and its ends by the server."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -149,14 +132,11 @@ class RunningTraffic:
         library.replace_streams(self._held, streams)
         return {}
 
-    def begin(self, **request: Any) -> dict[str, Any]:
-        """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped.
-
-        Returns the counters before it, and when it was asked for and answered.
-        """
+    def begin(self, **request: Any) -> Step:
+        """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped."""
         return self._begin(TrialRequest(**request))
 
-    def _begin(self, trial: TrialRequest) -> dict[str, Any]:
+    def _begin(self, trial: TrialRequest) -> Step:
         self._connected()
         involved, rates = sorted({*trial.rates, *(port for pair in trial.directions for port in pair)}), trial.rates
         count = {
@@ -168,16 +148,15 @@ class RunningTraffic:
         around, before = self._counters(), self._counters(cards=involved)
         self._library.events.clear()
         self._counted = None
-        self._running = running = _Traffic(trial, rates, involved, least, before, time.time(), time.monotonic())
-        running.around, running.extended = around, _extended(before)
+        self._running = running = _Traffic(trial, rates, involved, least, around, before, time.time(), time.monotonic())
         limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
         running.first, fresh = self._library.start(rates, limit, self._held, max(START_GAP, self._gap))
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
-        self._keep_snapshot(running, fresh, running.asked)
-        return {"counters": before, "asked": running.asked, "answered": running.began}
+        running.add(self._kept(fresh, running.asked), running.asked)
+        return Step(before, before, running.asked, running.began)
 
-    def change(self, rates: Mapping[int, float]) -> dict[str, Any]:
+    def change(self, rates: Mapping[int, float]) -> Step:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
         running = self._require_running()
         before, asked = self._counters(), time.monotonic()
@@ -188,37 +167,31 @@ class RunningTraffic:
         time.sleep(CHANGE_DELAY / running.trial.clock_speed)
         running.load_since = answered = time.monotonic()
         running.peak_load = None
-        return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
+        return Step(before, self._counters(), asked, answered)
 
-    def sample(self, seconds: float, interval: float) -> list[dict[str, Any]]:
-        """Wait *seconds*; counters every *interval* s, each with its ``moment`` on this machine's clock."""
-        running, found = self._require_running(), []
+    def sample(self, seconds: float, interval: float) -> list[Reading]:
+        """Wait *seconds*; counters every *interval* s, each with its ``moment``."""
+        running, found = self._require_running(), list[Reading]()
         begin = time.monotonic()
         end, due = begin + seconds, begin + interval
         while True:
             self._check_progress(running)
             now = time.monotonic()
             if now >= min(due, end):
-                found.append({**self._counters(), "moment": time.monotonic()})
+                found.append(replace(self._counters(running.trial.group_numbers), moment=time.monotonic()))
                 # if reading takes longer than the interval: as often as possible
                 due = max(due + interval, time.monotonic())
             if time.monotonic() >= end or self._has_ended(running):
                 return found
             time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
 
-    def finish(self) -> dict[str, Any]:
-        """Wait for the end of a trial, which has a duration, then for its drain; return the counts.
+    def finish(self) -> TrialCounts:
+        """Wait for the end of a trial, which has a duration, then for its drain; return what it counted."""
+        counts, _ = self._finish()
+        return counts
 
-        The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
-        ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``: the highest
-        load of a core in a second of sending, in per cent (None: none was reported); after a change of load, since that
-        change. ``first``: a time before the first frame. ``snapshots``: readings during the sending, with MOMENTS and
-        the frames ``offered`` and ``received`` by port since the trial began. These times are s of the server's clock;
-        ``clocks``: how far that went since the connection, and this machine's at least and at most. ``group_stats``:
-        what the server counted of the packet groups. ``cards``: by port, by how much the card's own counters of errors,
-        of pause frames and of frames to a group grew; ``received_around``: frames received from before they were read
-        until after it.
-        """
+    def _finish(self) -> tuple[TrialCounts, Mapping[str, Any]]:
+        """:meth:`finish`, and what the server counted of the packet groups."""
         running, events = self._require_running(), self._library.events
         trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
         self._await_end(running, duration / trial.clock_speed)
@@ -241,49 +214,44 @@ class RunningTraffic:
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
         around = self._counters(trial.group_numbers, running.involved)
-        return {
-            "started": running.started,
-            "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
-            "first": running.first,
-            "clocks": self._clocks_went(),
-            "finished": finished,
-            "drained": waited,
-            "group_stats": around["global"]["groups"],
-            "before": running.before,
-            "at_end": first,
-            "after": after,
-            "links": {port: port not in events.links_down for port in running.involved},
-            "complaints": list(events.complaints),
-            "cpu_util": running.peak_load,
-            "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
-            "snapshots": running.snapshots,
-            "cards": _grown(running.extended, _extended(around)),
-            "received_around": {
-                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in running.involved
-            },
-        }
+        counts = TrialCounts(
+            started=running.started,
+            first=running.first,
+            before=running.before,
+            at_end=first,
+            after=after,
+            finished=finished,
+            drained=waited,
+            clocks=self._clocks_went(),
+            links={port: port not in events.links_down for port in running.involved},
+            cpu_util=running.peak_load,
+            complaints=tuple(events.complaints),
+            clock_jump=(time.time() - running.started) - (time.monotonic() - running.asked),
+            snapshots=running.snapshots,
+            cards=_grown(running.before, around),
+            received_around={port: around.since(running.around, port, "ipackets") for port in running.involved},
+        )
+        return counts, around.groups
 
     def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
         """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
-        library = self._connected()
-        held = [port for port in self._counters() if port != "global"]
+        library, held = self._connected(), self._held
         before = self._counters(cards=held)
         with library.capturing(held, keep * len(held)) as capture:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
-            after = self._counters()
-            first, last = _extended(before), _extended(self._counters(cards=held))
+            after, of_cards = self._counters(), _grown(before, self._counters(cards=held))
             kept = library.captured(capture, keep * len(held))
         return {
             port: {
-                "frames": after[port]["ipackets"] - before[port]["ipackets"],
+                "frames": after.since(before, port, "ipackets"),
                 "kept": [data.hex() for data in kept.get(port, ())[-keep:]],
-                "group_frames": group_frames(last.get(port, {})) - group_frames(first.get(port, {})),
+                "group_frames": group_frames(of_cards.get(port, {})),
             }
             for port in held
         }
@@ -342,7 +310,7 @@ class RunningTraffic:
 
         Meanwhile the counters are read: for the first frame, at SNAPSHOT_SHARES of the time, and for the last frame.
         """
-        events, begin = self._library.events, running.snapshots[0]["earliest"] + self._start_delay
+        events, begin = self._library.events, running.snapshots[0].earliest + self._start_delay
         moments, last_asked = [begin + share * seconds for share in SNAPSHOT_SHARES], -math.inf
         while not self._has_ended(running):
             now, late = time.monotonic(), time.monotonic() - running.began - seconds
@@ -372,18 +340,8 @@ class RunningTraffic:
         """Keep the next reading that was asked for, if it comes within *wait* s."""
         self._check_cancelled()
         if come := self._library.counters_come(self._held, wait):
-            asked, fresh = come
-            self._keep_snapshot(running, fresh, asked)
-
-    def _keep_snapshot(self, running: _Traffic, fresh: Mapping[str, Any], asked: float) -> None:
-        counters = self._totals(fresh, asked)
-        moments = {name: float(counters["global"][name]) for name in MOMENTS}
-        running.ahead = min(running.ahead, moments["earliest"] - asked)
-        offered, received = (
-            {port: _increase(running.before, counters, port, name) for port in running.involved}
-            for name in ("opackets", "ipackets")
-        )
-        running.snapshots.append({**moments, "offered": offered, "received": received})
+            asked, reading = come
+            running.add(self._kept(reading, asked), asked)
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
         """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
@@ -392,17 +350,16 @@ class RunningTraffic:
         the frames is sent at the same rate as all of them in *seconds*.
         """
 
-        def unsent(reading: Mapping[str, Any], port: int) -> int:
-            return int(running.frames[port] - reading["offered"][port])
+        def unsent(reading: Snapshot, port: int) -> int:
+            return running.frames[port] - reading.offered[port]
 
-        def due(reading: Mapping[str, Any]) -> float:
+        def due(reading: Snapshot) -> float:
             share = max(unsent(reading, port) / max(1, running.frames[port]) for port in running.sending)
-            return float(reading["latest"] + share * seconds)
+            return reading.latest + share * seconds
 
-        last, latest = running.snapshots[-1], float(running.snapshots[-1]["latest"])
+        last, started = running.snapshots[-1], running.snapshots[0].earliest
         none_sent = any(unsent(last, port) == running.frames[port] for port in running.sending)
-        started, margin = float(running.snapshots[0]["earliest"]), MARGIN + MARGIN_SHARE * self._round_trip
-        latest = max(latest, asked)
+        margin, latest = MARGIN + MARGIN_SHARE * self._round_trip, max(last.latest, asked)
         passed = latest - started
         if none_sent and passed < START_WINDOW:
             return max(latest + max(self._gap, passed / 20), started + self._start_delay - margin)
@@ -427,35 +384,22 @@ class RunningTraffic:
         """Seconds between two requests for the counters near the first and the last frame."""
         return max(MARGIN, GAP_SHARE * self._round_trip)
 
-    def _clocks_went(self) -> list[float]:
+    def _clocks_went(self) -> tuple[float, float, float]:
         """By how many s the server's clock went on since the first reading, and this machine's at least and at most."""
         (asked, answered, _, latest), (last_asked, last_answered, earliest, _) = self._clocks[0], self._clocks[-1]
-        return [earliest - latest, last_asked - answered, last_answered - asked]
+        return earliest - latest, last_asked - answered, last_answered - asked
 
     # -- counters and the connection -----------------------------------------------------------------------------------
 
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> dict[Any, Any]:
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> Reading:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
-        return self._totals(library.read_counters(self._held, groups, cards), asked)
+        return self._kept(library.read_counters(self._held, groups, cards), asked)
 
-    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[Any, Any]:
-        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
-        missing = [
-            f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
-        ]
-        if missing:
-            raise Refusal("refused", f"the server reports no {', '.join(missing)}")
-        found: dict[Any, Any] = {
-            port: {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
-        }
-        found["global"] = {
-            key: value
-            for key, value in fresh.items()
-            if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
-            or key in (*MOMENTS, "groups", "cards")
-        }
-        return found
+    def _kept(self, reading: Reading, asked: float) -> Reading:
+        """Return *reading*, asked for at *asked*, as the last one of the clocks."""
+        self._clocks[1:] = [(asked, time.monotonic(), reading.earliest, reading.latest)]
+        return reading
 
     def _reachable(self) -> bool:
         return not self._gone and self._library.reachable
@@ -473,16 +417,6 @@ class RunningTraffic:
             raise Refusal("cancelled", "stopped on request")
 
 
-def _count(name: str, counters: Mapping[str, Any]) -> int:
-    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
-    found = counters[name]
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_COUNT:
-        raise Refusal("refused", f"its counter {name} is {str(found)[:40]!r}; expected a whole number of 64 bits")
-    if found != int(found):
-        raise Refusal("refused", f"its counter {name} is {found!r}; expected a whole number")
-    return int(found)
-
-
 MIN_WAIT = 0.1
 """Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
 
@@ -496,19 +430,19 @@ missing: the sender's counters may lag."""
 
 
 def wait_for_drain(
-    first: Mapping[Any, Any],
-    count: Callable[[], Mapping[Any, Any]],
-    before: Mapping[Any, Any],
+    first: Reading,
+    count: Callable[[], Reading],
+    before: Reading,
     directions: Sequence[tuple[int, int]],
     least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Mapping[Any, Any], float]:
+) -> tuple[Reading, float]:
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
-    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number).
+    *first*: counters after sending, *before*: counters before it, *count* reads them again.
     *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
 
     If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
@@ -521,9 +455,7 @@ def wait_for_drain(
     now = first
     last: tuple[tuple[int, int], ...] = ()
     while True:
-        found = tuple(
-            (_increase(before, now, tx, "opackets"), _increase(before, now, rx, "ipackets")) for tx, rx in directions
-        )
+        found = tuple((now.since(before, tx, "opackets"), now.since(before, rx, "ipackets")) for tx, rx in directions)
         moment = clock()
         if found != last:
             last, changed = found, moment
@@ -537,10 +469,6 @@ def wait_for_drain(
         still = moment - changed
         sleep(min(max(MIN_WAIT, still) / 5, quiet - still, limit - (moment - began)))
         now = count()
-
-
-def _increase(before: Mapping[Any, Any], now: Mapping[Any, Any], port: int, name: str) -> int:
-    return int(now[port][name] - before[port][name])
 
 
 UPDATE_PERIOD = 0.6

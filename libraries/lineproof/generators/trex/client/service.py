@@ -82,3 +82,90 @@ class TrialRequest:
     def group_numbers(self) -> list[int]:
         """All packet groups."""
         return [number for numbers in self.groups.values() for number in numbers]
+
+
+COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+"""A port's totals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The totals by port, read from ``earliest`` to ``latest`` (s, the server's clock)."""
+
+    earliest: float
+    latest: float
+    ports: Mapping[int, Mapping[str, int]]
+    queue_full: float | None = None
+    """Times that a transmit queue was full; None: not reported."""
+    rx_load: float | None = None
+    """Load of the receiving core in per cent; None: not reported."""
+    cards: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """The cards' own counters of errors, pause frames and frames to a group, by port; read before the others."""
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    """What the server counted of packet groups."""
+    moment: float = 0.0
+    """When it was read, s of the machine's monotonic clock."""
+
+    def since(self, before: Reading, port: int, name: str) -> int:
+        """Return by how much a counter of *port* grew since *before*."""
+        return self.ports[port][name] - before.ports[port][name]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Frames sent and received since the trial began, by port, read from ``earliest`` to ``latest`` (s, one clock)."""
+
+    earliest: float
+    latest: float
+    offered: Mapping[int, int]
+    received: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A start or a change of the load: the readings on both sides, and when it was asked for and answered.
+
+    The times are s of the machine's monotonic clock.
+    """
+
+    before: Reading
+    after: Reading
+    asked: float
+    answered: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCounts:
+    """What a trial counted. Times are s of the server's clock, unless stated otherwise."""
+
+    started: float
+    """s since the epoch."""
+    first: float
+    """A time before the first frame."""
+    before: Reading
+    at_end: Reading
+    after: Reading
+    """After the drain."""
+    finished: bool
+    drained: float
+    """s of the wall clock."""
+    clocks: tuple[float, float, float]
+    """How far the server's clock went on since the connection, and this machine's at least and at most."""
+    links: Mapping[int, bool]
+    """By port: up at every check."""
+    cpu_util: float | None
+    """The highest load of a core in a second of sending, in per cent; after a change of load, since that change."""
+    complaints: Sequence[str] = ()
+    """The server's."""
+    clock_jump: float = 0.0
+    """s by which the time of day went ahead of the monotonic clock."""
+    snapshots: Sequence[Snapshot] = ()
+    """Readings during the sending."""
+    cards: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """By how much the cards' own counters grew, by port."""
+    received_around: Mapping[int, int] = field(default_factory=dict)
+    """Frames received from before they were read until after it."""
+    latency: Sequence[Mapping[str, Any]] = ()
+    """:func:`.running_traffic.group_counts` of those directions all of whose packet groups are reported."""
+    frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """The last frames of each receiving port, in hexadecimal digits."""
