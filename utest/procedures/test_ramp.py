@@ -113,7 +113,7 @@ def test_last_step_that_kept_up_is_named_and_the_worse_direction_counts():
 
 
 def test_a_ramp_ends_at_the_testbeds_maximum():
-    assert ramp(PureRouter(), steps=10, most=0.97).plan.target == pytest.approx(97)
+    assert ramp(PureRouter(), steps=10, most=0.97).target == pytest.approx(97)
 
 
 WORDS = "64b bidirectional"
