@@ -197,9 +197,8 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     """Return how long the sentences take in real time, with their search for a power without traffic."""
     budget = plan.budget(requirements)
     least = budget.wall_seconds(plan.clock_speed)
-    most = least + (budget.at_most - budget.until_pass) / plan.clock_speed
-    count = counted(len(requirements), "sentence")
-    return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)}"
+    count, most = counted(len(requirements), "sentence"), budget.at_most / plan.clock_speed
+    return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)} of traffic"
 
 
 def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
@@ -216,8 +215,8 @@ def _margin_words(requirements: list[Requirement]) -> str:
     count = sum(item.quantity.margin == "higher loads" for item in requirements)
     if wanted not in ("on", "true") or not count:
         return ""
-    limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"
-    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {limit}"
+    most = "" if deadline == "none" else f", at most {duration_text(timestr_to_secs(deadline))} of traffic"
+    return f"; a search for the margin after each PASS of {counted(count, 'rate')}{most}"
 
 
 class FaultKeywords(Component):
