@@ -66,13 +66,6 @@ def test_the_worse_direction_decides():
     assert weaker["NDR"].upper.pps == pytest.approx(3e6, rel=0.01) and "each way" in str(weaker)
 
 
-def test_rare_burst_is_within_the_exceed_ratio():
-    # whichever trial it strikes at the end, three of four are good
-    calm = len(found(PureRouter(5e6)).trials)
-    result = found(PureRouter(5e6, burst=frozenset({calm - 1})))
-    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=60))
 def test_bounds_found_before_the_deadline_are_kept(seconds):
@@ -91,27 +84,9 @@ def test_bounds_found_before_the_deadline_are_kept(seconds):
 
 
 def test_spoilt_trials_are_repeated():
-    seen: list[Any] = []
-    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})), seen=seen)
-    assert not result.ended
-    assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))
-    assert tuple(seen) == result.trials
-    assert sum(not trial.is_clean for trial in result.trials) == 3
+    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})))
+    assert not result.ended and sum(not trial.is_clean for trial in result.trials) == 3
     assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
-
-
-@pytest.mark.parametrize(
-    ("router", "trials", "words"),
-    [
-        (PureRouter(5e6, spoils=EVERY_TRIAL - set(range(5))), 9, "a link was down"),
-        (PureRouter(5e6, breaks=0), 0, "the testbed broke down: the generator went away"),
-        (PureRouter(LINE, ceiling=10.0), 4, "use a faster generator"),
-    ],
-)
-def test_a_testbed_at_fault_ends_the_search_with_its_bounds(router, trials, words):
-    result = found(router)
-    assert result.ended.startswith("inconclusive: ") and words in result.ended
-    assert len(result.trials) == trials and unfinished(result) == ("NDR", "PDR")
 
 
 def test_a_generator_that_is_slower_than_the_router_ends_the_search_at_what_it_sends():
@@ -262,12 +237,6 @@ def test_a_router_that_carries_less_under_overload_has_the_same_margin():
 
     result = searched(collapsing, deadline=120)
     assert result.low <= 1.2 <= (result.high or 0.0) and result.low > 1.1
-
-
-def test_a_testbed_that_breaks_down_ends_it_with_its_bounds():
-    result = searched(PureRouter(5.4e6, breaks=3))
-    assert "the generator went away" in result.reason
-    assert (result.low, result.high) == (1.0, pytest.approx(HIGHEST.pps / SLA.pps))
 
 
 @pytest.mark.parametrize("goal", ["quick", "standard"])

@@ -196,9 +196,6 @@ class CharacterisationWork:
             allure.attach(title, picture, "SVG")
             logger.info(svg_image(title, picture), html=True)
         show_document(Document(title, [Section("", shown)], simulated), f"{title} (table)")
-        if early:
-            others = f" (and {len(early) - 1} more, below its table)" if len(early) > 1 else ""
-            logger.warn(f"{title}: {early[0]}{others}")
         told = "; ".join(early) or ("its table is on the page" if parts else "nothing was measured")
         message = f"{title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:

@@ -204,9 +204,8 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     """Return how long the sentences take in real time, with their search for a power without traffic."""
     budget = plan.budget(requirements)
     least = budget.wall_seconds(plan.clock_speed)
-    most = least + (budget.at_most - budget.until_pass) / plan.clock_speed
-    count = counted(len(requirements), "sentence")
-    return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)}"
+    count, most = counted(len(requirements), "sentence"), budget.at_most / plan.clock_speed
+    return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)} of traffic"
 
 
 def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
@@ -222,7 +221,8 @@ def _margin_words(requirements: list[Requirement]) -> str:
     count = sum(item.quantity.margin == "higher loads" for item in requirements)
     if not limit or not count:
         return ""
-    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, at most {duration_text(limit)}"
+    most = f"at most {duration_text(limit)} of traffic"
+    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {most}"
 
 
 class FaultKeywords(Component):

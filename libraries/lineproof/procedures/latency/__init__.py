@@ -14,6 +14,7 @@ from typing import Literal
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.latency import Statistic
+from ...core.phrases import between
 from ...core.trial import Load, Trial
 from ...core.verdict import Deviation
 from ...errors import SentenceError
@@ -21,7 +22,6 @@ from ...evidence.chart import SIGNS, Chart, columns, linear
 from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
-from ...units import range_text
 from ..procedure import EACH, Procedure, ProcedureRun, figure
 from ..search import SEARCH, SearchResult
 from ..trials import ProcedureResult
@@ -107,7 +107,7 @@ class LatencyUnderLoad(Procedure):
                 Column("load", EACH): figure(point.load),
                 Column("direction", left=True): point.direction,
                 **{
-                    Column(statistic.name, "µs"): _cell(bounds)
+                    Column(statistic.name, "µs"): between(bounds, _time)
                     for statistic, bounds in zip(STATISTICS, point.figures, strict=True)
                 },
                 Column("probes"): f"{point.sent:,}",
@@ -143,17 +143,12 @@ LATENCY_UNDER_LOAD = LatencyUnderLoad()
 
 def _is_timed(trial: Trial) -> bool:
     """Return whether *trial* shows the latency of each direction."""
-    counts = trial.outcome.latency
-    are_known = all(count.received >= 100 and count.unplaced >= 0 for count in counts)
-    return are_known and len(counts) == len(trial.outcome.directions)
+    known = [count.unplaced >= 0 for count in trial.outcome.latency if count.received >= 100]
+    return sum(known) == len(trial.outcome.directions)
 
 
-def _cell(bounds: Bounds) -> str:
-    """Return *bounds* of a time in µs as a cell; without an end where frames were lost."""
-    if math.isinf(bounds.low):
-        return "lost"
-    low, high = f"{bounds.low:,.6g}", f"{bounds.high:,.6g}"
-    return f"≥ {low}" if math.isinf(bounds.high) else range_text(low, high)
+def _time(microseconds: float) -> str:
+    return "lost" if math.isinf(microseconds) else f"{microseconds:,.6g}"
 
 
 def _points(share: float, trial: Trial) -> Iterator[LatencyPoint]:

@@ -48,33 +48,6 @@ class RampPhase(Enum):
     HOLD = "hold"
 
 
-@dataclass(frozen=True, slots=True)
-class RampPlan:
-    """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port) in ``steps`` trials of ``step`` s each.
-
-    Before it ``warm_up`` s at ``warm_up_pps`` frames/s, after it ``hold`` s at the top; both in trials of at most
-    ``step`` s.
-    """
-
-    line_pps: float
-    steps: int
-    step: float
-    target: float
-    warm_up: float
-    warm_up_pps: float
-    hold: float
-
-    def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
-        """Every trial: its phase, load and duration in s."""
-        top = self.line_pps * self.target / 100
-        for seconds in _equal_parts(self.warm_up, self.step):
-            yield RampPhase.WARM_UP, Load(self.warm_up_pps), seconds
-        for index in range(1, self.steps + 1):
-            yield RampPhase.RISE, Load(top * index / self.steps), self.step
-        for seconds in _equal_parts(self.hold, self.step):
-            yield RampPhase.HOLD, Load(top), seconds
-
-
 def _equal_parts(whole: float, piece: float) -> Iterator[float]:
     count = math.ceil(whole / piece - 1e-9)
     yield from (whole / count for _ in range(count))
@@ -102,12 +75,14 @@ class RampStep:
 
 @dataclass(frozen=True, slots=True)
 class RampResult(ProcedureResult):
-    """``saturation``: the first step from which on the router stays behind (None: there is no such step).
+    """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port).
 
+    ``saturation``: the first step from which on the router stays behind (None: there is no such step).
     ``ceiling_pps``: the most that the generator offered in steps where it offered less than was asked.
     """
 
-    plan: RampPlan
+    line_pps: float
+    target: float
     steps: tuple[RampStep, ...]
     saturation: RampStep | None
     ceiling_pps: float | None
@@ -124,7 +99,7 @@ class RampResult(ProcedureResult):
         """Yield what was found, as texts."""
         scope = " (the worse direction)" if self.scope else ""
         if self.saturation:
-            load, share = self.saturation.load.pps, 100 * self.saturation.load.pps / self.plan.line_pps
+            load, share = self.saturation.load.pps, 100 * self.saturation.load.pps / self.line_pps
             yield f"saturated at {si(load, 'pps')} ({share:.4g} % line rate) into each port{scope}"
         else:
             reached = max((step.load.pps for step in self.steps), default=0.0)
@@ -180,18 +155,24 @@ class Ramp(Procedure):
         """
         known = run.traffic(traffic)
         line, highest = run.line(known), run.put(known, warm_up=False)
-        target, before, after = min(100.0, 100 * highest.pps / line), warm_up.total_seconds(), hold.total_seconds()
-        plan = RampPlan(line, steps, step.total_seconds(), target, before, min(PROBE_PPS, line / 100), after)
+        target, slow, seconds = min(100.0, 100 * highest.pps / line), min(PROBE_PPS, line / 100), step.total_seconds()
+        top = line * target / 100
+        phases = [
+            *((RampPhase.WARM_UP, slow, each) for each in _equal_parts(warm_up.total_seconds(), seconds)),
+            *((RampPhase.RISE, top * number / steps, seconds) for number in range(1, steps + 1)),
+            *((RampPhase.HOLD, top, each) for each in _equal_parts(hold.total_seconds(), seconds)),
+        ]
         done: list[RampStep] = []
         with run.series(known) as trials:
-            for phase, load, seconds in plan.phases():
+            for phase, pps, lasting in phases:
                 # a step where the generator sent less is kept
-                trial = trials.run(load, seconds, trials.shows_loss)
+                trial = trials.run(Load(pps), lasting, trials.shows_loss)
                 done.append(_ramp_step(phase, trial))
         short = [one.offered_pps for one in done if any(item.fault.generator_too_slow for item in one.trial.problems)]
         measured = [one for one in done if one.phase is not RampPhase.WARM_UP]
         return RampResult(
-            plan,
+            line,
+            target,
             tuple(done),
             _saturation_step(measured),
             ceiling_pps=max(short, default=None),
@@ -204,7 +185,7 @@ class Ramp(Procedure):
             {
                 Column("phase", left=True): step.phase.value,
                 Column("load", EACH): figure(step.load),
-                Column("load", "% of line"): figure(step.load, ".2f", 100 / result.plan.line_pps),
+                Column("load", "% of line"): figure(step.load, ".2f", 100 / result.line_pps),
                 Column("offered", "frames/s"): figure(step.offered_pps),
                 Column("forwarded", "frames/s"): figure(step.forwarded_pps),
                 Column("lost"): percent(step.loss_ratio),
@@ -239,7 +220,11 @@ class Ramp(Procedure):
         ``profile_file`` is the name of the traffic: results with the same words come into the same graph. An entry is
         one second, however long a step is: its rates are the means of the steps in it, weighted by time.
         """
-        plan, steps, traffic = result.plan, result.steps, run.traffic(run.words)
+        steps, traffic = result.steps, run.traffic(run.words)
+        slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
+        lasted = {
+            phase: sum(step.trial.outcome.duration for step in steps if step.phase is phase) for phase in RampPhase
+        }
         ports: dict[int, int] = {}
         for direction in next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ()):
             for port in (direction.tx_port, direction.rx_port):
@@ -249,16 +234,16 @@ class Ramp(Procedure):
         for at in range(math.ceil(edges[-1] - _ROUNDING)):
             lasting = [min(end, at + 1.0) - max(start, at) for start, end in pairwise(edges)]
             parts = [(step, time) for step, time in zip(steps, lasting, strict=True) if time > _ROUNDING]
-            seconds[str(at)] = _entry(parts, ports, plan.line_pps)
+            seconds[str(at)] = _entry(parts, ports, result.line_pps)
         return {
             "vars": {
                 "profile_file": traffic.profile.name,
                 "unidirectional": not traffic.bidirectional,
-                "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
-                "warmup_duration": plan.warm_up,
-                "rampup_target": plan.target,
-                "rampup_duration": plan.steps * plan.step,
-                "hold_duration": plan.hold,
+                "warmup_mult": si(slow, "pps").replace(" ", ""),
+                "warmup_duration": lasted[RampPhase.WARM_UP],
+                "rampup_target": result.target,
+                "rampup_duration": lasted[RampPhase.RISE],
+                "hold_duration": lasted[RampPhase.HOLD],
                 "simulated": run.session.simulated,
                 "deviations": list(map(str, result.deviations)),
             },

@@ -267,10 +267,8 @@ def _latency(run: ProcedureRun, at: AtThroughput, repeats: int, duration: float)
     run.put(at.traffic, warm_up=False, probe=Probe(min(PROBE_PPS, at.load.pps / 10)))
 
     def has_latency(trial: Trial) -> bool:
-        counts = trial.outcome.latency
-        known = [count for count in counts if count.received >= 100 and 0 <= count.mean < math.inf]
-        is_whole = len(known) == len(trial.outcome.directions)
-        return is_whole and trials.shows_loss(trial)
+        known = [0 <= count.mean < math.inf for count in trial.outcome.latency if count.received >= 100]
+        return sum(known) == len(trial.outcome.directions) and trials.shows_loss(trial)
 
     with run.series(at.traffic) as trials:
         while len(streams) < repeats:
