@@ -93,13 +93,7 @@ class ShellCommands:
     program that talks to the router, and ends with status 1 where that does not answer.
     """
 
-    def __init__(
-        self,
-        shell: Shell,
-        sudo: bool = False,
-        line: CommandLine = POSIX,
-        client: str = "",
-    ) -> None:
+    def __init__(self, shell: Shell, sudo: bool = False, line: CommandLine = POSIX, client: str = "") -> None:
         self._shell, self._sudo, self.line, self._client = shell, sudo, line, client
         self.limit = line.limit
 
