@@ -229,10 +229,7 @@ Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
 
 
-@functools.cache
-def _machine(folder: Path) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    described: Mapping[str, Mapping[str, Mapping[str, str]]] = read_yaml(folder / "machine.yaml")[0]
-    return described
+_machine = functools.cache(lambda home: read_yaml(home / "machine.yaml")[0])
 
 
 def facts_of(home: Path, part: str, **words: str) -> dict[str, Fact]:

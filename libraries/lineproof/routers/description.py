@@ -19,7 +19,7 @@ from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..project import Folder
-from ..system.command_line import CommandLine
+from ..system.command_line import CommandChannel
 from ..visible import shortened
 from .queries import Commands, InterfaceQuery, LookQuery, Query
 
@@ -130,7 +130,7 @@ class FrameGroup(Config):
     changes: Annotated[tuple[DescribedChange, ...], Field(min_length=1)]
 
 
-class RouterDescription(CommandLine):
+class RouterDescription(CommandChannel):
     """A router's commands and changes.
 
     ``save``, ``restore``: how the router keeps its configuration and goes back to it. ``look``: what others have

@@ -14,7 +14,7 @@ from ..errors import TestbedError
 from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
 
 
-class CommandLine(Config):
+class CommandChannel(Config):
     """How a machine takes commands, and what it says.
 
     ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
@@ -51,7 +51,7 @@ class CommandLine(Config):
         return self.channel == "posix"
 
 
-POSIX = CommandLine(channel="posix")
+POSIX = CommandChannel(channel="posix")
 
 
 def is_cut(command: str, text: str) -> bool:
@@ -93,13 +93,7 @@ class ShellCommands:
     program that talks to the router, and ends with status 1 where that does not answer.
     """
 
-    def __init__(
-        self,
-        shell: Shell,
-        sudo: bool = False,
-        line: CommandLine = POSIX,
-        client: str = "",
-    ) -> None:
+    def __init__(self, shell: Shell, sudo: bool = False, line: CommandChannel = POSIX, client: str = "") -> None:
         self._shell, self._sudo, self.line, self._client = shell, sudo, line, client
         self.limit = line.limit
 

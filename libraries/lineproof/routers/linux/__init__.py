@@ -31,6 +31,7 @@ from ..described import Router, Words
 _QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
+_HANDLED = "frames"
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
@@ -95,10 +96,8 @@ class Linux(Router):
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
         passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
         seconds = passed if passed > 0 else None
-        old_rows, new_rows = (_softnet(files[_SOFTNET]) for files in (old, new))
-        counters = per_second(_problems(old_rows), _problems(new_rows), seconds)
-        handled = [{f"{cpu}": row[0] for cpu, row in rows.items()} for rows in (old_rows, new_rows)]
-        frames = rates(handled[0], handled[1], seconds)
+        softnet = rates(_softnet(old[_SOFTNET]), _softnet(new[_SOFTNET]), seconds)
+        counters = {name: rate for name, rate in softnet.items() if rate > 0 and not name.startswith(_HANDLED)}
         queues: list[QueueLoad] = []
         for name in interfaces:
             irqs = queue_interrupts(new[_INTERRUPTS], name, links[f"readlink {_device(name)}"])
@@ -110,7 +109,8 @@ class Linux(Router):
         return UnderLoad(
             queues=tuple(queues),
             cpus=tuple(
-                cpu_load(cpu, ticks.get(cpu, {}), own, frames.get(f"{cpu}")) for cpu, own in _ticks(new[_STAT]).items()
+                cpu_load(cpu, ticks.get(cpu, {}), own, softnet.get(f"{_HANDLED} CPU {cpu}"))
+                for cpu, own in _ticks(new[_STAT]).items()
             ),
             raw=output_by_moment(before, after),
             seconds=seconds,
@@ -200,17 +200,13 @@ def _ticks(text: str) -> dict[int, Mapping[str, int]]:
     return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in rows}
 
 
-def _problems(rows: Mapping[int, Sequence[int]]) -> dict[str, int]:
-    """Return what went wrong on each processor, of *rows* of ``softnet_stat``."""
-    names = {BACKLOG_FULL: 1, "softnet time squeeze": 2}
-    return {f"{name} CPU {cpu}": row[at] for cpu, row in rows.items() for name, at in names.items()}
-
-
-def _softnet(text: str) -> dict[int, Sequence[int]]:
-    """Processor -> frames handled, dropped (backlog full), time squeezes, …; older kernels do not number the rows."""
+def _softnet(text: str) -> dict[str, int]:
+    """Return what each processor has counted, by name and processor; older kernels do not number the rows."""
     lines = re.findall(r"^[0-9a-f]{8}(?: [0-9a-f]{8}){2,}$", text, re.MULTILINE)
     rows = [[int(word, 16) for word in line.split()] for line in lines]
-    return {(row[12] if len(row) > 12 else at): row for at, row in enumerate(rows)}
+    names = _HANDLED, BACKLOG_FULL, "softnet time squeeze"
+    numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(rows)]
+    return {f"{name} CPU {cpu}": row[at] for cpu, row in numbered for at, name in enumerate(names)}
 
 
 def _uptime(text: str) -> float:
