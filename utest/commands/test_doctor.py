@@ -163,12 +163,10 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
     tmp_path: Path, bench: ServedBench, server: EmbeddedServer
 ):
     with trex_host_server(tmp_path) as ssh:
-        began = time.monotonic()
         root = with_host(tmp_path, bench, server, ssh, ", card: lineproof_model")
         found = of_lab(tmp_path, root)
-        took = time.monotonic() - began
         checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]
-    assert found.stderr == "" and took < 30  # 10 s on a machine of its own
+    assert found.stderr == ""
     lines = found.stdout.splitlines()
     (facts,) = [check["details"] for check in checks if check["check"] == "generator host" and check["state"] == "ok"]
     for each in (

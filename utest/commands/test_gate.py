@@ -1,4 +1,4 @@
-"""Commands on recorded runs: gate (exit status, why, and the forms for CI servers), verify, history; and init."""
+"""Commands on recorded runs: gate (exit status, why, and the form for CI servers), history; and init."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ from lineproof.evidence.gate import (
 from lineproof.evidence.history.store import HistoryStore, store_url
 from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.run import read_run
-from lineproof.evidence.run_files import sum_of_records, sums_of
 from lineproof.evidence.summary import SentenceRow
 from lineproof.generators.base import GeneratorPort
-from support.evidence_builders import RUN, promised, requirement_record, written
+from support.evidence_builders import RUN, promised, requirement_record
 from support.made_runs import (
     COSTS,
     FORWARDS,
@@ -129,19 +128,6 @@ def test_junit_holds_any_words():
     assert suite.errors == 1
 
 
-def test_json_has_the_answer_and_each_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    before, after = (
-        made_run(tmp_path, name, GOOD[0], Sentence(FORWARDS, around(rate, 2)), simulated=True)
-        for name, rate in ((ID, 5.5e6), (LATER, 5e6))
-    )
-    status, output = answer(capsys, after, "--baseline", before, "--json")
-    found = json.loads(output)
-    assert (status, found["exit_status"], found["answer"], found["simulated"]) == (1, 1, "FAIL", True)
-    failed, passed = found["sentences"]
-    assert (failed["answer"], passed["answer"], passed["by"]) == ("FAIL", "PASS", "margin")
-    assert failed["change_high_percent"] < -1 and failed["proven"].startswith("proven worse by more than 1 %: -")
-
-
 # --- names of runs
 
 
@@ -196,33 +182,6 @@ def test_an_execution_of_several_suites_is_one_name(
         main(["gate", "2026"])
     answer(capsys, LATER, "--tag", "both")
     assert answer(capsys, LATER, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
-
-
-# -- ``lineproof verify``: what it prints, and its exit status. What it finds is tested in evidence/test_integrity
-
-
-def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    bad, open_ = written(tmp_path / "bad"), written(tmp_path / "open", closed=False)
-    records = bad / "requirements.jsonl"
-    records.write_text(records.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
-    assert main(["verify", "--json", str(bad), str(open_)]) == 1
-    found = json.loads(capsys.readouterr().out)
-    first, second = found["runs"]
-    assert found["altered"] == 1 and first["run"] == str(bad)
-    assert [(item["file"], item["line"]) for item in first["altered"]] == [("requirements.jsonl", 2)]
-    assert (first["closed"], second["closed"], second["altered"]) == (True, False, [])
-    assert second["records_sha256"] == sum_of_records(sums_of(open_)) != first["records_sha256"]
-    assert second["notes"] == ["manifest.json is missing: the run was never closed"]
-
-
-def test_after_a_folder_without_a_run_the_others_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    one, empty, two = written(tmp_path / "one"), tmp_path / "empty" / "allure", written(tmp_path / "two")
-    empty.mkdir(parents=True)
-    (empty / "a-result.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"empty: holds no run: nothing was measured.*nothing' is no run"):
-        main(["verify", str(one), str(empty.parent), str(tmp_path / "nothing"), str(two)])
-    said = capsys.readouterr().out
-    assert f"{one}: consistent with" in said and f"{two}: consistent with" in said
 
 
 # -- the examples for CI servers have commands that this program has

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
@@ -21,23 +20,16 @@ from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
 from lineproof.stacks import COLOURS
-from support.evidence_builders import requirement_record, words
+from support.evidence_builders import SECOND, one_trial, requirement_record, words
 from support.made_trials import SENTENCES, Made, Way
 
 FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
-SECOND = Bounds(1.0, 1.0)
 HATCHED = 'fill="url(#'
 BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
 
 
 def picture(sentence: str, *trials: Trial, **more: Any) -> str:
     return sentence_plot(requirement_record(sentence=sentence), trials, sentence, **more)
-
-
-def measured(number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float) -> Trial:
-    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
-    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
-    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
 
 
 @pytest.mark.parametrize("quantity", quantities().values(), ids=str)
@@ -57,7 +49,7 @@ def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity
 
 def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> None:
     frames: list[dict[str, Any]] = [{f"worker_pps.vpp_wk_{n}": 1e6 * n for n in range(9)}] * 2
-    shown = words(workers_plot([measured(number, **read) for number, read in enumerate(frames, 1)], "workers", True))
+    shown = words(workers_plot([one_trial(number, **read) for number, read in enumerate(frames, 1)], "workers", True))
     assert (
         "the 6 busiest of 9" in shown
         and "frames taken [Mpps]" in shown
@@ -66,10 +58,10 @@ def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> Non
         and "SIMULATED" in shown
     )
     busy: list[dict[str, Any]] = [{"worker_busy.CPU 0": share} for share in (0.5, 1.02)]
-    shown = words(workers_plot([measured(number, **read) for number, read in enumerate(busy, 1)], "workers"))
+    shown = words(workers_plot([one_trial(number, **read) for number, read in enumerate(busy, 1)], "workers"))
     assert "busy [%]" in shown and "CPU 0" in shown
     # a single reading is no course
-    assert workers_plot([measured(1, **frames[0]), measured(2)], "workers") == ""
+    assert workers_plot([one_trial(1, **frames[0]), one_trial(2)], "workers") == ""
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -89,7 +81,7 @@ def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> Non
 @pytest.mark.parametrize("asked", ["loses ≤ 20 % at 1 Mpps", "≥ 1 kpps", "forwards ≥ 1 kpps"])
 def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked: str) -> None:
     sentence = f"64b unidirectional {asked}"
-    good = [measured(number, lost=100_000) for number in (1, 2)]
+    good = [one_trial(number, lost=100_000) for number in (1, 2)]
     counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
     wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP, SECOND)
     scale = re.compile(r'<text x="73.00"[^>]*>([^<]*)</text>')
@@ -100,7 +92,7 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked
 @pytest.mark.parametrize("asked", ["≥ 1 Mpps", "forwards ≥ 1 Mpps at 1 Mpps", "latency p99 ≤ 50 µs at 1 Mpps"])
 def test_of_what_was_not_decided_both_ends_are_drawn_and_no_bar(asked: str) -> None:
     record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE")
-    svg = sentence_plot(record, [measured(1, FLAP)], "a title")
+    svg = sentence_plot(record, [one_trial(1, FLAP)], "a title")
     assert "between both ends" in words(svg) and not {area.colour for area in AREAS} & {
         box[1] for box in BOX.findall(svg)
     }
@@ -111,11 +103,11 @@ def test_of_what_was_not_decided_both_ends_are_drawn_and_no_bar(asked: str) -> N
 
 def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
     sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
-    assert HATCHED not in picture(sentence, measured(1))
-    svg = picture(sentence, measured(1, late=7), measured(2, FLAP, late=9))
+    assert HATCHED not in picture(sentence, one_trial(1))
+    svg = picture(sentence, one_trial(1, late=7), one_trial(2, FLAP, late=9))
     assert f"{HATCHED}hatch45-" in svg and " 7 | " in words(svg)
     assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
-    later = picture(sentence.replace("latency", "pdv"), measured(1))
+    later = picture(sentence.replace("latency", "pdv"), one_trial(1))
     assert "≤ 50 µs later than the fastest frame" in words(later)
 
 

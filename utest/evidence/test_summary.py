@@ -19,10 +19,8 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
-from lineproof.core.bounds import Bounds
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
-from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
@@ -70,8 +68,10 @@ from lineproof.visible import one_line, visible
 from support.evidence_builders import (
     ENVIRONMENT,
     RUN,
+    SECOND,
     SENTENCE,
     Elements,
+    one_trial,
     requirement_record,
     trial,
     trial_record,
@@ -462,13 +462,6 @@ def test_a_path_is_never_broken() -> None:
 
 
 LINK = 10e9
-SECOND = Bounds(1.0, 1.0)
-
-
-def one_trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
-    counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
-    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
-    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
 
 
 def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS") -> SentenceRow:
@@ -494,7 +487,7 @@ def sentence_row(folder: Path, sentence: str, trials: Sequence[Trial], verdict: 
 )
 def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
     record = requirement_record(sentence=sentence)
-    found = measured(record.promise, one_trial(1, 990_000, power_watts=19.0))
+    found = measured(record.promise, one_trial(1, lost=10_000, power_watts=19.0))
     assert record.requirement.demand == words
     assert found == pytest.approx(figure, rel=1e-3)
 
@@ -529,18 +522,18 @@ def test_an_interval_holds_its_mean(tmp_path: Path, sample: tuple[float, ...]) -
 
 
 def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> None:
-    found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [one_trial(1, 600_000)], "FAIL")
+    found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [one_trial(1, lost=400_000)], "FAIL")
     assert found.margin == pytest.approx((-0.4, -0.4))
     assert found.lost == pytest.approx(0.4)
     energy = "64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps"
-    above = sentence_row(tmp_path / "c", energy, [one_trial(1, 10**6, power_watts=22.0)])
+    above = sentence_row(tmp_path / "c", energy, [one_trial(1, power_watts=22.0)])
     assert above.margin == pytest.approx((-0.1, -0.1))
 
 
 def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
-    spoilt = one_trial(2, 5, (Problem(Fault.LINK_DOWN, "port 1"),))
-    bounded = one_trial(3, 10**6 - 100, (Problem(Fault.COPIES, "port 0 to 1", 900.0),))
-    found = sentence_row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [one_trial(1, 10**6), spoilt, bounded])
+    spoilt = one_trial(2, (Problem(Fault.LINK_DOWN, "port 1"),), lost=999_995)
+    bounded = one_trial(3, (Problem(Fault.COPIES, "port 0 to 1", 900.0),), lost=100)
+    found = sentence_row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [one_trial(1), spoilt, bounded])
     assert found.sample == (10**6, 10**6 - 1000)
     assert found.set_aside == 1
 

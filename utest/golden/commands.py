@@ -1,4 +1,4 @@
-"""The commands as a caller sees them: help, exit status and first words of each call; and all keywords of suites."""
+"""The commands as a caller sees them: help, JSON, exit status and first words of each call; all keywords of suites."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def texts() -> Mapping[str, str]:
                 status, output, errors = _call(line.split(), folder)
                 if line.endswith("--help"):
                     files[f"help/{line.replace(' ', '-').replace('---help', '').strip('-')}.txt"] = output + errors
+                if "--json" in line:
+                    files[f"json/{line.replace(' ', '-')}.json"] = output
                 rows.append(f"{line} -> {status} | {_first(output)} | {_first(errors)}".rstrip(" |"))
     return {**files, "calls.txt": "".join(f"{row}\n" for row in rows)}
 
@@ -72,6 +74,8 @@ def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
 def _common(text: str, folder: Path) -> str:
     for own, name in ((str(folder), "FOLDER"), (str(ROOT), "ROOT"), (__version__, "VERSION")):
         text = text.replace(own, name)
+    text = re.sub(r"\b[0-9a-f]{64}\b", "SUM", text)
+    text = re.sub(r"\d+\.\d{6,}", lambda figure: f"{float(figure[0]):.9g}", text)
     return re.sub(r"bytes \d+ to \d+", "bytes N to N", text)
 
 

@@ -156,16 +156,6 @@ def test_two_thousand_rules_cost_a_frame_microseconds(tmp_path: Path) -> None:
     assert lineproof(tmp_path, "verify", str(run)).returncode == 0
 
 
-@pytest.mark.netns
-def test_a_command_that_the_router_has_not_is_a_gap_with_its_reason(tmp_path: Path) -> None:
-    study_project(tmp_path, FIREWALL.replace("nft -f -", "no-such-nft -f -").replace("repeats: 2", "repeats: 1"))
-    ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
-    (run,) = runs(tmp_path)
-    (cell,) = read_results(run).gaps
-    assert cell.variant == "2000 rules" and "no-such-nft" in cell.gaps[0]
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-
-
 SENDERS = """\
 study: senders
 title: Two senders

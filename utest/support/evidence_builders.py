@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from lineproof.core.bounds import Bounds
+from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.evidence.records import (
@@ -65,6 +67,19 @@ def trial(
     began = 1_795_000_000.25 + 2 * number
     outcome = Outcome(Load(pps), duration, duration, began, tuple(ways), tuple(problems))
     return read_trial(number, outcome, Tolerance())
+
+
+SECOND = Bounds(1.0, 1.0)
+"""Exactly a second."""
+
+
+def one_trial(
+    number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float
+) -> Trial:
+    """A trial of a second and a million frames of one direction; *late* of 1000 probe frames take 400 µs."""
+    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
 
 
 def trial_record(**fields: Any) -> TrialRecord:

@@ -3,6 +3,7 @@
 By hand means: traffic runs, ``clear runtime``, wait, ``show runtime``, and the columns are added up here, not by the
 product. Two such readings after each other differ by some percent on a machine that other work shares: a worker that is
 not scheduled spends its cycles all the same. So somebody else's console reads the counters that the sentence cleared.
+Needs root and a VPP (``VPP_HOME``): ``pytest -s validation/vpp_by_hand.py``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Shown:
 
     @classmethod
     def read(cls, text: str) -> Shown:
+        """Return what *text*, the output of the command, says of the first worker."""
         packets, graph, polling = 0, 0.0, 0.0
         for line in text.partition("vpp_wk_0")[2].splitlines():
             if found := _NODE.match(line.strip()):
@@ -64,12 +66,14 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vpp_rig.Rig]:
+    """A VPP whose worker polls."""
     with vpp_rig.rig(tmp_path_factory.mktemp("vpp"), polling=True) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def session(rig: vpp_rig.Rig) -> Iterator[Session]:
+    """A session on it whose trials last TRIAL s."""
     quick = rig.folder / "project" / "variables" / "goals" / "quick.yaml"
     quick.with_name("long.yaml").write_text(
         quick.read_text()
@@ -132,6 +136,7 @@ def _reading(trial: Trial, name: str) -> float:
 
 @pytest.mark.parametrize("load", ["5 kpps", "20 kpps"])
 def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Session, load: str) -> None:
+    """Each trial's figure lies between the two readings by hand around it."""
     requirement = session.plan.requirement(f"64b 1-flow unidirectional costs ≤ 100000000 cycles/packet at {load}")
     session.traffic.put_for(requirement)
     with _another_console(rig) as shown:
