@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Cause, InterfaceCounters, Stage, Telemetry
 from lineproof.core.trial import Load, Outcome
 from lineproof.generators.base import Direction
+from lineproof.generators.trex.client.service import Reading, Snapshot, TrialCounts
 from lineproof.generators.trex.outcomes import make_outcome
 from lineproof.session.judging import judge
 from support.catalogue import CATALOGUE
@@ -76,42 +76,46 @@ class LyingBench(ScriptedBench):
         counted = self.lie(moment, self.lied) if name in self.liars and not way else true(moment)
         return round(share * counted * (PROBES if name in GROUPS else FRAMES))
 
-    def ports(self, moment: float) -> dict[Any, Any]:
-        """Return the counters of the generator's ports, as the client's process answers them."""
-        counts: dict[Any, Any] = {"global": {"latest": moment, "m_total_queue_full": 0.0}}
+    def reading(self, moment: float) -> Reading:
+        """Return the counters of the generator's ports."""
+        counts: dict[int, dict[str, int]] = {}
         for port in (0, 1):
             sent, came = self.shown("sent", port, moment), self.shown("came", 1 - port, moment)
             counts[port] = {"opackets": sent, "ipackets": came, "obytes": 64 * sent, "ibytes": 64 * came}
             counts[port] |= {"oerrors": 0, "ierrors": 0}
-        return counts
+        return Reading(moment, moment, counts, 0.0, 1.0)
 
-    def snapshot(self, before: float, moment: float) -> dict[str, Any]:
+    def snapshot(self, before: float, moment: float) -> Snapshot:
         """Return by how much they rose, with the time."""
-        first, now = self.ports(before), self.ports(moment)
-        names = {"offered": "opackets", "received": "ipackets"}
-        rises = {key: {port: now[port][name] - first[port][name] for port in (0, 1)} for key, name in names.items()}
-        return {"earliest": moment, "latest": moment, **rises}
+        first, now = self.reading(before), self.reading(moment)
+        sent, came = ({port: now.since(first, port, name) for port in (0, 1)} for name in ("opackets", "ipackets"))
+        return Snapshot(moment, moment, sent, came)
 
     def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
         """Send a trial."""
         begin, end = self.moment, self.moment + 1
         probes = [[self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS] for way in (0, 1)]
         self.moment += 2
-        answer = {
-            "before": self.ports(begin),
-            "at_end": self.ports(end),
-            "after": self.ports(end),
-            "snapshots": [self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
+        counts = TrialCounts(
+            started=0.0,
+            first=begin,
+            before=self.reading(begin),
+            at_end=self.reading(end),
+            after=self.reading(end),
+            finished=True,
+            drained=0.0,
+            clocks=(1.0, 1.0, 1.0),
+            links={},
+            cpu_util=10.0,
+            snapshots=[self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
             # the client's process tells of no group whose count fell
-            "latency": [
+            latency=[
                 {"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}
                 for way, (sent, came) in enumerate(probes)
                 if min(sent, came) >= 0
             ],
-            **{"started": 0.0, "first": begin, "clocks": [1.0, 1.0, 1.0], "links": {}, "complaints": []},
-            **{"finished": True, "drained": 0.0, "cpu_util": 10.0, "rx_cpu_util": 1.0},
-        }
-        return make_outcome(answer, load, seconds, DIRECTIONS)
+        )
+        return make_outcome(counts, load, seconds, DIRECTIONS)
 
     def _counters(self) -> Telemetry:
         interfaces, causes = {}, []
