@@ -97,9 +97,8 @@ def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path) -> None:
     project = "--project", str(ROOT), "--results", str(tmp_path / "results")
     found = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *words, *project)
     assert found.returncode == 0, found.stdout + found.stderr
-    rows = re.findall(
-        r"^(64b|imix) 1-flow unidirectional +(?:≥ )?([\d.]+) +([\d.]+) +([\d.]+) ", found.stdout, re.MULTILINE
-    )
+    figures = r"(?:≥ )?([\d.]+)(?: to [\d.]+)? Mpps +([\d.]+) +([\d.]+) "
+    rows = re.findall(rf"^(64b|imix) 1-flow unidirectional +{figures}", found.stdout, re.MULTILINE)
     (small, *of_small), (mix, *of_mix) = rows
     assert (small, mix) == ("64b", "imix") and float(of_small[0]) > float(of_mix[0]) > 1
     mpps, gigabits, percent = map(float, of_small)
