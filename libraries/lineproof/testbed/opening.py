@@ -113,7 +113,7 @@ def open_testbed(
     belongings, host, box = Belongings(), None, (platform, software)
     try:
         if held is None:
-            held = HeldTestbed.take(testbed, say, lab)
+            held = HeldTestbed(testbed, say, lab)
             belongings.later(held.close)
         elif held.lab and (problems := held.lab.problems()):  # no longer ours: nothing may be started on it
             raise TestbedError("; ".join(problems))
@@ -199,30 +199,26 @@ POLL = 0.2
 
 
 class HeldTestbed:
-    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
+    """labgrid's place that a testbed is, and the locks of hardware; :meth:`close` gives it back.
 
     Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
     """
 
-    def __init__(self, lab: LabPlace | None = None) -> None:
-        self.lab = lab
-        self._locks: list[int] = []
-
-    @classmethod
-    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
+    def __init__(self, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> None:
         """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
 
         Raises TestbedError, with everything given back.
         """
+        self._locks: list[int] = []
         if lab is None and testbed.lab is not None:
             lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
-        held = cls(lab)
+        self.lab = lab
         if not isinstance(testbed, HardwareSettings):
-            return held
+            return
         limit = testbed.wait_for_testbed
         progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
         try:
-            while user := held._lock_all(testbed.generator.claimed):
+            while user := self._lock_all(testbed.generator.claimed):
                 if progress.is_over:
                     if not limit:
                         break  # it goes on beside another run, whose ports the generator then refuses
@@ -233,9 +229,8 @@ class HeldTestbed:
                 progress.note(user)
                 time.sleep(POLL)
         except BaseException:
-            held.close()
+            self.close()
             raise
-        return held
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""

@@ -24,7 +24,7 @@ from ..power import PowerSettings
 from ..project import Folder, Layers, packaged_variables
 from ..routers.base import Side
 from ..simulation import Habit, InjectedFault, Noise, RouterHabits
-from ..system.login import HostName, LoginSettings, TcpPort
+from ..system.login import HostName, JumpSettings, LoginSettings, TcpPort
 from ..visible import shortened
 from .lab import LabSettings
 from .waiting_time import Seconds
@@ -293,10 +293,9 @@ class NetnsSettings(LocalSettings):
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 
 
-class RouterSettings(LoginSettings):
+class RouterSettings(JumpSettings):
     """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
 
-    address: HostName
     sudo: bool = False
 
 
