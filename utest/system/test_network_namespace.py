@@ -107,12 +107,6 @@ def test_a_command_sees_the_namespaces_interfaces_and_the_machines_processes() -
 
 
 @pytest.mark.netns
-def test_a_command_that_fails_is_named() -> None:
-    with closing(Namespace()) as namespace, pytest.raises(TestbedError, match="'ip link set nosuch up'"):
-        configure(namespace.path, "link set nosuch up")
-
-
-@pytest.mark.netns
 def test_another_user_learns_in_one_sentence_which_rights_are_missing() -> None:
     reading, writing = os.pipe()
     if not (process := os.fork()):

@@ -80,11 +80,6 @@ class TrexGeneratorSettings(GeneratorSettings):
         """Each port by its number and the server's address."""
         return tuple(f"port {port} of {self.address}:{self.sync_port}" for port in sorted(self.ports))
 
-    @property
-    def port_count(self) -> int:
-        """The number of ``ports``."""
-        return len(self.ports)
-
     @model_validator(mode="after")
     def _check_login(self) -> TrexGeneratorSettings:
         if self.client == "from server" and self.ssh is None:
