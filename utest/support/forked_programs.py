@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 MODULES = (
     *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
-    *("lineproof.commands.main", "lineproof.testbed.simulated"),
+    *("lineproof.commands.main", "lineproof.testbed.opening"),
 )
 
 

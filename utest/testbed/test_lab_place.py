@@ -60,18 +60,6 @@ def settings(rig: Lab, **keys: object) -> LabSettings:
     return LabSettings.model_validate({"coordinator": rig.address, **keys})
 
 
-def test_it_is_acquired_and_given_back(rig: Lab) -> None:
-    place = LabPlace.acquire(settings(rig), "bench1")
-    assert (place.record(), place.problems()) == (
-        {"coordinator": rig.address, "place": "bench1", "owner": "here/alice"},
-        (),
-    )
-    assert rig.holders() == HAD
-    place.close()
-    place.close()
-    assert rig.holders() == {} and client(rig.address, "reservations").strip() == ""
-
-
 def test_who_waits_is_told_for_whom_and_gets_it_then(rig: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     first, lines = LabPlace.acquire(settings(rig), "bench1"), list[str]()
     monkeypatch.setenv("LG_USERNAME", "bob")
@@ -90,14 +78,6 @@ def test_the_wait_has_a_limit_and_leaves_nothing(rig: Lab) -> None:
             with pytest.raises(TestbedError, match=rf"'bench1' is not free {words}: .*had by here/alice"):
                 LabPlace.acquire(settings(rig, wait=wait), "bench1")
         assert client(rig.address, "reservations").strip() == ""
-
-
-def test_tags_get_any_place_that_has_them(rig: Lab) -> None:
-    with contextlib.ExitStack() as stack:
-        places = [LabPlace.acquire(settings(rig, tags={"kind": "bench"}), "pool") for _ in range(2)]
-        for place in places:
-            stack.callback(place.close)
-        assert sorted(place.name for place in places) == ["bench1", "bench2"]
 
 
 @pytest.mark.parametrize("keys", [{"place": "bench9"}, {"tags": {"kind": "none"}}])

@@ -125,10 +125,10 @@ testbed.__test__ = False  # type: ignore[attr-defined]
 
 
 def test_a_run_that_waits_gets_it_when_the_other_has_given_it_back() -> None:
-    first, lines = HeldTestbed.take(testbed()), list[str]()
+    first, lines = HeldTestbed(testbed()), list[str]()
     threading.Timer(0.5, first.close).start()
     began = time.monotonic()
-    second = HeldTestbed.take(testbed("10 s"), lines.append)
+    second = HeldTestbed(testbed("10 s"), lines.append)
     assert 0.3 < time.monotonic() - began < 8
     assert lines == [
         f"waiting for testbed 'lab', at most 10 s: port 0 of 192.0.2.1:4501 is in use by process {os.getpid()}"
@@ -138,23 +138,22 @@ def test_a_run_that_waits_gets_it_when_the_other_has_given_it_back() -> None:
 
 
 def test_the_wait_has_a_limit() -> None:
-    first = HeldTestbed.take(testbed())
+    first = HeldTestbed(testbed())
     with pytest.raises(TestbedError, match=r"was in use for [0-9.]+ s: port 0 of .* by process \d+; run later"):
-        HeldTestbed.take(testbed(0.3))
+        HeldTestbed(testbed(0.3))
     # who waits for nobody goes on, and the generator refuses the ports
-    HeldTestbed.take(testbed()).close()
+    HeldTestbed(testbed()).close()
     first.close()
 
 
 def test_other_ports_and_other_generators_are_other_testbeds() -> None:
     held = [
-        HeldTestbed.take(testbed(0.1, ports, address))
-        for ports, address in (((0, 1), "a"), ((2, 3), "a"), ((0, 1), "b"))
+        HeldTestbed(testbed(0.1, ports, address)) for ports, address in (((0, 1), "a"), ((2, 3), "a"), ((0, 1), "b"))
     ]
     with pytest.raises(TestbedError, match="port 1 of a:4501"):
-        HeldTestbed.take(testbed(0.1, (1, 4), "a"))
+        HeldTestbed(testbed(0.1, (1, 4), "a"))
     # nothing of the refused one stays
-    HeldTestbed.take(testbed(0.1, (4, 5), "a")).close()
+    HeldTestbed(testbed(0.1, (4, 5), "a")).close()
     for each in held:
         each.close()
 

@@ -87,8 +87,8 @@ class GeneratorSettings(Config):
 
     @property
     def port_count(self) -> int:
-        """How many ports are cabled to the router."""
-        return 2
+        """How many ports are cabled to the router: those of the key ``ports``, if the kind has it."""
+        return len(getattr(self, "ports", (0, 1)))
 
     @property
     def claimed(self) -> tuple[str, ...]:

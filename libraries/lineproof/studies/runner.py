@@ -595,7 +595,7 @@ class StudyRun:
         """
         name = plan.testbed.testbed
         if name not in self._held:
-            self._held[name] = held = HeldTestbed.take(plan.testbed, self.say)
+            self._held[name] = held = HeldTestbed(plan.testbed, self.say)
             recorder = self._recorder
             if held.lab and LABGRID not in recorder.environment.extra:
                 recorder.amend({LABGRID: held.lab.record()})

@@ -57,34 +57,26 @@ class Namespace:
     that have to end with it.
     """
 
-    def __init__(self, holder: children.Child, pid: str) -> None:
-        self._holder, self._descriptor = holder, -1
-        if pid.isdigit():
-            # the folder of this process alone: its number may be another's later
-            self._descriptor = os.open(f"/proc/{pid}", os.O_PATH | os.O_CLOEXEC)
-        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}/ns/net"
-
-    @classmethod
-    def start(cls, folder: Path | None = None) -> Namespace:
+    def __init__(self, folder: Path | None = None) -> None:
         """Make one, without IPv6, with whose end *folder* is removed. Raises TestbedError."""
         # --kill-child: the holder ends as well if only this outer process is killed
         kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
         argv = (program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
-        holder = children.Child(argv, stderr=children.STDOUT, env=children.environment({"LC_ALL": "C"}))
+        self._holder = children.Child(argv, stderr=children.STDOUT, env=children.environment({"LC_ALL": "C"}))
+        self._descriptor = -1
         try:
-            pid = holder.line(LIMIT).decode()
-        except TimeoutError:
-            pid = f"nothing happened within {LIMIT:g} s"
-        except EOFError:
-            pid = ""
-        namespace = cls(holder, pid)
-        if not pid.isdigit():
-            namespace.close()
+            said = self._holder.line(LIMIT).decode()
+        except (TimeoutError, EOFError) as error:
+            said = "no reason given" if isinstance(error, EOFError) else f"nothing happened within {LIMIT:g} s"
+        if not said.isdigit():
+            self.close()
             raise TestbedError(
-                f"no network namespace can be made here ({pid or 'no reason given'}); it needs root, and in a container"
-                " CAP_NET_ADMIN and CAP_SYS_ADMIN, for example by 'docker run --privileged'"
+                f"no network namespace can be made here ({said}); it needs root, and in a container CAP_NET_ADMIN and"
+                " CAP_SYS_ADMIN, for example by 'docker run --privileged'"
             )
-        return namespace
+        # the folder of this process alone: its number may be another's later
+        self._descriptor = os.open(f"/proc/{said}", os.O_PATH | os.O_CLOEXEC)
+        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}/ns/net"
 
     def close(self) -> None:
         """End it, with every process of its PID namespace. May be repeated."""

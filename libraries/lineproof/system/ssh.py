@@ -74,11 +74,11 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         try:
             run_in_worker_thread(partial(self._log_in, client), limit, "the login")
         except BaseException as error:
-            stage = _stage(client)
+            link = client.get_transport()
             self.close()
             if not isinstance(error, Exception):
                 raise
-            raise _as_error(error, stage, self._to, self._who) from None  # its cause may contain a secret
+            raise _as_error(error, link, self._to, self._who) from None  # its cause may contain a secret
         return self
 
     def _log_in(self, client: _Client) -> None:
@@ -305,24 +305,16 @@ def _key(login: Login, who: str) -> paramiko.PKey | None:
     return load_key(login.key_path, passphrase) if login.key_path is not None else None
 
 
-def _stage(client: paramiko.SSHClient) -> str:
-    """How far the login came, for messages."""
-    link = client.get_transport()
-    if link is None:
-        return ""
-    if not link.remote_version:
-        return " (before it greeted as an SSH server does)"
-    return " (in the authentication)" if link.initial_kex_done else " (in the key exchange)"
-
-
-def _as_error(error: Exception, stage: str, login: Login, who: str) -> TestbedError:
-    """Why there is no connection to *who*, and what to do about it."""
+def _as_error(error: Exception, link: paramiko.Transport | None, login: Login, who: str) -> TestbedError:
+    """Why there is no connection to *who*, and what to do about it. *link*: as far as the login came."""
     if isinstance(error, TestbedError) and not isinstance(error, NotInTime):
         return error
     text, check = _reason(error), "check 'address' and 'port'"
-    if login.jump and not stage:
+    if login.jump and link is None:
         said = f"the jump host of {who} at {login.jump.where} does not connect to {login.host}:{login.port} ({text})"
         return TestbedError(f"{said}; {check}, and AllowTcpForwarding of the jump host's SSH server")
+    stages = ("before it greeted as an SSH server does", "in the key exchange", "in the authentication")
+    stage = f" ({stages[bool(link.remote_version) + bool(link.initial_kex_done)]})" if link else ""
     said = f"no SSH login to {who} at {login.where}: {text}{stage}"
     return TestbedError(login.masked(f"{said}; {check} in the testbed file, and the SSH server there"))
 

@@ -19,6 +19,7 @@ configuration", and of its reader, ``src/platform_cfg.cpp`` (v3.08).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ from ..system.network_namespace import Namespace, configure
 from . import sshd
 from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import NetnsSettings, next_hops
-from .trex_start import start_in_namespace
+from .trex_start import PUB_PORT, RPC_PORT, start_in_namespace
 
 HOST = "127.0.0.1"
 
@@ -66,7 +67,6 @@ def start_netns(
             f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: {sys.platform}', or"
             " a simulated testbed"
         )
-    home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
     programs = settings.generator if isinstance(settings.generator, GeneratorSettings) else None
     topology = build_topology(
         chosen.interfaces[: 2 * settings.pairs],
@@ -79,7 +79,7 @@ def start_netns(
     ends = zip(settings.cabled_sides, cables, strict=True)
     sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
     speeds = tuple(platform.ports.values())
-    sender, hops = None, next_hops(ports, settings.cabled_sides)
+    sender, hops, client = None, next_hops(ports, settings.cabled_sides), settings.client
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
     if programs is not None:
@@ -87,22 +87,19 @@ def start_netns(
         places = tuple(Place(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
         generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
     else:
-        if home is None:
-            server = start_embedded(belongings, topology, sides, speeds, local_ports)
-            rpc_port, pub_port, sender, namespace = server["rpc_port"], server["pub_port"], server["sender"], ""
-        else:
-            rpc_port, pub_port, namespace = RPC_PORT, PUB_PORT, topology.generator
-            prefix, speed = f"lineproof-{belongings.folder.name}", round(max(speeds) / 1e6)
+        if settings.generator == "trex":
+            home, namespace, tcp_ports = home_of_trex(settings.testbed), topology.generator, (RPC_PORT, PUB_PORT)
             # the MAC addresses are known, so it starts without ARP
             infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
-            config = config_text(infos, max(os.sched_getaffinity(0)), prefix, speed)
-            start_in_namespace(belongings, namespace, home, config, rpc_port)
-        # a current server takes only the client that it ships
-        client = settings.client if home is None or settings.client != PYPI else str(home)
+            start_in_namespace(belongings, namespace, home, config_text(infos, belongings.folder.name, max(speeds)))
+            # a current server takes only the client that it ships
+            client = str(home) if client == PYPI else client
+        else:
+            server = start_embedded(belongings, topology, sides, speeds, local_ports)
+            sender, namespace, tcp_ports = server["sender"], "", (server["rpc_port"], server["pub_port"])
         known = TrexSettings(
             HOST,
-            rpc_port,
-            pub_port,
+            *tcp_ports,
             ports,
             client=client,
             promiscuous=settings.promiscuous,
@@ -110,12 +107,9 @@ def start_netns(
             namespace=namespace,
         )
         generator = GeneratorEndpoint(ports, connect_trex, hops, known)
-    router = NO_ROUTER
-    if not bypass:
-        router = sshd.start(belongings, topology.router)
     return TestbedFacts(
         generator=generator,
-        router=router,
+        router=NO_ROUTER if bypass else sshd.start(belongings, topology.router),
         sides=sides,
         label=f"{platform.description}, {software}, in network namespaces of this machine",
         sender=sender,
@@ -147,12 +141,7 @@ def start_embedded(
         }
         for side, cable, speed_bps in zip(sides, topology.cables, speeds, strict=False)
     ]
-    specification = {
-        "backend": "wire",
-        "ports": ports,
-        "rpc_port": local_ports[0],
-        "pub_port": local_ports[1],
-    }
+    specification = {"backend": "wire", "ports": ports, "rpc_port": local_ports[0], "pub_port": local_ports[1]}
     log = belongings.folder / "server.log"
     return belongings.keep(TestbedProcess("server", bench_command(), log, specification)).facts
 
@@ -174,9 +163,6 @@ def home_of_trex(testbed: str = "netns") -> Path:
     )
 
 
-RPC_PORT, PUB_PORT = 4501, 4500
-"""TCP ports of TRex's API, in a network namespace of its own."""
-
 RING_ARGUMENTS = "blocksz=593920,framesz=9280,framecnt=4096,qdisc_bypass=1"
 """Arguments of DPDK's af_packet driver: TRex's own block and frame size (jumbo frames fit), 16 times its 256 frames.
 
@@ -185,11 +171,10 @@ with 4096 (38 MB for each port and direction) none.
 """
 
 
-def config_text(ports: Sequence[tuple[str, str, str]], core: int, prefix: str, port_speed: int) -> str:
+def config_text(ports: Sequence[tuple[str, str, str]], name: str, speed: float) -> str:
     """Return the file's text. *ports*: Linux interface, its MAC address, and the one that it sends to, without ARP.
 
-    *core*: the one CPU that the server uses; *port_speed*: Mbit/s that every port reports. *prefix* tells two servers
-    on one machine apart.
+    *name* tells two servers on one machine apart; *speed*: bit/s that every port reports. The server uses the last CPU.
     """
     data = {
         "version": 2,
@@ -201,9 +186,9 @@ def config_text(ports: Sequence[tuple[str, str, str]], core: int, prefix: str, p
         "zmq_pub_port": PUB_PORT,
         # before 'low_end_core', whose meaning it changes
         "low_end": True,
-        "low_end_core": core,
-        "prefix": prefix,
-        "port_speed": port_speed,
+        "low_end_core": max(os.sched_getaffinity(0)),
+        "prefix": f"lineproof-{name}",
+        "port_speed": round(speed / 1e6),
         "port_info": [{"src_mac": own, "dest_mac": far} for _, own, far in ports],
     }
     return yaml.safe_dump([data], sort_keys=False)
@@ -277,19 +262,17 @@ def build_topology(
     namespace of its own, joined to that of its pair's other port by a second veth pair, :data:`CONTROL`. *folder* is
     removed with the namespaces.
     """
-    holders: list[Namespace] = []
-    try:
+    with contextlib.ExitStack() as failing:
+        holders = list[Namespace]()
         for _ in range((len(router_interfaces) if apart else 1) + (not bypass)):
-            holders.append(Namespace.start(None if holders else folder))
+            holders.append(Namespace(None if holders else folder))
+            failing.callback(holders[-1].close)
         paths = [holder.path for holder in holders]
         cables = tuple(Cable(index, name, paths[index * apart]) for index, name in enumerate(router_interfaces))
         topology = Topology("" if apart else paths[0], "" if bypass else paths[-1], cables, tuple(holders))
         _connect(cables, topology.router, apart)
+        failing.pop_all()
         return topology
-    except BaseException:
-        for holder in holders:
-            holder.close()
-        raise
 
 
 def _connect(cables: tuple[Cable, ...], router: str, apart: bool) -> None:
@@ -303,11 +286,9 @@ def _connect(cables: tuple[Cable, ...], router: str, apart: bool) -> None:
         # a way from port to port past the router, for what controls a program: its frames are not of the test
         links.append(f"link add {CONTROL} netns {first.namespace} type veth peer {CONTROL} netns {second.namespace}")
     configure(None, *links)
-    ports: dict[str, list[str]] = {}
-    for cable in cables:
-        ports.setdefault(cable.namespace, []).append(f"{cable.port} arp off")
-    for namespace, interfaces in ports.items():
-        _set_up(namespace, *interfaces, *([CONTROL] if apart else []))
+    for namespace in dict.fromkeys(cable.namespace for cable in cables):
+        ends_here = [f"{cable.port} arp off" for cable in cables if cable.namespace == namespace]
+        _set_up(namespace, *ends_here, *([CONTROL] if apart else []))
     if router:
         # without multicast the kernel joins and reports no group; routers join one for IPv6
         _set_up(router, *(f"{cable.router_interface} multicast off" for cable in cables))

@@ -27,14 +27,15 @@ from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
 from ..system.command_line import Answers, ShellCommands
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
+from ..system.installed import bench_command
 from ..system.login import ENVIRONMENT, Login, Secrets
+from ..system.ssh_keys import make_key, write_known_hosts
 from ..system.ssh_shell import Shell, SshShell, plain_text
 from ..units import duration_text
 from ..visible import shortened, visible
 from .lab import LabPlace
 from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import HardwareSettings, SimulatedSettings, Testbed, next_hops
-from .simulated import start_simulated
 from .trex_start import start_over_ssh
 from .waiting_time import Say, WaitProgress, silent
 
@@ -116,7 +117,7 @@ def open_testbed(
     belongings, host, box = Belongings(), None, (platform, software)
     try:
         if held is None:
-            held = HeldTestbed.take(testbed, say, lab)
+            held = HeldTestbed(testbed, say, lab)
             belongings.later(held.close)
         elif held.lab and (problems := held.lab.problems()):  # no longer ours: nothing may be started on it
             raise TestbedError("; ".join(problems))
@@ -231,6 +232,79 @@ def _endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
     return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
 
 
+HOST = "127.0.0.1"
+USER = "lineproof"
+
+HANDED_ON = {"rx_queues", "nic", "seed", "set_up", "noise", "router_habits", "faults", "habits", "clock_speed"}
+"""The keys of a testbed's file that are the bench's, too."""
+
+
+def start_simulated(
+    settings: SimulatedSettings,
+    platform: Platform,
+    software: str,
+    platform_file: Path,
+    belongings: Belongings,
+    ports: tuple[int, int],
+    *,
+    bypass: bool,
+    setups: tuple[RouterSetup, ...],
+) -> TestbedFacts:
+    """Start the one process of a simulated testbed; returns its facts. Raises TestbedError.
+
+    ``ports``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
+    ports are cabled to each other. ``setups``: what a study's commands make of the router.
+    """
+    folder, key = belongings.folder, belongings.folder / "client_key"
+    shells = {"user": USER, "authorized_key": make_key(key)}
+    process = belongings.keep(
+        TestbedProcess(
+            "server",
+            bench_command(),
+            folder / "server.log",
+            {
+                **settings.model_dump(mode="json", by_alias=True, exclude_none=True, include=HANDED_ON),
+                "backend": "model",
+                "platform_file": str(platform_file.resolve()),
+                "software": software,
+                "cabled": list(platform.ports)[: 2 * settings.pairs],
+                "bypass": bypass,
+                "setups": [setup.model_dump() for setup in setups],
+                "next_hops": [[side.peer, side.address.partition("/")[0]] for side in settings.cabled_sides],
+                "rpc_port": ports[0],
+                "pub_port": ports[1],
+                "shells": None if bypass else shells,
+                "folder": str(folder),
+            },
+        )
+    )
+    ready, router = process.facts, NO_ROUTER
+    if not bypass:
+        known_hosts = folder / "known_hosts"
+        write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
+        router = Login(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
+    interfaces = platform.software[software].interfaces
+    ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
+    sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)
+    numbers = tuple(range(len(sides)))
+    server = TrexSettings(
+        HOST,
+        ready["rpc_port"],
+        ready["pub_port"],
+        numbers,
+        outlives_run=False,
+        **settings.model_dump(include={"client", "clock_speed", "promiscuous"}),
+    )
+    return TestbedFacts(
+        generator=GeneratorEndpoint(numbers, connect_trex, next_hops(numbers, settings.cabled_sides), server),
+        router=router,
+        sides=sides,
+        label=f"{platform.description}, {software}",
+        clock_speed=settings.clock_speed,
+        simulated=True,
+    )
+
+
 IN_USE = ".in-use"
 """Ending of the locks' names in the runtime folder."""
 
@@ -239,30 +313,26 @@ POLL = 0.2
 
 
 class HeldTestbed:
-    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
+    """labgrid's place that a testbed is, and the locks of hardware; :meth:`close` gives it back.
 
     Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
     """
 
-    def __init__(self, lab: LabPlace | None = None) -> None:
-        self.lab = lab
-        self._locks: list[int] = []
-
-    @classmethod
-    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
+    def __init__(self, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> None:
         """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
 
         Raises TestbedError, with everything given back.
         """
+        self._locks: list[int] = []
         if lab is None and testbed.lab is not None:
             lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
-        held = cls(lab)
+        self.lab = lab
         if not isinstance(testbed, HardwareSettings):
-            return held
+            return
         limit = testbed.wait_for_testbed
         progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
         try:
-            while user := held._lock_all(testbed.generator.claimed):
+            while user := self._lock_all(testbed.generator.claimed):
                 if progress.is_over:
                     if not limit:
                         break  # it goes on beside another run, whose ports the generator then refuses
@@ -273,9 +343,8 @@ class HeldTestbed:
                 progress.note(user)
                 time.sleep(POLL)
         except BaseException:
-            held.close()
+            self.close()
             raise
-        return held
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""

@@ -24,7 +24,7 @@ from ..platforms import named_file
 from ..power import PowerSettings
 from ..project import Folder, Layers, packaged_variables
 from ..simulation import Habit, InjectedFault, Noise, RouterHabits
-from ..system.login import HostName, LoginSettings, TcpPort
+from ..system.login import HostName, JumpSettings, LoginSettings, TcpPort
 from ..visible import shortened
 from .lab import LabSettings
 from .waiting_time import Seconds
@@ -79,11 +79,6 @@ class TrexGeneratorSettings(GeneratorSettings):
     def claimed(self) -> tuple[str, ...]:
         """Each port by its number and the server's address."""
         return tuple(f"port {port} of {self.address}:{self.sync_port}" for port in sorted(self.ports))
-
-    @property
-    def port_count(self) -> int:
-        """The number of ``ports``."""
-        return len(self.ports)
 
     @model_validator(mode="after")
     def _check_login(self) -> TrexGeneratorSettings:
@@ -293,10 +288,9 @@ class NetnsSettings(LocalSettings):
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 
 
-class RouterSettings(LoginSettings):
+class RouterSettings(JumpSettings):
     """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
 
-    address: HostName
     sudo: bool = False
 
 

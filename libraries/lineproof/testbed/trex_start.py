@@ -28,6 +28,9 @@ NAME = "trex"
 ARGUMENTS = ("-i", "--stl", "--hdrh", "--no-scapy-server", "--no-termio", "--iom", "0")
 """Interactive, stateless, fine latency, no program that would outlive it, quiet."""
 
+RPC_PORT, PUB_PORT = 4501, 4500
+"""TCP ports of TRex's API, in a network namespace of its own."""
+
 LIMIT = 90.0
 """Seconds until its API must answer."""
 
@@ -65,8 +68,8 @@ def start_over_ssh(belongings: Belongings, login: Login, home: str, command: str
     belongings.keep(_RemoteServer(login, whole, partial(ask_server, address, rpc_port)))
 
 
-def start_in_namespace(belongings: Belongings, namespace: str, home: Path, config: str, rpc_port: int) -> None:
-    """Start a server in software mode in *namespace*, whose API answers there at *rpc_port*. Raises TestbedError."""
+def start_in_namespace(belongings: Belongings, namespace: str, home: Path, config: str) -> None:
+    """Start a server in software mode in *namespace*, whose API answers there at TRex's port. Raises TestbedError."""
     path = belongings.folder / "trex_cfg.yaml"
     path.write_text(config)
     # the watchdog ends a server whose threads had to wait on a busy machine
@@ -78,7 +81,7 @@ def start_in_namespace(belongings: Belongings, namespace: str, home: Path, confi
             # alone: the namespace's holder removes the testbed's folder where its owner was killed
             kept_within("", argv),
             belongings.folder / "trex.log",
-            answers=partial(run_in_namespace, namespace, partial(ask_server, "127.0.0.1", rpc_port)),
+            answers=partial(run_in_namespace, namespace, partial(ask_server, "127.0.0.1", RPC_PORT)),
             limit=LIMIT,
         )
     )

@@ -105,11 +105,6 @@ class HostProgramSettings(ProgramSettings, HostSettings):
             sorted(f"port {name} of {self._host_of(port)}" for name, port in zip(inside, self.ports, strict=True))
         )
 
-    @property
-    def port_count(self) -> int:
-        """The number of ``ports``."""
-        return len(self.ports)
-
     def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
         """Claim the ports of the file; a switch checks their counts if there is one. Raises TestbedError."""
         places = []
