@@ -61,7 +61,7 @@ class CharacterisationKeywords(Component):
             judged.more += [f"margin: {told}"] if told else []
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
         if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
-            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, requirement.traffic)[0])
+            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, False, requirement.traffic))
             judged.more.append(f"capacity: {told}")
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
@@ -83,18 +83,18 @@ class CharacterisationKeywords(Component):
 
 
 def measured(
-    shared: Shared, procedure: Procedure, deadline: float, *terms: Any, **options: Any
-) -> tuple[Any, Document]:
-    """Return what *procedure* measured in at most *deadline* s of traffic, which is kept, and its short document."""
+    shared: Shared, procedure: Procedure, deadline: float, on_console: bool, *terms: Any, **options: Any
+) -> Any:
+    """Return what *procedure* measured in at most *deadline* s of traffic; it is kept and shown."""
     words = str(next(iter(terms), options.get("traffic", "")))
     with CharacterisationWork(shared, procedure.name, words, deadline) as work:
         if procedure.needs is not None:
             work.session.plan.check_method(procedure.needs)
         result = procedure.measure(work.run, *terms, **options)
-        document = work.keep(procedure, result)
+        work.keep(procedure, result, on_console)
     for error in work.failed_meanwhile:
         raise error.__cause__ or error
-    return result, document
+    return result
 
 
 def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
@@ -106,9 +106,7 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
             is_number = isinstance(number, int | float)
             if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
                 raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
-        result, document = measured(self.shared, procedure, _seconds(deadline), *terms, **options)
-        logger.console("\n" + as_text(document))
-        return result
+        return measured(self.shared, procedure, _seconds(deadline), True, *terms, **options)
 
     own, last = inspect.signature(procedure.measure), inspect.signature(run).parameters["deadline"]
     own = own.replace(parameters=[*own.parameters.values(), last])
@@ -162,8 +160,8 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {error}") from error
 
-    def keep(self, procedure: Procedure, result: Any) -> Document:
-        """Keep the figures of *result*, one or several, and show them; return them without long tables."""
+    def keep(self, procedure: Procedure, result: Any, on_console: bool) -> None:
+        """Keep the figures of *result*, one or several, and show them; *on_console* without long tables."""
         run, title, problem, simulated = self.run, self.run.title, self.run.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
@@ -202,8 +200,10 @@ class CharacterisationWork:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
-        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
-        return Document(title, [Section("", short)], simulated)
+        if on_console:
+            self._progress.end()
+            short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
+            logger.console("\n" + as_text(Document(title, [Section("", short)], simulated)))
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

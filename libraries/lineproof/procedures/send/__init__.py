@@ -106,9 +106,9 @@ SENDING = SendTraffic()
 
 
 def _outlasting(outcome: Outcome, during: str) -> Iterator[str]:
-    """Yield for how much of the keyword *during* no frames were sent, in words; nothing if for none of it."""
+    """Yield for how much of the time of the keyword *during* frames were sent, in words, if not for all of it."""
     ended = outcome.readings.get(DURING_READING)
     if during and ended is None:
         yield f"'{during}' was not called: no frame was sent that it could see"
     elif ended is not None and ended > outcome.duration:
-        yield f"'{during}' ended {ended:.3g} s after the first frame: frames were sent for {outcome.duration:g} s of it"
+        yield f"'{during}' ended {ended:.3g} s after the start: frames were sent for {outcome.duration:g} s of them"
