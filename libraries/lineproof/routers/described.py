@@ -408,10 +408,19 @@ class Router:
         return UnderLoad(
             raw=output_by_moment(before.raw, after.raw),
             seconds=seconds,
-            counters=rising(before, after, seconds),
+            counters=self.rising(before, after, seconds),
             condition=self._condition(unread),
             unread=unread,
         )
+
+    def rising(self, before: Telemetry, after: Telemetry, seconds: float) -> dict[str, float]:
+        """Return the rates of the counters of lost frames by label; one may be shown only while it is not 0."""
+        places = {"", *self.interfaces}
+        old, new = (
+            {cause.label: cause.count for cause in reading.causes if cause.interface in places}
+            for reading in (before, after)
+        )
+        return per_second({**dict.fromkeys(new, 0), **old} if old else {}, new, seconds)
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
@@ -556,12 +565,6 @@ def if_readable(read: Callable[[], V], otherwise: V) -> V:
         raise
     except TestbedError:
         return otherwise
-
-
-def rising(before: Telemetry, after: Telemetry, seconds: float) -> dict[str, float]:
-    """Return the rates of the counters of lost frames by label; one may be shown only while it is not 0."""
-    old, new = ({cause.label: cause.count for cause in reading.causes} for reading in (before, after))
-    return per_second({**dict.fromkeys(new, 0), **old} if old else {}, new, seconds)
 
 
 def read_or_note(name: str, read: Callable[[], V], unread: dict[str, str], otherwise: V) -> V:

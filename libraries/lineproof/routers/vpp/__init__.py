@@ -22,7 +22,7 @@ from ...core.under_load import FRAMES_TAKEN, NodeLoad, QueueLoad, UnderLoad, Wor
 from ...errors import TestbedError
 from ...system.command_line import Answers
 from ...system.ssh_shell import first_line
-from ..described import Router, Words, read_or_note, rising
+from ..described import Router, Words, read_or_note
 from ..linux import card_facts, link_facts, read_machine
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
@@ -122,7 +122,7 @@ class Vpp(Router):
             queues=tuple(self._queue_loads(_placement(shown[_PLACEMENT]), workers, first.raw, last.raw, seconds)),
             raw={command: text for command, text in {**last.raw, **shown}.items() if text},
             seconds=seconds or None,
-            counters=rising(first, last, seconds),
+            counters=self.rising(first, last, seconds),
             condition={
                 FREE_BUFFERS + pool["name"]: "{free} of {total}, {cached} more in threads' caches".format_map(pool)
                 for pool in _pools(shown[_BUFFERS])
