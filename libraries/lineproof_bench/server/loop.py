@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import platform
 import time
 from collections import deque
@@ -126,8 +127,7 @@ class TrexServer:
             if self._rpc in readable:
                 *envelope, request = self._rpc.recv_multipart()
                 reply = [*envelope, self._dispatcher.handle(request)]
-                delay = faults.reply_delay() or 0.0
-                if delay or not faults.drops_reply():
+                if (delay := faults.reply_delay()) < math.inf:
                     replies.append((time.monotonic() + delay, reply))
             # those after a late one wait for it: a TRex answers in order
             while replies and time.monotonic() >= replies[0][0]:
