@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -15,7 +15,7 @@ from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.foreign import IDLE_SECONDS, ForeignFrames
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
-from lineproof.core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial, unended
+from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial, unended
 from lineproof.evidence.resume import UNREAD
 from support.made_testbeds import (
     CLEAN,
@@ -99,26 +99,39 @@ def probed(histogram: dict[int, int], lost: float = 0.0, **fields: int) -> Measu
     return router(lost, probes=probe_frames(histogram, **fields))
 
 
-def overdriven(load: Load, seconds: float) -> Outcome:
+def counted(change: Callable[[DirectionCount, float], DirectionCount], testbed: Measure = OK) -> Measure:
+    """Return *testbed* whose one direction counts otherwise, by its count and the frames asked for."""
+
+    def measure(load: Load, seconds: float) -> Outcome:
+        outcome = testbed(load, seconds)
+        return replace(outcome, directions=(change(outcome.directions[0], load.pps * seconds),))
+
+    return measure
+
+
+def overdriven(row: DirectionCount, asked: float) -> DirectionCount:
     """A generator that sends 0.45 % too much to a router that carries 0.05 % more than the load."""
-    offered, carried = (round(PPS * seconds * ratio) for ratio in (1.0045, 1.0005))
-    outcome = router()(load, seconds)
-    return replace(outcome, directions=(replace(outcome.directions[0], offered=offered, forwarded=carried),))
+    return replace(row, offered=round(asked * 1.0045), forwarded=round(asked * 1.0005))
+
+
+def above(capacity: float, usual: Measure, beyond: Measure) -> Measure:
+    """Return a testbed that is another one as soon as more comes than *capacity*."""
+    return lambda load, seconds: (beyond if load.pps > capacity else usual)(load, seconds)
 
 
 def queue_of_latency(capacity: float) -> Measure:
     """Return a router whose frames are all late as soon as more comes than it carries."""
-    fast, late = probed({10: 2000}), probed({5000: 2000})
-    return lambda load, seconds: (late if load.pps > capacity else fast)(load, seconds)
+    return above(capacity, probed({10: 2000}), probed({5000: 2000}))
 
 
-def with_clock(testbed: Measure, clock: float, late: float = 0.0) -> Measure:
-    """Return *testbed*, whose sending takes longer by *late* (ratio) and is known to *clock* s."""
+def with_clock(testbed: Measure, clock: float, *errors: float) -> Measure:
+    """Return *testbed*, whose sending takes longer by *errors* (s each, in turn) and is known to *clock* s."""
+    turns = cycle(errors or (0.0,))
 
     def measure(load: Load, seconds: float) -> Outcome:
         outcome = testbed(load, seconds)
         readings = {**outcome.readings, "elapsed_uncertainty": clock}
-        return replace(outcome, elapsed=seconds * (1 + late), readings=readings)
+        return replace(outcome, elapsed=seconds + next(turns), readings=readings)
 
     return measure
 
@@ -133,7 +146,7 @@ def of_known_loss() -> list[Case]:
         Case("W1 0.15 % lost, clock ±3 ms", "FI", RATE, router(0.0015, clock=0.003), warm_up=True),
         Case("W1 0.18 % lost, clock ±4 ms, quick", "FI", RATE, router(0.0018, clock=0.004), "quick", warm_up=True),
         Case("W1 2 % lost, clock ±5 ms: certain all the same", "F", RATE, router(0.02, clock=0.005), warm_up=True),
-        Case("W1 the load is carried, only the 0.45 % beyond it is lost", "I", RATE, overdriven),
+        Case("W1 the load is carried, only the 0.45 % beyond it is lost", "I", RATE, counted(overdriven)),
         Case("W9 port 0 oversends 0.6 %, port 1 loses 50 %", "F", RATE, over_port_0),
         Case("W9 the same in 3 of 10 trials", "FI", RATE, then((2, OK2), (3, over_port_0), (1, OK2))),
         Case("W15 more than the load was sent, none lost", "P", RATE, router(sent=1.02)),
@@ -406,43 +419,32 @@ def of_ended_runs() -> list[Case]:
     ]
 
 
-def replaced(share: float, foreign: int) -> Measure:
-    """Return a router that loses *share*, and *foreign* frames a second of others that come back in their place."""
+def replaced(share: float, foreign: float) -> Measure:
+    """Return a router that loses *share*, where *foreign* frames for each one asked for come back in their place."""
 
-    def measure(load: Load, seconds: float) -> Outcome:
-        outcome = router()(load, seconds)
-        row = outcome.directions[0]
-        came = row.offered - round(row.offered * share) + round(foreign * seconds)
-        row = replace(row, forwarded=came, foreign=round(foreign * seconds))
-        return replace(outcome, directions=(row,))
+    def change(row: DirectionCount, asked: float) -> DirectionCount:
+        others = round(asked * foreign)
+        return replace(row, forwarded=row.offered - round(row.offered * share) + others, foreign=others)
 
-    return measure
+    return counted(change)
 
 
-def stacked(load: Load, seconds: float) -> Outcome:
+def stacked(row: DirectionCount, asked: float) -> DirectionCount:
     """0.09 % less sent, 0.09 % in a queue that grows, 0.09 % of other origin: the router carries 0.27 % too little."""
-    outcome = router(sent=0.9991)(load, seconds)
-    row = outcome.directions[0]
-    part = round(load.pps * seconds * 0.0009)
-    return replace(outcome, directions=(replace(row, forwarded=row.offered, backlog=part, foreign=part),))
+    return replace(row, forwarded=row.offered, backlog=round(asked * 0.0009), foreign=round(asked * 0.0009))
 
 
 def of_small_limits() -> list[Case]:
     """Return attacks on tolerances that are larger than what is promised, or add up."""
     ten, hundred = SMALL.format("10 kpps"), SMALL.format("100 kpps")
+    three = counted(stacked, router(sent=0.9991))
     return [
-        Case("loses 0.11 %, 10 foreign frames a second at 10 kpps", "FI", ten, replaced(0.0011, 10)),
-        Case("loses 0.019 %, 10 foreign frames a second at 100 kpps", "FI", hundred, replaced(0.00019, 10)),
+        Case("loses 0.11 %, 10 foreign frames a second at 10 kpps", "FI", ten, replaced(0.0011, 0.001)),
+        Case("loses 0.019 %, 10 foreign frames a second at 100 kpps", "FI", hundred, replaced(0.00019, 0.0001)),
         Case("loses 0.09 % behind a queue that grows by it", "FI", SMALL.format("1 Mpps"), slow(1e6 * 0.9991, 4096)),
-        Case("three tolerances, 0.27 % too slow at 10 kpps", "FI", "64b unidirectional ≥ 10 kpps", stacked),
+        Case("three tolerances, 0.27 % too slow at 10 kpps", "FI", "64b unidirectional ≥ 10 kpps", three),
         Case("loses 0.009 %", "P", SMALL.format("1 Mpps"), router(0.00009)),
     ]
-
-
-def reordering_above(capacity: float, share: float) -> Measure:
-    """Return a router that reorders *share* of its frames as soon as more comes than *capacity*."""
-    fast, mixed = probed({10: 20_000}), probed({10: 20_000}, late=round(20_000 * share))
-    return lambda load, seconds: (mixed if load.pps > capacity else fast)(load, seconds)
 
 
 def oversent(ratio: float, testbed: Measure) -> Measure:
@@ -458,7 +460,7 @@ def oversent(ratio: float, testbed: Measure) -> Measure:
 
 def of_probe_shares() -> list[Case]:
     """Return attacks on shares of the probe frames, of which the session sends so many: 1022, 10 216."""
-    spilling = reordering_above(1e6 * 1.0005, 0.05)
+    spilling = above(1e6 * 1.0005, probed({10: 20_000}), probed({10: 20_000}, late=1000))
     some, fine = probe_frames({10: 1022}), probe_frames({10: 10_216})
     late = with_clock(router(probes=replace(some, out_of_order=4)), 0.001, 0.002)
     return [
@@ -473,18 +475,6 @@ def of_probe_shares() -> list[Case]:
     ]
 
 
-def jittery(testbed: Measure, clock: float) -> Measure:
-    """Return *testbed* whose sending is known to ± *clock* s, off by most of it: once early, then late, and so on."""
-    errors = cycle((-0.8, 0.9))
-
-    def measure(load: Load, seconds: float) -> Outcome:
-        outcome = testbed(load, seconds)
-        readings = {**outcome.readings, "elapsed_uncertainty": clock}
-        return replace(outcome, elapsed=seconds + next(errors) * clock, readings=readings)
-
-    return measure
-
-
 def of_ordinary_clocks() -> list[Case]:
     """Return sound routers on a clock of ± 1 ms that differs from trial to trial. p99 is the control."""
     cases = []
@@ -495,7 +485,7 @@ def of_ordinary_clocks() -> list[Case]:
         ("pdv max", PDV.replace("p99", "max")),
         ("max for 20 s", f"{MAX} for 20 s"),
     ]:
-        testbed = jittery(router(probes=probe_frames({10: 2000})), 0.001)
+        testbed = with_clock(router(probes=probe_frames({10: 2000})), 0.001, -0.0008, 0.0009)
         cases.append(Case(f"{words}, clock ±1 ms", "P", sentence, testbed, warm_up=True))
     return cases
 

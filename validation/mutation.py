@@ -9,7 +9,7 @@ Mutations: the operators of mutmut on its syntax tree. Left out: annotations, im
 and ``isinstance``, and literals with a space (prose, which golden files compare). Drawn with the seed: a line, one of
 its operators, one of that operator's mutants, each with equal chances and none twice; lines that no test reaches too.
 
-Tests: those of ``pytest --quick`` (without STUDIES) whose ``coverage`` context has the line; a line that only an import
+Tests: those of ``pytest --quick`` whose ``coverage`` context has the line; a line that only an import
 runs gets those of the whole file. At most LIMIT: the file's own (``test_NAME*.py``) first, then one in turn of those
 that run the same lines of the file, beginning with the share of it in what they run of the heart. Hypothesis draws the
 same examples each time, and makes no failure smaller. A mutant is a fork of the collected session: the code of its
@@ -60,8 +60,6 @@ MODULES["rejudge"] = ["evidence/rejudge"]
 """Name in the table -> files that are measured together."""
 LIMIT, CPU_SECONDS, WALL_SECONDS, MEMORY = 40, 30, 1800, 6 << 30
 """At most so many tests of a mutant; one that needs more of the others is killed by it."""
-STUDIES = "utest/bench/studies/"
-"""Tests that are not used: the bench's own studies, which take seconds each."""
 LOG = os.fdopen(os.dup(2), "w", buffering=1)
 
 
@@ -187,7 +185,7 @@ class Tests:
 
     def __init__(self, data: Path, collected: list[str]) -> None:
         self.lines = defaultdict[str, dict[int, set[str]]](dict)
-        self.usable = {test for test in collected if not test.startswith(STUDIES)}
+        self.usable = set(collected)
         read = coverage.CoverageData(str(data))
         read.read()
         for file in read.measured_files():

@@ -278,13 +278,9 @@ class Backend(Protocol):
         """Return what the server has to do since the last call."""
         return ()
 
-    def reply_delay(self) -> float | None:
-        """Seconds of wall time to delay the present reply; None: do not delay it."""
-        return None
-
-    def drops_reply(self) -> bool:
-        """Return whether the present reply is not sent at all."""
-        return False
+    def reply_delay(self) -> float:
+        """Seconds of wall time to delay the present reply; infinite: it is not sent at all."""
+        return 0.0
 
 
 class Clock:

@@ -43,11 +43,7 @@ class EmbeddedBench:
         self._backend, self._now = self._open()
         self._rpc_port = int(self._specification.get("rpc_port", 0))
         self._pub_port = int(self._specification.get("pub_port", 0))
-        try:
-            self._server = self._listen()
-        except BaseException:
-            self._backend.close()
-            raise
+        self._server = self._listen()
         self._rpc_port, self._pub_port = self._server.rpc_port, self._server.pub_port
 
     def _open(self, left: ServerAction | None = None) -> tuple[Backend, Callable[[], float]]:

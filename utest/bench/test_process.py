@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -24,11 +23,9 @@ from lineproof.system.login import Login
 from lineproof.system.ssh import Connection
 from lineproof.system.ssh_keys import make_key
 from lineproof.testbed.process import TestbedProcess
-from lineproof_bench.server.loop import PortTaken, ServerSettings, TrexServer
 from support.embedded_server import bench_process
 from support.paths import LIBRARIES, ROOT
 from support.patience import wait_until
-from support.server_support import FakeBackend
 from support.simulated_session import started
 
 pytestmark = pytest.mark.slow
@@ -101,16 +98,6 @@ def test_a_fault_is_caused_or_refused_in_words() -> None:
         assert tell(ran, {"fault": {"kind": "link flap", "start": 0}}) == {"ok": True}
         assert "there is no port 7" in tell(ran, {"fault": {"kind": "link flap", "port": 7}})["error"]
         assert "error" in tell(ran, "nonsense")
-
-
-def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        before = len(list(Path("/proc/self/fd").iterdir()))
-        for _ in range(3):
-            with pytest.raises(PortTaken):
-                TrexServer(FakeBackend(), time.monotonic, ServerSettings(pub_port=taken.getsockname()[1]))
-        time.sleep(0.05)
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
 
 
 @pytest.fixture(scope="module")

@@ -56,8 +56,7 @@ class FaultyModel(ModelBackend):
         self._schedule, self._added = FaultSchedule(), AddedFrames(self._countable)
         self._actions: list[ServerAction] = []
         self._ssh: list[dict[str, Any]] = []
-        self._reply_delay: float | None = None
-        self._drops = False
+        self._reply_delay = 0.0
         self._booted = self._begin - UPTIME
         self._base: dict[str, InterfaceState] = {}
         """The counts that the router's counters of an interface begin at."""
@@ -101,14 +100,10 @@ class FaultyModel(ModelBackend):
         found, self._actions = tuple(self._actions), []
         return found
 
-    def reply_delay(self) -> float | None:
+    def reply_delay(self) -> float:
         self._pass_events()
-        found, self._reply_delay = self._reply_delay, None
-        return found
-
-    def drops_reply(self) -> bool:
-        found, self._drops = self._drops, False
-        return found
+        delay, self._reply_delay = self._reply_delay, 0.0
+        return delay
 
     def reported_groups(self, groups: list[int]) -> list[int]:
         self._pass_events()
@@ -160,9 +155,9 @@ class FaultyModel(ModelBackend):
                 left = self._schedule.left(self._last)
                 self._actions.append(ServerAction("restart", after=fault.lasts or 0.0, faults=left))
             case "late reply":
-                self._reply_delay = fault.hold
+                self._reply_delay = fault.hold or 0.0
             case "lost reply":
-                self._drops = True
+                self._reply_delay = math.inf
             case "duplicated frames":
                 self._added.begin(fault, "ipackets", share)
             case "foreign frames":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import platform
 import time
 from collections import deque
@@ -74,13 +75,9 @@ class TrexServer:
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
-        try:
-            self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port)
-            self.pub_port = bind(self._pub, settings.host, settings.pub_port)
-        except BaseException:
-            self._release()
-            raise
+        self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port)
+        self.pub_port = bind(self._pub, settings.host, settings.pub_port)
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, settings)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, backend.frozen)
@@ -110,7 +107,7 @@ class TrexServer:
                 self._loop.remove_reader(descriptor)
             with contextlib.suppress(zmq.ZMQError):
                 self.service.close(announced=end is None)
-            self._release()
+            self._context.destroy(linger=100)
 
     async def _serve(self) -> ServerAction | None:
         transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
@@ -130,8 +127,7 @@ class TrexServer:
             if self._rpc in readable:
                 *envelope, request = self._rpc.recv_multipart()
                 reply = [*envelope, self._dispatcher.handle(request)]
-                delay = faults.reply_delay() or 0.0
-                if delay or not faults.drops_reply():
+                if (delay := faults.reply_delay()) < math.inf:
                     replies.append((time.monotonic() + delay, reply))
             # those after a late one wait for it: a TRex answers in order
             while replies and time.monotonic() >= replies[0][0]:
@@ -159,9 +155,6 @@ class TrexServer:
         # ZeroMQ's descriptors tell of changes only, most of them its own
         if self._readable():
             self._wake.set()
-
-    def _release(self) -> None:
-        self._context.destroy(linger=100)
 
 
 THIEF_SESSION = 2**32

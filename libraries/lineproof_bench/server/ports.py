@@ -59,7 +59,6 @@ class ServerHabits:
         return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")
 
 
-STREAM_LIMIT = 20_000
 MOST_LENGTHS = 2000
 """Lengths of frames of all streams of a port together, of each stream at least one."""
 NOT_SUPPORTED = tuple(f"is_{what}_supported" for what in ("fc", "led", "link", "vxlan", "ieee1588"))
@@ -147,12 +146,10 @@ class ServerPort:
         self.state = "STREAMS" if self.streams else "IDLE"
 
     def admit(self, stream: ServerStream) -> None:
-        """Raise RpcError if *stream* cannot be added: the port sends, has this stream already, or has too many."""
+        """Raise RpcError if *stream* cannot be added: the port sends, or has this stream already."""
         self.require("add_stream", "IDLE", "STREAMS")
         if stream.stream_id in self.streams:
             raise refused(f"stream {stream.stream_id} already exists in profile_id(_)")
-        if len(self.streams) >= STREAM_LIMIT:
-            raise refused(f"Reached limit of {STREAM_LIMIT} streams at the port.")
 
     def add(self, stream: ServerStream) -> None:
         """Add a stream after :meth:`admit`."""

@@ -23,7 +23,7 @@ from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
 from .ports import Counted, ServerCard
-from .rpc import bad_parameter, refused
+from .rpc import refused
 from .streams import ServerStream
 
 INTERVAL = 0.2
@@ -187,8 +187,6 @@ class Statistics:
         return {"cpu": [{"history": history, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
 
 
-MOST_ASKED = 1024 + 128
-"""Groups that one question may name (MAX_ALLOWED_PGID_LIST_LEN)."""
 LATER = 1_000_000
 """µs: from here on TRex's latency histogram has no bucket."""
 
@@ -262,8 +260,6 @@ class FlowStats:
 
         An interface that only measures latency counts no group of the rule ``stats``.
         """
-        if len(numbers) > MOST_ASKED:
-            raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
         flows: dict[str, Any] = {}
         latency: dict[str, Any] = {}
         versions: dict[str, int] = {}

@@ -29,7 +29,7 @@ def send(backend: FaultyModel, clock: HandClock) -> tuple[int, int]:
 def test_without_faults_it_is_the_model() -> None:
     backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
-    assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() is None
+    assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() == 0
 
 
 def test_counters_reset_and_wrap() -> None:

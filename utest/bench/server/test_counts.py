@@ -229,8 +229,6 @@ def test_counts_of_a_group() -> None:
     assert found["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
     assert fine_histogram(found["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
     assert found["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
-    with pytest.raises(RpcError, match="too many"):
-        flows.values(list(range(2000)))
 
 
 @pytest.mark.slow
