@@ -148,16 +148,9 @@ def test_a_cable_that_damages_frames_makes_no_fail(tmp_path: Path, of: str, ruli
 # -- pauses
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        # the interface that frames come in by, and one of no direction
-        {"in0": MANY},
-        {"in2": MANY},
-    ],
-)
-def test_loss_that_no_pause_explains_stands(counts: dict[str, int]) -> None:
-    assert paused(counts, 50_000) == []
+@pytest.mark.parametrize("elsewhere", ["in0", "in2"])
+def test_loss_that_no_pause_explains_stands(elsewhere: str) -> None:
+    assert paused({elsewhere: MANY}, 50_000) == []
 
 
 def test_a_pause_frame_costs_the_frames_of_its_longest_time() -> None:

@@ -85,23 +85,25 @@ class LyingBench(ScriptedBench):
             counts[port] |= {"oerrors": 0, "ierrors": 0}
         return counts
 
-    def snapshot(self, before: float, moment: float) -> dict[str, Any]:
-        """Return by how much they rose, with the time."""
-        first, now = self.ports(before), self.ports(moment)
-        names = {"offered": "opackets", "received": "ipackets"}
-        rises = {key: {port: now[port][name] - first[port][name] for port in (0, 1)} for key, name in names.items()}
-        return {"earliest": moment, "latest": moment, **rises}
-
     def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
         """Send a trial."""
         begin, end = self.moment, self.moment + 1
+        before, moments = self.ports(begin), [begin + share for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)]
+        snapshots = [
+            {"earliest": moment, "latest": moment}
+            | {
+                key: {port: self.ports(moment)[port][name] - before[port][name] for port in (0, 1)}
+                for key, name in (("offered", "opackets"), ("received", "ipackets"))
+            }
+            for moment in moments
+        ]
         probes = [[self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS] for way in (0, 1)]
         self.moment += 2
         answer = {
-            "before": self.ports(begin),
+            "before": before,
             "at_end": self.ports(end),
             "after": self.ports(end),
-            "snapshots": [self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
+            "snapshots": snapshots,
             # the client's process tells of no group whose count fell
             "latency": [
                 {"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}
