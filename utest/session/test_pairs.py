@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import struct
 from contextlib import nullcontext
 from dataclasses import replace
@@ -146,7 +145,4 @@ def test_two_pairs_through_a_real_kernel(tmp_path: Path):
     suite = robot_run.ROOT / "tests" / "linux_router_pairs.robot"
     found = robot_run.run(tmp_path, suite, "-t", "Both*", "-t", "IPv6*", *robot_run.short_goal(tmp_path), limit=300)
     assert found.status == 0, found.console
-    (folder,) = (tmp_path / "results").iterdir()
-    records = [json.loads(line) for line in (folder / "requirements.jsonl").read_text().splitlines()]
-    assert any("ports 2 and 3" in record["message"] for record in records)
     assert robot_run.processes_of(tmp_path) == []
