@@ -116,10 +116,6 @@ def test_a_mistake_of_the_testbed_moves_an_end_of_the_lost_frames(
     assert lost(testbed, own, seconds) == Bounds(*bounds)
 
 
-def test_no_share_is_more_than_all() -> None:
-    assert promised(RATE).figures([doubted(router(0.1, sent=0.5))]) == (Bounds(0.1, 1.0),)
-
-
 DELAYED = OwnPart(trials=1000, delay=500.0)
 NEAR_CEILING = OwnPart(trials=1000, lossless_pps=5.05e6, received_pps=5.05e6)
 P99_10, P99_100 = (f"64b unidirectional latency p99 ≤ {most} at 1 Mpps" for most in ("10 µs", "100 µs"))
@@ -257,6 +253,7 @@ def test_no_more_is_lost_than_the_load() -> None:
     trials = decided(promise, then((1, router(sent=0.05)), (1, router()))).trials
     assert [promise.figures([trial])[0] for trial in trials[:2]] == [Bounds(0, 1), Bounds(0, 0)]
     assert promise.figures(trials[:2])[0].high == pytest.approx(0.5)
+    assert promise.figures([doubted(router(0.1, sent=0.5))]) == (Bounds(0.1, 1.0),)
 
 
 def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:

@@ -284,14 +284,12 @@ LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})
 def test_a_receiving_port_that_measures_no_latency_is_named(
     measures: tuple[frozenset[str] | None, ...], bidirectional: bool, lacking: int | None
 ):
-    ports = [GeneratorPort(at, "", 10e9, True, "net_x", measures=known) for at, known in enumerate(measures)]
-    nothing: Any = None
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(generator=SimpleNamespace(ports=(0, 1))))
-    generator: Any = SimpleNamespace(ports=ports, bypassed=False)
-    traffic = SentTraffic(nothing, testbed, generator, nothing)
+    traffic, _ = opened()
+    ports = (GeneratorPort(at, "", 10e9, True, "net_x", measures=known) for at, known in enumerate(measures))
+    traffic.generator.ports = tuple(ports)  # type: ignore[misc]
     says = rf"reports that its port {lacking} \(driver net_x\) measures"
     with contextlib.nullcontext() if lacking is None else pytest.raises(TestbedError, match=says):
-        traffic._refuse_latency(Traffic(CATALOGUE.profile(["64b"]), bidirectional))
+        put(traffic, "64b", bidirectional, Probe(10.0))
 
 
 @pytest.mark.slow

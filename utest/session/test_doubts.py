@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.judging import (
     damaged_frames,
-    damaged_since,
     lost_after_router,
     lost_neighbours,
     pauses,
@@ -29,7 +29,6 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation import parse_fault
 from lineproof.studies.cpu_time import why_unusable
-from lineproof.system.ssh_shell import Result, Shell
 from support.paths import ROOT
 from support.simulated_session import judged, opened
 
@@ -101,20 +100,17 @@ def test_a_pass_without_loss_stays() -> None:
 
 def reading(**counts: int) -> Telemetry:
     causes = [Cause(Stage.ARRIVING, name, "in0", count, Role.REASON) for name, count in counts.items()]
-    other = Cause(Stage.ARRIVING, "rx_missed", "in0", 99)
-    return Telemetry(1.0, {}, causes=(*causes, other))
+    return Telemetry(1.0, {}, causes=(*causes, Cause(Stage.ARRIVING, "rx_missed", "in0", 99)))
 
 
 @pytest.mark.parametrize(
     "name", ["rx_crc_errors", "ethtool rx_crc_errors_phy", "sysctl mac_stats.crc_errs", "arriving_fcs"]
 )
 def test_frames_that_arrived_damaged_are_known_by_every_systems_name(name: str) -> None:
-    before, after = Telemetry(1.0, {}), reading(**{name: 5})
-    assert damaged_since(before, after, ["in0", "in1"]) == {"in0": 5}
-    assert damaged_since(after, after, ["in0"]) == {}
-    assert damaged_since(after, before, ["in0"]) == {} and damaged_since(after, reading(**{name: 3}), ["in0"]) == {
-        "in0": None
-    }
+    # the last one began anew, so nobody knows
+    for before, after, frames in ((0, 5, [5]), (5, 5, []), (5, 3, [None])):
+        found = damaged_frames(trials(9, 0), reading(**{name: before}), reading(**{name: after}), NAMES)
+        assert [problem.frames for problem in found] == frames
 
 
 @by_loss
@@ -151,16 +147,9 @@ def test_a_cable_that_damages_frames_makes_no_fail(tmp_path: Path, of: str, ruli
 # -- pauses
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        # the interface that frames come in by, and one of no direction
-        {"in0": MANY},
-        {"in2": MANY},
-    ],
-)
-def test_loss_that_no_pause_explains_stands(counts: dict[str, int]) -> None:
-    assert paused(counts, 50_000) == []
+@pytest.mark.parametrize("elsewhere", ["in0", "in2"])
+def test_loss_that_no_pause_explains_stands(elsewhere: str) -> None:
+    assert paused({elsewhere: MANY}, 50_000) == []
 
 
 def test_a_pause_frame_costs_the_frames_of_its_longest_time() -> None:
@@ -243,47 +232,35 @@ def test_only_missing_frames_of_the_trials_can_be_lost_after_the_router(
 # -- what a packet costs: cycles and CPU time through the whole chain, and which trials say something of it
 
 
-class FailingShell:
-    """*shell*, in which the *number*-th command with *word* in it fails, and the first 'clear runtime' takes long."""
-
-    def __init__(self, shell: Shell, word: str, number: int) -> None:
-        self._shell, self._word, self._left = shell, word, number
-        self._slow = True
-
-    def __call__(self, command: str, limit: float) -> Result:
-        if self._slow and "clear runtime" in command:
-            # so the trials leave two seconds of real time and more for the commands
-            self._slow = False
-            time.sleep(1.0)
-        self._left -= self._word in command
-        if self._left == 0 and self._word in command:
-            raise TestbedError("the SSH link to the router broke")
-        return self._shell(command, limit)
-
-
-# of each the first is a rehearsal
 @pytest.mark.slow
-@pytest.mark.parametrize(("word", "number"), [("clear runtime", 2), ("show runtime", 2)])
-def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word: str, number: int) -> None:
-    router = session.router
-    shell = router.shell
-    router.connect(FailingShell(shell, word, number))
-    try:
+@pytest.mark.parametrize("command", ["clear", "read_runtime"])
+def test_traffic_stops_when_a_command_of_the_router_fails(
+    session: Session, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rehearsed, calls = getattr(session.router.driver, command), count()
+
+    def failing(*arguments: object) -> object:
+        if next(calls):
+            raise TestbedError("the SSH link to the router broke")
+        # so the trials leave two seconds of real time and more for the commands
+        time.sleep(1.0)
+        return rehearsed(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.router.driver, command, failing)
         verdict = judged(session, "64b 1-flow unidirectional costs ≤ 1 cycles/packet at 1 kpps")
-        assert verdict.ruling is Ruling.INCONCLUSIVE and "the SSH link to the router broke" in str(verdict.reason)
-        assert verdict.trials == ()
+    assert verdict.ruling is Ruling.INCONCLUSIVE and "the SSH link to the router broke" in str(verdict.reason)
+    assert verdict.trials == ()
 
-        def received() -> int:
-            return sum(item.rx_packets for item in router.watch.read().interfaces.values())
+    def received() -> int:
+        return sum(item.rx_packets for item in session.router.watch.read().interfaces.values())
 
-        first = received()
-        time.sleep(0.1)  # 5 s of the testbed's clock
-        assert received() == first
-        # the generator did not fail, so it is not connected again
-        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
-        assert session.traffic.reconnected == ""
-    finally:
-        router.connect(shell)
+    first = received()
+    time.sleep(0.1)  # 5 s of the testbed's clock
+    assert received() == first
+    # the generator did not fail, so it is not connected again
+    assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
+    assert session.traffic.reconnected == ""
 
 
 def outcome(offered: int, lost: int = 0, problems: tuple[Problem, ...] = ()) -> Outcome:

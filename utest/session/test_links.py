@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,13 +205,17 @@ def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
 def test_only_a_contradiction_is_refused_with_both_figures_and_who_says_them(
     router: float | None, generator: float, refused: bool, words: str
 ) -> None:
-    port = GeneratorPort(0, "", generator, True, "net_virtio")
-    ends = [(LinkState("eth1", speed_bps=router, speed_from="ethtool"), port, 10e9)]
+    states = [LinkState("eth1", speed_bps=router, speed_from="ethtool")]
+    connection: Any = SimpleNamespace(
+        plan=SimpleNamespace(platform=SimpleNamespace(platform="box", ports={"LAN": 10e9})),
+        testbed=SimpleNamespace(facts=SimpleNamespace(generator=SimpleNamespace(ports=(0,)))),
+        ports=(GeneratorPort(0, "", generator, True, "net_virtio"),),
+    )
     if refused:
         with pytest.raises(TestbedError, match=re.escape(words)):
-            check_line_rate(ends, "box")
+            check_line_rate(states, connection)
     else:
-        found = check_line_rate(ends, "box")
+        found = check_line_rate(states, connection)
         assert (words in found) if words else not found
 
 

@@ -54,12 +54,8 @@ LIES: Mapping[str, Callable[[float, Trials], float]] = {
 }
 PORTS, ROUTER, GROUPS = ("sent", "came"), ("in", "out", "drops"), ("probes sent", "probes came")
 LIARS = [(name,) for name in (*PORTS, *ROUTER, *GROUPS)] + [PORTS, ROUTER, GROUPS, ("came", *ROUTER), (*PORTS, *ROUTER)]
-CASES = [
-    (liars, lie)
-    for liars, lie in product(LIARS, LIES)
-    # a router that forwards probe frames alone looks like this, and fails
-    if (liars, lie) != (("came", *ROUTER), "frozen")
-]
+UNSEEN = ("came", *ROUTER), "frozen"
+"""A router that forwards probe frames alone looks like this, and fails."""
 
 
 class LyingBench(ScriptedBench):
@@ -138,12 +134,12 @@ def test_true_counters_decide(sentence: str) -> None:
     assert ruling(sentence, 0.3) is Ruling.FAIL
 
 
-@pytest.mark.parametrize(
-    ("liars", "lie"), CASES, ids=lambda value: value if isinstance(value, str) else "+".join(value)
-)
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("liars", LIARS, ids="+".join)
 def test_no_counter_that_lies_makes_a_wrong_verdict(liars: tuple[str, ...], lie: str) -> None:
     for sentence, trials in product(SENTENCES, ([1], ALL)):
-        assert ruling(sentence, 0.0, liars, lie, trials) is not Ruling.FAIL, (sentence, trials)
+        of_sound = ruling(sentence, 0.0, liars, lie, trials)
+        assert of_sound is not Ruling.FAIL or (liars, lie) == UNSEEN, (sentence, trials)
         # where half is lost, a doubled count of what came back looks like all of it
         for loss in (0.3, 0.5):
             assert ruling(sentence, loss, liars, lie, trials) is not Ruling.PASS, (sentence, trials, loss)

@@ -104,12 +104,6 @@ def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
     assert found.beside == meter.idle_seconds() == 5
 
 
-def test_budgets_add_up():
-    one = Budget.of(promised(RATE, GOALS[1]), 2.0)
-    assert (one + one + one).until_pass == pytest.approx(3 * one.until_pass)
-    assert one.wall_seconds(50.0) < one.wall_seconds(1.0)
-
-
 def one_trial(lost: int = 0) -> Trial:
     return read_trial(1, losing(lost)(Load(5e6), 1.0), TrialConditions().tolerance)
 

@@ -86,10 +86,3 @@ def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: S
             verdict = owed(session, SENTENCE)
             assert verdict.ruling is Ruling.INCONCLUSIVE and words in str(verdict.reason), verdict.message
     assert owed(session, SENTENCE).ruling is Ruling.PASS
-
-
-def test_a_server_that_stays_down_is_reported_by_every_sentence(session: Session) -> None:
-    session.cause_fault(parse_fault("server end", start=3, at=0.3))
-    for _ in range(2):
-        verdict = owed(session, SENTENCE)
-        assert verdict.ruling is Ruling.INCONCLUSIVE and "no longer answers" in str(verdict.reason), verdict.message

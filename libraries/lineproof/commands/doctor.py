@@ -24,7 +24,7 @@ from ..project import Project
 from ..routers import WHY_UNREAD
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
-from ..session.router import WRONG_PEER, note_line_rate
+from ..session.router import WRONG_PEER, check_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, duration_text, si
@@ -470,7 +470,7 @@ def _line_rate(session: Session, states: Sequence[LinkState]) -> Iterator[Check]
     generator, plan = session.generator, session.plan
     # else the lines of the ports say so
     if generator.connected and not any(map(generator.slower_words, generator.ports)):
-        note = note_line_rate(states, generator)
+        note = check_line_rate(states, generator)
         speeds = " and ".join(si(speed, "bit/s") for speed in dict.fromkeys(plan.speeds(plan.testbed.pair_count)))
         yield warning(note) if note else ok(f"{speeds} by 'ports' of the platform, and each link shows the same")
 

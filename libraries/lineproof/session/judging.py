@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -271,7 +271,7 @@ class _Sentence:
         except TestbedError as error:
             book.close_without_reading(f"the router could not be read: {error}")
             problems = [Problem(Fault.ROUTER, f"it could not be read afterwards: {error}")]
-            if any(map(_lost, self.trials)):
+            if any(trial.lost for trial in self.trials):
                 problems.append(Problem(Fault.COPIES, "the router was not read, so whether they did is not known"))
             return None, problems
         book.account(after)
@@ -315,7 +315,7 @@ class _Sentence:
         """
         interrupted = next(filter(None, map(_unread, self.earlier)), "")
         unread, unseen = self.bench.uncounted or interrupted, list[Problem]()
-        if unread and decision.ruling is Ruling.PASS and (interrupted or any(map(_lost, decision.trials))):
+        if unread and decision.ruling is Ruling.PASS and (interrupted or any(trial.lost for trial in decision.trials)):
             unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
             unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
         of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
@@ -338,10 +338,6 @@ def figures_of(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
     """Return the rates of *trials*, and the figures of the quantity, by name."""
     ended = counted_trials(trials)
     return {**rate_figures(promise, ended), **promise.quantity.named_figures(promise, ended)}
-
-
-def _lost(trial: Trial) -> bool:
-    return trial.lost > 0
 
 
 def _unread(trial: Trial) -> str:
@@ -396,14 +392,22 @@ def pauses(
             yield Problem(Fault.PAUSING, f"{words}; switch flow control off", frames, (ports,))
 
 
+_DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)
+"""Names of counters of frames whose check sum (IEEE 802.3 3.2.9) or line code was wrong, and of nothing else."""
+
+
 def damaged_frames(
     trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
 ) -> Iterator[Problem]:
     """Yield that frames which the router's card took for damaged are the cable's loss. In which trials is not known."""
-    damaged = damaged_since(before, after, interfaces.values())
+    old = {(cause.name, cause.interface): cause.count for cause in before.causes if cause.stage is Stage.ARRIVING}
+    counted = [cause for cause in after.causes if cause.stage is Stage.ARRIVING and _DAMAGED.search(cause.name)]
     for ports in ports_of(trials):
-        if (name := interfaces.get(ports[0], "")) in damaged:
-            count = damaged[name]
+        name = interfaces.get(ports[0], "")
+        rises = [cause.count - old.get((cause.name, name), 0) for cause in counted if cause.interface == name]
+        if any(rises):
+            # drivers repeat a count by another name; how many came before one began anew is not known
+            count = max(rises) if min(rises) >= 0 else None
             words = "frames that arrived damaged, by the router's own count of CRC errors"
             words += f": {name} {'began anew' if count is None else count}; change the cable or modules"
             yield Problem(Fault.DAMAGED, words, count, (ports,))
@@ -427,23 +431,6 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
                 words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"
                 trials = range(ledger.first_trial, ledger.last_trial + 1)
                 yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))
-
-
-_DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)
-"""Names of counters of frames whose check sum (IEEE 802.3 3.2.9) or line code was wrong, and of nothing else."""
-
-
-def damaged_since(before: Telemetry, after: Telemetry, interfaces: Iterable[str]) -> Mapping[str, int | None]:
-    """By interface the frames that its card took for damaged between two readings; only where there were any.
-
-    Drivers repeat a count by another name, so the largest counts. None: one began anew, so nobody knows.
-    """
-    old = {(cause.name, cause.interface): cause.count for cause in before.causes if cause.stage is Stage.ARRIVING}
-    rises: dict[str, list[int]] = {name: [] for name in interfaces}
-    for cause in after.causes:
-        if cause.stage is Stage.ARRIVING and cause.interface in rises and _DAMAGED.search(cause.name):
-            rises[cause.interface].append(cause.count - old.get((cause.name, cause.interface), 0))
-    return {name: None if min(counts) < 0 else max(counts) for name, counts in rises.items() if any(counts)}
 
 
 MAX_LEDGERS = 8

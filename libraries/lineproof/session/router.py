@@ -15,7 +15,6 @@ from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import LinkState, NeighbourEntry, Side
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
-from ..generators.base import GeneratorPort
 from ..routers import make_router, no_shell
 from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
@@ -418,45 +417,38 @@ LARGEST_DIFFERENCE = 0.01
 """The largest by which two figures of one speed may differ, as a ratio."""
 
 
-def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None, float]], platform: str) -> str:
-    """Return of which links neither end shows the speed that *platform* says, in words; "": of none.
+def check_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
+    """Return of which links neither end shows the speed that the platform's file says, in words; "": of none.
 
-    *cables*: both ends of each, the generator's None where it is not known, and the platform's bit/s. Raises
-    TestbedError where the slower end has another speed. Where one is faster a switch is between.
+    *states*: of the router's interfaces, in their order. Raises TestbedError where the slower end has another speed.
+    Where one is faster a switch is between.
     """
-    unseen = []
-    for state, port, said in cables:
+    platform, unseen = generator.plan.platform, []
+    ports = {port.index: port for port in generator.ports}
+    ends = zip(states, map(ports.get, generator.testbed.facts.generator.ports), platform.ports.values(), strict=False)
+    for state, port, said in ends:
         # a slower one was refused when it was connected, and TRex knows none above 200 Gbit/s
         own = max(port.speed_bps, said) if port is not None and port.speed_bps else 0.0
         if state.speed_bps is None and not own:
             unseen.append(f"{state.interface} ({si(said, 'bit/s')})")
         elif abs(min(state.speed_bps or said, own or math.inf) - said) > LARGEST_DIFFERENCE * said:
-            ends = [
-                f"the router's {state.interface} runs at {si(state.speed_bps or said, 'bit/s')} ('{state.speed_from}')"
-            ]
-            ends += [f"the generator's port {port.index} runs at {port.speed_text}"] if port is not None else []
+            shown = f"the router's {state.interface} runs at {si(state.speed_bps or said, 'bit/s')}"
+            shown += f" ('{state.speed_from}')"
+            shown += f"; the generator's port {port.index} runs at {port.speed_text}" if port is not None else ""
             raise TestbedError(
-                f"{'; '.join(ends)}; the platform '{platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the"
+                f"{shown}; the platform '{platform.platform}' says {si(said, 'bit/s')}; fix 'ports' in its file or the"
                 " cabling"
             )
     if not unseen:
         return ""
     return (
-        f"'% line rate' is of what 'ports' of the platform '{platform}' says: neither end of {' and '.join(unseen)}"
-        " shows the speed of its link"
+        f"'% line rate' is of what 'ports' of the platform '{platform.platform}' says: neither end of"
+        f" {' and '.join(unseen)} shows the speed of its link"
     )
 
 
-def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
-    """:func:`check_line_rate` of a session's cables; *states*: of the router's interfaces, in their order."""
-    plan, facts = generator.plan, generator.testbed.facts
-    ports = {port.index: port for port in generator.ports}
-    ends = zip(states, map(ports.get, facts.generator.ports), plan.platform.ports.values(), strict=False)
-    return check_line_rate(list(ends), plan.platform.platform)
-
-
 def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:
-    """Wait for both ends of every cable; returns :func:`note_line_rate`. Raises TestbedError."""
+    """Wait for both ends of every cable; returns :func:`check_line_rate`. Raises TestbedError."""
     last = list[LinkState]()
 
     def ends() -> dict[str, bool]:
@@ -466,7 +458,7 @@ def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], ge
 
     links.await_all(ends)
     generator.check_links()
-    return note_line_rate(last, generator)
+    return check_line_rate(last, generator)
 
 
 SAVED_FOR = 3600.0

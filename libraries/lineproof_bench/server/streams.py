@@ -207,7 +207,7 @@ def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     for unit, (_, amount) in UNITS.items():
         sums = accumulate((sign * row.pps * amount(row.mean_size) for _, sign, row in changes), initial=0.0)
         variable[unit] = max(sums)
-        fixed[unit] = sum(row.pps * amount(row.mean_size) for row in streams if row.fixed_rate)
+        fixed[unit] = sum((row.pps * amount(row.mean_size) for row in streams if row.fixed_rate), 0.0)
     endless = any(stream.lasts_usec is None for stream in streams)
     return RequestedLoad(variable, fixed, -1.0 if endless else max((at for at, *_ in changes), default=0.0))
 
