@@ -19,7 +19,6 @@ from support.catalogue import CATALOGUE
 from support.paths import ROOT
 
 PROJECT = Project(ROOT)
-LINE = 10e9
 
 
 class HandClock(Clock):
