@@ -16,9 +16,9 @@ from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Cause, InterfaceCounters, Stage, Telemetry
 from lineproof.core.trial import Load, Outcome
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.service import Reading, Snapshot, TrialCounts
+from lineproof.generators.trex.client.service import Snapshot, TrialCounts
 from lineproof.generators.trex.outcomes import make_outcome
-from lineproof.session.judging import judge
+from lineproof.session.judging import Reading, judge
 from support.catalogue import CATALOGUE
 
 FRAMES, PROBES = 1_000_000, 1000

@@ -351,7 +351,6 @@ PER_CENT = rate("percentage", 5)
         (latency(5), "has no streams beside those that measure latency"),
         ((stream(), stream(mode=PER_CENT)), "whose ratio depends on the link"),
         ((stream(), stream(**burst(1))), "or on the time"),
-        ((stream(), latency(1) | {"mode": PER_CENT}), "measures latency at a rate in per cent"),
         (trimmed(counter(60, 161, size=2)), "are cut to more than the 160 bytes of its packet"),
         (trimmed(counter(60, 100, size=2, next_var="b")), "the sizes of its frames cannot be derived"),
         (trimmed({**TUPLE, "name": "b"}), "the sizes of its frames cannot be derived"),

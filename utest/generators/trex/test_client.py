@@ -25,7 +25,7 @@ from lineproof.generators.trex.client.running_traffic import (
     group_counts,
     wait_for_drain,
 )
-from lineproof.generators.trex.client.service import Reading, Refusal
+from lineproof.generators.trex.client.service import CounterReading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client_process import ClientError
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
@@ -481,22 +481,22 @@ def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> Non
 
 
 Count = Callable[[float], dict[Any, Any]]
-BEFORE = Reading(0, 0, {port: {"opackets": 7, "ipackets": 11} for port in (0, 1)})
+BEFORE = CounterReading(0, 0, {port: {"opackets": 7, "ipackets": 11} for port in (0, 1)})
 AHEAD, BACK = (0, 1), (1, 0)
 
 
 def wait(
     count: Count, directions: list[tuple[int, int]], drain: float = 2.0, speed: float = 1.0
-) -> tuple[Reading, float]:
+) -> tuple[CounterReading, float]:
     """The final counters and the wait in wall s; *count*: frames sent and received by a time in wall s."""
     now = [0.0]
 
-    def read() -> Reading:
+    def read() -> CounterReading:
         totals = {
             port: {name: BEFORE.ports[port][name] + value for name, value in counts.items()}
             for port, counts in count(now[0]).items()
         }
-        return Reading(0, 0, totals)
+        return CounterReading(0, 0, totals)
 
     def sleep(seconds: float) -> None:
         assert seconds >= 0

@@ -24,7 +24,7 @@ from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Tri
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
-from lineproof.generators.trex.client.service import Reading, Snapshot, TrialCounts
+from lineproof.generators.trex.client.service import CounterReading, Snapshot, TrialCounts
 from lineproof.generators.trex.outcomes import (
     HIGHEST,
     LARGEST,
@@ -63,9 +63,9 @@ def answer(after: dict[int, dict[str, int]], **other: Any) -> TrialCounts:
     }
     ended = FIRST + other.pop("ended", 1.03)
     readings = {
-        "before": Reading(FIRST, FIRST, before, 3.0),
-        "at_end": Reading(ended - 0.001, ended, counts, 3.0, 0.5),
-        "after": Reading(ended, ended, counts, other.pop("queue_full", 3.0)),
+        "before": CounterReading(FIRST, FIRST, before, 3.0),
+        "at_end": CounterReading(ended - 0.001, ended, counts, 3.0, 0.5),
+        "after": CounterReading(ended, ended, counts, other.pop("queue_full", 3.0)),
     }
     return TrialCounts(**{"started": 1e9, "cpu_util": 12.5, **readings, **quiet, **other})
 

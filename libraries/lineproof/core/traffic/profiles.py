@@ -54,14 +54,17 @@ class AddressRange:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        span = int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
-        if span < 0 or span % self.step:
+        if self._span < 0 or self._span % self.step:
             raise ValueError(f"{self.last} is not a whole number of steps of {self.step} after {self.first}")
 
     @property
     def count(self) -> int:
         """Number of addresses."""
-        return (int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))) // self.step + 1
+        return self._span // self.step + 1
+
+    @property
+    def _span(self) -> int:
+        return int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
 
     def shifted(self, pair: int) -> AddressRange:
         """The range for another port pair, counted from 0."""
@@ -90,8 +93,7 @@ class Flows:
         """Number of distinct flows; 0: not known."""
         if self == OWN_ADDRESSES:
             return 0
-        a, b = self.source.count, self.destination.count
-        return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
+        return math.lcm(self.source.count, self.destination.count)
 
     def of_pair(self, pair: int) -> Flows:
         """The flows of another port pair, counted from 0, in its own networks."""

@@ -86,20 +86,11 @@ class TrexProfile:
 
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its share of the frames."""
-        return _size_shares(self.directions[0])
-
-
-def _size_shares(streams: Sequence[ProgramStream]) -> tuple[tuple[int, float], ...]:
-    found: dict[int, float] = {}
-    for stream in streams:
-        for size, part in stream.sizes:
-            found[size] = found.get(size, 0.0) + stream.share * part
-    return tuple(found.items())
-
-
-def _mean_frame_size(streams: Sequence[ProgramStream]) -> float:
-    """Bytes with FCS."""
-    return sum(size * part for size, part in _size_shares(streams))
+        shares: dict[int, float] = {}
+        for stream in self.directions[0]:
+            for size, part in stream.sizes:
+                shares[size] = shares.get(size, 0.0) + stream.share * part
+        return tuple(shares.items())
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -129,7 +120,10 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
             back, _ = _read_direction(second, source)
         except ConfigError as error:
             reason = f"for the second direction: {error}"
-    size, size_back = _mean_frame_size(streams), _mean_frame_size(back)
+    size, size_back = (
+        sum(stream.share * part * size for stream in direction for size, part in stream.sizes)
+        for direction in (streams, back)
+    )
     if back and abs(size_back - size) > 1e-6 * size:
         reason = f"its frames have {size:.6g} bytes on average, and {size_back:.6g} in the second direction"
         back = ()

@@ -26,7 +26,7 @@ from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
-from .client.service import NextHop, Reading, Step, TrialCounts, TrialRequest, search_limit
+from .client.service import CounterReading, LoadStep, NextHop, TrialCounts, TrialRequest, search_limit
 from .client_process import ClientError, ClientProcess
 from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
 from .outcomes import make_outcome
@@ -44,8 +44,8 @@ BEGIN_WAIT = 0.1
 STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
-_PORTS, _READINGS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(list[Reading])
-_STEP, _COUNTS = TypeAdapter(Step), TypeAdapter(TrialCounts)
+_PORTS, _READINGS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(list[CounterReading])
+_STEP, _COUNTS = TypeAdapter(LoadStep), TypeAdapter(TrialCounts)
 
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
@@ -266,10 +266,12 @@ class TrexGenerator(Generator):
         if frames < 1 or self._profile is None or not self._directions:
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
-        trial = self._trial(load, seconds)
-        trial, directions = replace(trial, groups={}, frames=frames), self._directions
-        with self._instead(partial(burst_streams, self._profile, frames=frames)):
-            answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
+        trial, directions = replace(self._trial(load, seconds), groups={}, frames=frames), self._directions
+        self._directions = ()  # until the profile's streams are back
+        self._put(_streams_by_port(directions, partial(burst_streams, self._profile, frames=frames)))
+        answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
+        self._put(self._streams)
+        self._directions = directions
         return make_outcome(_COUNTS.validate_python(answer), load, seconds, directions, self.settings.clock_speed)
 
     def step_down(
@@ -375,15 +377,6 @@ class TrexGenerator(Generator):
     def _put(self, streams: Mapping[int, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
-    @contextlib.contextmanager
-    def _instead(self, streams_of: Callable[[Direction], Sequence[Stream]]) -> Iterator[None]:
-        """Put the streams that *streams_of* returns on the ports inside the block, in place of the profile's."""
-        directions, self._directions = self._directions, ()  # until the profile's streams are back
-        self._put(_streams_by_port(directions, streams_of))
-        yield
-        self._put(self._streams)
-        self._directions = directions
-
     def _trial(self, load: Load, duration: float | None, rates: Sequence[float] = ()) -> TrialRequest:
         if not self._directions:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
@@ -454,11 +447,11 @@ class TrexLive:
         """Begin the trial."""
         self.began = _STEP.validate_python(self._ask("begin", **asdict(self._trial)))
 
-    def readings(self, seconds: float = 0.0, interval: float = 0.0, limit: float = CALL_LIMIT) -> list[Reading]:
+    def readings(self, seconds: float = 0.0, interval: float = 0.0, limit: float = CALL_LIMIT) -> list[CounterReading]:
         """Return the counters of each *interval* in *seconds*, both in s of the wall clock; by default those of now."""
         return _READINGS.validate_python(self._ask("sample", limit, seconds=seconds, interval=interval))
 
-    def change(self, load: Load) -> Step:
+    def change(self, load: Load) -> LoadStep:
         """Change to *load* without a pause."""
         return _STEP.validate_python(self._ask("change", rates=dict.fromkeys(self._trial.rates, load.pps)))
 
@@ -466,7 +459,7 @@ class TrexLive:
         """Return the counts once the trial has ended, within *limit* s."""
         return _COUNTS.validate_python(self._ask("finish", limit))
 
-    def snapshot(self, now: Reading) -> CountSnapshot:
+    def snapshot(self, now: CounterReading) -> CountSnapshot:
         """Return the frames of each direction that were counted since the start."""
 
         def since(port: int, name: str) -> int:

@@ -34,7 +34,7 @@ from .running_traffic import (
     counted_since,
     group_counts,
 )
-from .service import Refusal, TrialCounts, TrialRequest, read_message
+from .service import NextHop, Refusal, TrialCounts, TrialRequest, read_message
 
 END_LIMIT = 3.0
 """Seconds for an orderly end, before the process ends itself in any case."""
@@ -101,7 +101,8 @@ class ClientCommands(RunningTraffic):
         """
         library = self._connected()
         self.ports(ports)  # raises Refusal for ports that do not exist
-        self._held, library.next_hops = list(ports), next_hops  # an attempt that fails may hold some of them
+        library.next_hops = {port: NextHop(**hop) for port, hop in next_hops.items()}
+        self._held = list(ports)  # an attempt that fails may hold some of them
         return library.acquire(ports, force, former, promiscuous)
 
     def distance(self) -> list[float]:

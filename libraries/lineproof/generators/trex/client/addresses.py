@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .answers import destination_state
-from .service import TRIES, TRY_SECONDS, Refusal
+from .service import TRIES, TRY_SECONDS, NextHop, Refusal
 
 POLL_INTERVAL = 0.05
 """Seconds between two looks at what has come."""
@@ -96,19 +96,18 @@ class Question:
 
 
 def question_of(
-    port: int, status: Mapping[str, Any], own_mac: str, named: Mapping[str, str] | None, explicit: bool
+    port: int, status: Mapping[str, Any], own_mac: str, named: NextHop | None, explicit: bool
 ) -> Question | None:
     """Return what *port* has to ask; None if its destination is known. Raises Refusal if there is nobody to ask.
 
-    *status*: ``get_port_status``; *named*: ``source`` and ``address`` of the testbed file. *explicit*: it comes before
-    what the server knows; else it is for a server that knows no next hop.
+    *status*: ``get_port_status``; *named*: by the testbed file. *explicit*: it comes before what the server knows; else
+    it is for a server that knows no next hop.
     """
     layers, state = status["attr"].get("layer_cfg") or {}, destination_state(status)
     mac = str((layers.get("ether") or {}).get("src") or own_mac)
     tags = tuple(int(tag) for tag in (status["attr"].get("vlan") or {}).get("tags") or ())
     if named and (explicit or state == "none"):
-        key = NEXT_HOP if named.get("explicit") else ADDRESS
-        return Question(port, mac, named["source"], named["address"], tags, key)
+        return Question(port, mac, named.source, named.address, tags, NEXT_HOP if named.explicit else ADDRESS)
     if state == "unresolved":
         return Question(port, mac, str(layers["ipv4"].get("src")), str(layers["ipv4"].get("dst")), tags)
     if state == "none":

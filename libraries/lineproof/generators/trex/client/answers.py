@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .service import COUNTERS, Reading, Refusal
+from .service import COUNTERS, CounterReading, Refusal
 
 CUT_SPEEDS = (100_000, 200_000)
 """Mbit/s, the highest speeds of TRex up to v3.02 and since: every higher one, and DPDK's "unknown" (4294967295), is cut
@@ -75,7 +75,7 @@ def reading(
     by_port: Mapping[int, Mapping[str, Any]],
     earliest: Mapping[str, Any],
     latest: Mapping[str, Any],
-) -> Reading:
+) -> CounterReading:
     """Return the counters of *ports*, of ``get_global_stats`` and ``get_port_stats``, read between two ``ping``.
 
     Raises Refusal for a counter that is missing or none, ValueError for a time that is none.
@@ -85,7 +85,7 @@ def reading(
         raise Refusal("refused", f"the server reports no {', '.join(missing)}")
     counters = {port: {name: _count(f"{name}-{port}", by_port[port][name]) for name in COUNTERS} for port in ports}
     full, load = _number(totals.get("m_total_queue_full")), _number(totals.get("m_rx_cpu_util"))
-    return Reading(moment(earliest), moment(latest), counters, full, load)
+    return CounterReading(moment(earliest), moment(latest), counters, full, load)
 
 
 def _number(value: object) -> float | None:

@@ -21,7 +21,7 @@ from ....core.counter_names import is_error, is_group_count, is_pause
 from . import answers
 from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
 from .answers import ServerEvents, plain_message
-from .service import Reading, Refusal
+from .service import CounterReading, NextHop, Refusal
 from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
 
 MOST_UNDER_WAY = 16
@@ -71,8 +71,8 @@ class ClientLibrary(ABC):
         self.events = ServerEvents(0)
         self.check_cancelled: Callable[[], None] = lambda: None
         """Raises Refusal once a long search shall end."""
-        self.next_hops: Mapping[int, Mapping[str, Any]] = {}
-        """By port number, :class:`.service.NextHop` as data."""
+        self.next_hops: Mapping[int, NextHop] = {}
+        """By port number."""
         self._asked: set[int] = set()
         self._handlers: dict[int, str] = {}
         self._promiscuous: list[int] = []
@@ -199,7 +199,7 @@ class ClientLibrary(ABC):
 
     def start(
         self, rates: Mapping[int, float], duration: float, ports: Sequence[int], gap: float
-    ) -> tuple[float, Reading]:
+    ) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
 
         Until the answer comes, the counters are asked for each *gap* s.
@@ -243,7 +243,9 @@ class ClientLibrary(ABC):
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
         self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
-    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()) -> Reading:
+    def read_counters(
+        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
+    ) -> CounterReading:
         """Counters of *ports*, of packet *groups*, and the cards' own of the ports *cards*. Fetches events, too."""
         of_cards = self._of_cards(cards)
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
@@ -277,7 +279,7 @@ class ClientLibrary(ABC):
         """Return the number of such requests whose counters were not taken."""
         return self._pipe.under_way if self._pipe else 0
 
-    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Reading] | None:
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, CounterReading] | None:
         """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
         if self._pipe is None or (come := self._pipe.answer(wait)) is None:
             return None
@@ -318,7 +320,7 @@ class ClientLibrary(ABC):
         questions = []
         for port in sorted(port for port, rows in items.items() if not all(row["destination"] for row in rows)):
             named = self.next_hops.get(port)
-            explicit = named is not None and bool(named.get("explicit")) and port not in self._asked
+            explicit = named is not None and named.explicit and port not in self._asked
             if question := question_of(
                 port, self._status(port), str(self._static(port).get("hw_mac", "")), named, explicit
             ):
@@ -470,7 +472,7 @@ class ClientLibrary(ABC):
         """The calls that read the counters of *ports*, between two looks at the server's clock."""
 
     @abstractmethod
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> Reading:
+    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
         """The counters, from the answers to :meth:`_reading`."""
 
 

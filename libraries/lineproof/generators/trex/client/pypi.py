@@ -17,7 +17,7 @@ from typing import Any
 from . import answers
 from .answers import ServerEvents
 from .library import Call, ClientLibrary, stream_data
-from .service import COUNTERS, Reading, Refusal
+from .service import COUNTERS, CounterReading, Refusal
 from .sockets import REPLY_LIMIT, Reply
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
@@ -103,7 +103,7 @@ class PypiLibrary(ClientLibrary):
         self._keys.add(key)
         return [("ping", {}), ("publish_now", {"key": key, "baseline": False}), ("ping", {})]
 
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> Reading:
+    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
         earliest, _, latest = reply.results
         key = reply.calls[1]["params"]["key"]
         with self._has_published:

@@ -16,7 +16,7 @@ from typing import Any
 from ....core.counter_names import group_frames
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary
-from .service import Reading, Refusal, Snapshot, Step, TrialCounts, TrialRequest
+from .service import CounterReading, LoadStep, Refusal, Snapshot, TrialCounts, TrialRequest
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -67,9 +67,9 @@ class _Traffic:
     involved: list[int]
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
-    around: Reading
+    around: CounterReading
     """The counters before :attr:`before`."""
-    before: Reading
+    before: CounterReading
     started: float
     asked: float
     first: float = 0.0
@@ -85,7 +85,7 @@ class _Traffic:
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
 
-    def add(self, reading: Reading, asked: float) -> None:
+    def add(self, reading: CounterReading, asked: float) -> None:
         """Keep a *reading* during the sending, which was asked for at *asked*."""
         self.ahead = min(self.ahead, reading.earliest - asked)
         offered, received = (
@@ -95,7 +95,7 @@ class _Traffic:
         self.snapshots.append(Snapshot(reading.earliest, reading.latest, offered, received))
 
 
-def _grown(before: Reading, after: Reading) -> dict[int, dict[str, int]]:
+def _grown(before: CounterReading, after: CounterReading) -> dict[int, dict[str, int]]:
     """By how much the cards' own counters grew: those that did, by port."""
     grown = {}
     for port, counts in after.cards.items():
@@ -132,11 +132,11 @@ class RunningTraffic:
         library.replace_streams(self._held, streams)
         return {}
 
-    def begin(self, **request: Any) -> Step:
+    def begin(self, **request: Any) -> LoadStep:
         """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped."""
         return self._begin(TrialRequest(**request))
 
-    def _begin(self, trial: TrialRequest) -> Step:
+    def _begin(self, trial: TrialRequest) -> LoadStep:
         self._connected()
         involved, rates = sorted({*trial.rates, *(port for pair in trial.directions for port in pair)}), trial.rates
         count = {
@@ -154,9 +154,9 @@ class RunningTraffic:
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
         running.add(self._kept(fresh, running.asked), running.asked)
-        return Step(before, before, running.asked, running.began)
+        return LoadStep(before, before, running.asked, running.began)
 
-    def change(self, rates: Mapping[int, float]) -> Step:
+    def change(self, rates: Mapping[int, float]) -> LoadStep:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
         running = self._require_running()
         before, asked = self._counters(), time.monotonic()
@@ -167,11 +167,11 @@ class RunningTraffic:
         time.sleep(CHANGE_DELAY / running.trial.clock_speed)
         running.load_since = answered = time.monotonic()
         running.peak_load = None
-        return Step(before, self._counters(), asked, answered)
+        return LoadStep(before, self._counters(), asked, answered)
 
-    def sample(self, seconds: float, interval: float) -> list[Reading]:
+    def sample(self, seconds: float, interval: float) -> list[CounterReading]:
         """Wait *seconds*; counters every *interval* s, each with its ``moment``."""
-        running, found = self._require_running(), list[Reading]()
+        running, found = self._require_running(), list[CounterReading]()
         begin = time.monotonic()
         end, due = begin + seconds, begin + interval
         while True:
@@ -391,12 +391,12 @@ class RunningTraffic:
 
     # -- counters and the connection -----------------------------------------------------------------------------------
 
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> Reading:
+    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> CounterReading:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
         return self._kept(library.read_counters(self._held, groups, cards), asked)
 
-    def _kept(self, reading: Reading, asked: float) -> Reading:
+    def _kept(self, reading: CounterReading, asked: float) -> CounterReading:
         """Return *reading*, asked for at *asked*, as the last one of the clocks."""
         self._clocks[1:] = [(asked, time.monotonic(), reading.earliest, reading.latest)]
         return reading
@@ -430,16 +430,16 @@ missing: the sender's counters may lag."""
 
 
 def wait_for_drain(
-    first: Reading,
-    count: Callable[[], Reading],
-    before: Reading,
+    first: CounterReading,
+    count: Callable[[], CounterReading],
+    before: CounterReading,
     directions: Sequence[tuple[int, int]],
     least: Mapping[int, int],
     drain: float,
     clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Reading, float]:
+) -> tuple[CounterReading, float]:
     """The counters when no frame is in transit any more, and the wall s of the wait.
 
     *first*: counters after sending, *before*: counters before it, *count* reads them again.

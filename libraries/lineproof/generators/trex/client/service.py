@@ -89,7 +89,7 @@ COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CounterReading:
     """The totals by port, read from ``earliest`` to ``latest`` (s, the server's clock)."""
 
     earliest: float
@@ -106,7 +106,7 @@ class Reading:
     moment: float = 0.0
     """When it was read, s of the machine's monotonic clock."""
 
-    def since(self, before: Reading, port: int, name: str) -> int:
+    def since(self, before: CounterReading, port: int, name: str) -> int:
         """Return by how much a counter of *port* grew since *before*."""
         return self.ports[port][name] - before.ports[port][name]
 
@@ -122,14 +122,14 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoadStep:
     """A start or a change of the load: the readings on both sides, and when it was asked for and answered.
 
     The times are s of the machine's monotonic clock.
     """
 
-    before: Reading
-    after: Reading
+    before: CounterReading
+    after: CounterReading
     asked: float
     answered: float
 
@@ -142,9 +142,9 @@ class TrialCounts:
     """s since the epoch."""
     first: float
     """A time before the first frame."""
-    before: Reading
-    at_end: Reading
-    after: Reading
+    before: CounterReading
+    at_end: CounterReading
+    after: CounterReading
     """After the drain."""
     finished: bool
     drained: float

@@ -24,7 +24,7 @@ from ....system.folders import cache_folder
 from . import answers
 from .answers import ServerEvents
 from .library import Call, ClientLibrary, stream_data
-from .service import Reading, Refusal
+from .service import CounterReading, Refusal
 from .sockets import REPLY_LIMIT, Reply
 
 CLIENT_PATH = Path("automation/trex_control_plane/interactive")
@@ -133,7 +133,7 @@ class ShippedLibrary(ClientLibrary):
         events = ("get_async_events", self._event_session)
         return [("ping", {}), ("get_global_stats", {}), *each, ("ping", {}), events]
 
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> Reading:
+    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
         earliest, totals, *each, latest, events = reply.results
         self._handle_events(events)
         # of readings that are only taken off the pipe, no port is asked for
