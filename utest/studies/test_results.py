@@ -15,7 +15,7 @@ import pytest
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import CORE_SHARE, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL, was_all_offered
-from lineproof.studies.results import Fitness, fit, results_of
+from lineproof.studies.results import fit, results_of
 from lineproof.studies.study import AT_LEAST, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
 from lineproof.units import line_rate_pps
 from support.study_builders import SMALL, csv_rows, measurements, study_of, text
@@ -175,27 +175,27 @@ def lossy(*shares: float) -> list[dict[str, float]]:
     ("rows", "link", "verdict"),
     [
         # the interval of the repeats decides
-        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT),
-        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT),
-        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN),
-        (repeats(5.0, 5.0), 1e9, Fitness.OPEN),
-        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN),
-        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT),
+        (repeats(1.2, 1.21, 1.19), 1e9, True),
+        (repeats(0.6, 0.61, 0.59), 1e9, False),
+        (repeats(1.3, 0.7, 1.1), 1e9, None),
+        (repeats(5.0, 5.0), 1e9, None),
+        (lossy(1, 0.4, 1), 1e9, None),
+        (lossy(0.991, 0.991, 0.991), 1e9, True),
         # without its CPU it is not called unfit, unless the whole core would not have been enough
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN),
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT),
-        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, None),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, False),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, None),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, False),
+        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, None),
         # nor where it does not say what it had
-        ([{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6)], 1e9, Fitness.OPEN),
+        ([{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6)], 1e9, None),
         # one that filled the line needs no more
-        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT),
-        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN),
+        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, True),
+        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, None),
     ],
 )
 def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
-    rows: list[dict[str, float]], link: float, verdict: Fitness
+    rows: list[dict[str, float]], link: float, verdict: bool | None
 ) -> None:
     assert fit(rows, link) is verdict
 

@@ -78,7 +78,7 @@ class ModelledVariant:
 def published_studies(project: Project) -> tuple[Study, ...]:
     """The studies that have published figures. Raises ConfigError for files that are not as they should be."""
     found = (load_study(path) for path in listed(project.studies, "*.yaml"))
-    return tuple(study for study in found if study.published is not None and any(study.published.rows.values()))
+    return tuple(study for study in found if any(study.published.rows.values()))
 
 
 def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
@@ -86,7 +86,7 @@ def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[
     catalogue = Catalogue.read(project.profiles)
     boxes: dict[str, tuple[Platform, Path]] = {}
     for study in studies:
-        for row, figures in (study.published.rows if study.published else {}).items():
+        for row, figures in study.published.rows.items():
             for variant in figures:
                 own, name = study.variants[variant], study.platform_of(variant)
                 if name not in boxes:

@@ -21,8 +21,8 @@ from ..units import Layer, counted, line_rate_pps
 from .measuring import CPU, DIRECTIONS, FRAME, OFFERED
 from .results import (
     CONFIDENCE,
+    FITNESS,
     LINES,
-    Fitness,
     SenderFigures,
     StudyCell,
     StudyResults,
@@ -122,7 +122,6 @@ def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigur
     """Return plain numbers of *cell*, for programs."""
     own, published, compared = cell.summary, cell.published_summary, cell.compared
     sender = next((each for each in senders if (each.row, each.variant) == (cell.row, cell.variant)), None)
-    fits = {Fitness.FIT: True, Fitness.UNFIT: False, Fitness.OPEN: None}
     change = cell.published_compared
     return {
         "study": found.study.study,
@@ -153,7 +152,7 @@ def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigur
         "l2_gbps": sender and sender.gbps(Layer.L2),
         "received_percent": sender and 100 * sender.received,
         CPU: sender and sender.medians.get(CPU),
-        **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name]] for name, link in LINES.items()},
+        **{f"fit_{link / 1e9:g}g": sender and sender.fits[name] for name, link in LINES.items()},
         "at_least": cell.at_least,
     }
 
@@ -170,7 +169,7 @@ def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict
         Column(f"Gbit/s (L2){way}"): Cell(figure(sender.gbps(Layer.L2))),
         Column("received"): Cell(f"{100 * sender.received:.4g} %"),
         Column("CPU s per million frames"): Cell(figure(sender.medians[CPU]) if CPU in sender.medians else NOTHING),
-        **{Column(line): Cell(each.value) for line, each in sender.fits.items()},
+        **{Column(line): Cell(FITNESS[is_fit]) for line, is_fit in sender.fits.items()},
     }
 
 

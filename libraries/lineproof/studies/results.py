@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
@@ -395,21 +394,18 @@ def compare_with(
     as a share of them, a search's.
     """
     known = samples if references is None else references
-    pairs = {
-        name: (known.get(base, ()), samples.get(name, ()))
-        for name, base in baselines.items()
-        if base is not None and base != name
-    }
+    pairs = {name: (known.get(base or "", ()), samples.get(name, ())) for name, base in baselines.items()}
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
     allowances = [_allowance(*pair, step, width) if method == "welch" else 0.0 for pair in pairs.values()]
     chances = [
         compare(*pair, CONFIDENCE, method).chance(allowance)
         for pair, allowance in zip(pairs.values(), allowances, strict=True)
     ]
-    levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
     return {
         name: Compared(compare(*pair, 1 - level, method), p, allowance)
-        for (name, pair), p, level, allowance in zip(pairs.items(), chances, levels, allowances, strict=True)
+        for (name, pair), p, level, allowance in zip(
+            pairs.items(), chances, holm_levels(chances, 1 - CONFIDENCE), allowances, strict=True
+        )
     }
 
 
@@ -441,19 +437,15 @@ BUSY = 0.85
 """The least share of its cores that a sender takes which nothing keeps from them; iperf3 waits a little."""
 
 
-class Fitness(Enum):
-    """A verdict on a generator, a size and a line."""
-
-    FIT = "fit"
-    UNFIT = "not fit"
-    OPEN = "not proven"
+FITNESS: Mapping[bool | None, str] = {True: "fit", False: "not fit", None: "not proven"}
+"""The verdicts on a generator, a size and a line."""
 
 
 @dataclass(frozen=True)
 class SenderFigures:
     """What one variant sent of one row, of the worse direction. ``medians`` of its *n* measurements' figures, by name.
 
-    ``received``: the median share of the offered frames, 0..1. ``fits``: by line.
+    ``received``: the median share of the offered frames, 0..1. ``fits``: by line, as in FITNESS.
     """
 
     row: str
@@ -461,7 +453,7 @@ class SenderFigures:
     n: int
     medians: Mapping[str, float]
     received: float
-    fits: Mapping[str, Fitness]
+    fits: Mapping[str, bool | None]
 
     def gbps(self, layer: Layer) -> float:
         """Gbit/s at *layer*."""
@@ -482,18 +474,16 @@ def senders_of(found: StudyResults) -> list[SenderFigures]:
     return senders
 
 
-def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> Fitness:
-    """The verdict on the repeats' *figures* for a line of *link_bps*."""
-    if len(figures) < LEAST_REPEATS:
-        return Fitness.OPEN
+def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> bool | None:
+    """Return the verdict on the repeats' *figures* for a line of *link_bps*, as in FITNESS."""
     needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
     offered = mean_interval([each[OFFERED] for each in figures], CONFIDENCE)
-    if offered.low is None or offered.high is None:
-        return Fitness.OPEN
+    if len(figures) < LEAST_REPEATS or offered.low is None or offered.high is None:
+        return None
     if offered.low >= needed:
-        return Fitness.FIT if all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) else Fitness.OPEN
+        return all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) or None
     might = offered.high >= needed or any(each[LINK] < link_bps or _possible(each) >= needed for each in figures)
-    return Fitness.OPEN if might else Fitness.UNFIT
+    return None if might else False
 
 
 def _possible(figures: Mapping[str, float]) -> float:

@@ -372,8 +372,9 @@ class StudyRun:
         self._key: tuple[object, ...] = ()
         self._made: tuple[object, ...] | None = None
         self._applied = self._current = ""
-        self._known: dict[str, Any] = dict(carried.run.environment.extra.get(SESSIONS, {})) if carried else {}
-        self._unchecked: dict[str, Any] = dict(carried.run.environment.extra.get(UNCHECKED, {})) if carried else {}
+        extra = carried.run.environment.extra if carried else {}
+        self._known: dict[str, Any] = dict(extra.get(SESSIONS, {}))
+        self._unchecked: dict[str, Any] = dict(extra.get(UNCHECKED, {}))
         self._held: dict[str, HeldTestbed] = {}
         self._noted: set[str] = set()
         self._away: dict[tuple[int, str, str], Measured] = {}
@@ -428,9 +429,8 @@ class StudyRun:
             description=prepared.study.title,
             fingerprints=prepared.identity(),
             extra={
-                REPEATS: prepared.study.repeats,
-                **({"resumed_from": self.carried.run.environment.run, SESSIONS: self._known} if self.carried else {}),
-                UNCHECKED: self._unchecked,
+                **({"resumed_from": self.carried.run.environment.run} if self.carried else {}),
+                **{REPEATS: prepared.study.repeats, SESSIONS: self._known, UNCHECKED: self._unchecked},
             },
         )
 

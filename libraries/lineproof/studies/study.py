@@ -263,7 +263,7 @@ class Study(Config):
     facts: Mapping[Name, Mapping[Words, float | str]] = {}
     measures: Annotated[Mapping[Name, StudyRow], Field(min_length=1)]
     variants: Annotated[Mapping[Name, Variant], Field(min_length=1)]
-    published: Published | None = None
+    published: Published = Published(rows={})
     tables: Mapping[Name, StudyTable] = {}
 
     def platform_of(self, variant: str) -> str:
@@ -309,16 +309,16 @@ class Study(Config):
 
     def tolerance_of(self, row: str) -> StudyTolerance:
         """How far a row's figures may be from the published ones."""
-        return self.measures[row].tolerance or (self.published.tolerance if self.published else StudyTolerance())
+        return self.measures[row].tolerance or self.published.tolerance
 
     def published_figures(self, row: str, variant: str) -> tuple[float, ...]:
         """Return what the source has: a figure, or those of several runs."""
-        figure = () if self.published is None else self.published.rows.get(row, {}).get(variant, ())
+        figure = self.published.rows.get(row, {}).get(variant, ())
         return figure if isinstance(figure, tuple) else (figure,)
 
     def explanation(self, row: str, variant: str) -> str:
         """Why the published figure is not met, as the file says; ""."""
-        return "" if self.published is None else self.published.explained.get(row, {}).get(variant, "")
+        return self.published.explained.get(row, {}).get(variant, "")
 
 
 def rate_units(line_pps: float, link_bps: float, directions: int = 1) -> dict[str, float]:
@@ -340,7 +340,7 @@ def load_study(path: Path) -> Study:
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     """The places where the parts of *study* do not fit each other, and why; the first is raised."""
     rows, variants = (shortened(", ".join(names), 600) for names in (study.measures, study.variants))
-    published = study.published.rows if study.published else {}
+    published = study.published.rows
     baselines: dict[Location, str | None] = {("baseline",): study.baseline}
     baselines |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
     named = {("published", "rows", row, name): name for row, figures in published.items() for name in figures}
