@@ -16,9 +16,9 @@ from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Cause, InterfaceCounters, Stage, Telemetry
 from lineproof.core.trial import Load, Outcome
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.service import Snapshot, TrialCounts
+from lineproof.generators.trex.client.service import CounterReading, Snapshot, TrialCounts
 from lineproof.generators.trex.outcomes import make_outcome
-from lineproof.session.judging import Reading, judge
+from lineproof.session.judging import judge
 from support.catalogue import CATALOGUE
 
 FRAMES, PROBES = 1_000_000, 1000
@@ -72,14 +72,14 @@ class LyingBench(ScriptedBench):
         counted = self.lie(moment, self.lied) if name in self.liars and not way else true(moment)
         return round(share * counted * (PROBES if name in GROUPS else FRAMES))
 
-    def reading(self, moment: float) -> Reading:
+    def reading(self, moment: float) -> CounterReading:
         """Return the counters of the generator's ports."""
         counts: dict[int, dict[str, int]] = {}
         for port in (0, 1):
             sent, came = self.shown("sent", port, moment), self.shown("came", 1 - port, moment)
             counts[port] = {"opackets": sent, "ipackets": came, "obytes": 64 * sent, "ibytes": 64 * came}
             counts[port] |= {"oerrors": 0, "ierrors": 0}
-        return Reading(moment, moment, counts, 0.0, 1.0)
+        return CounterReading(moment, moment, counts, 0.0, 1.0)
 
     def snapshot(self, before: float, moment: float) -> Snapshot:
         """Return by how much they rose, with the time."""
