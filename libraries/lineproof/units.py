@@ -104,7 +104,7 @@ def range_text(low: str, high: str, joined: str = "to") -> str:
 
 def counted(count: int, noun: str) -> str:
     """``"1 suite"``, ``"3 suites"``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def moment(unix: float) -> str:

@@ -108,7 +108,7 @@ def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     for row in trial.outcome.directions:
         # one frame is rounding
         if (beyond := row.offered - 1 - conditions.load_pps * trial.seconds.low) > 0:
-            detail = f"{name(row)}: up to {beyond:.0f} of {row.offered} frames"
+            detail = f"{name(row)}: up to {beyond:,.0f} of {row.offered:,} frames"
             yield Problem(Fault.OVER_OFFERED, detail, beyond, ports(row))
 
 
@@ -120,7 +120,7 @@ def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         if short > conditions.resolution * needed:
             is_slow = least - row.offered - 1 > conditions.resolution * least
             fault = Fault.UNDER_OFFERED if is_slow else Fault.UNTIMED
-            detail = f"{name(row)}: {row.offered} frames in up to {trial.seconds.high:.3f} s, expected {needed:.0f}"
+            detail = f"{name(row)}: {row.offered:,} frames in up to {trial.seconds.high:.3f} s, expected {needed:,.0f}"
             yield Problem(fault, detail, short if short <= GENTLE * needed else None, ports(row))
 
 
@@ -133,9 +133,11 @@ def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         room = min(conditions.resolution * row.offered - short, conditions.limit / 10 * row.offered)
         few = min(FEW_FOREIGN * trial.seconds.high, room) if conditions.unseen else 0.0
         if foreign > max(few, conditions.unseen * row.offered):
-            yield Problem(Fault.FOREIGN, f"{name(row)}: up to {foreign} of {row.forwarded} frames", foreign, ports(row))
+            yield Problem(
+                Fault.FOREIGN, f"{name(row)}: up to {foreign:,} of {row.forwarded:,} frames", foreign, ports(row)
+            )
         if row.surplus:
-            detail = f"{name(row)}: {row.forwarded} received, {row.offered} sent"
+            detail = f"{name(row)}: {row.forwarded:,} received, {row.offered:,} sent"
             yield Problem(Fault.SURPLUS, detail, row.surplus, ports(row))
 
 
@@ -145,7 +147,7 @@ def copies(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         probes = trial.probes(row)
         if probes is not None and probes.copies > 0 and probes.sent > 0:
             share = highest_share(min(probes.copies, probes.sent), probes.sent)
-            detail = f"{name(row)}: {probes.copies} of {probes.sent} probe frames"
+            detail = f"{name(row)}: {probes.copies:,} of {probes.sent:,} probe frames"
             yield Problem(Fault.COPIES, detail, share * row.offered, ports(row))
 
 
@@ -158,7 +160,7 @@ def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         lost = min(probes.lost, probes.sent)
         # more of them than of all frames, beyond what a sample may show
         if probes.lost > row.lost or 1 - highest_share(probes.sent - lost, probes.sent, SELDOM) > row.loss_ratio:
-            detail = f"{name(row)}: {probes.lost} of {probes.sent} probe frames, {row.lost} frames in all"
+            detail = f"{name(row)}: {probes.lost:,} of {probes.sent:,} probe frames, {row.lost:,} frames in all"
             yield Problem(Fault.LOST_PROBES, detail, highest_share(lost, probes.sent) * row.offered, ports(row))
 
 
@@ -174,7 +176,7 @@ def spared_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         for held, most in ((always, SPARED * probed), (row.backlog or 0, slowest)):
             waited = 1e6 * (held / max(1, row.offered) * trial.seconds.low - READING_SECONDS)
             if math.isfinite(most) and waited > most:
-                detail = f"{held:.0f} under way, {waited:.4g} µs each on average; probe frames {probed:.4g} µs"
+                detail = f"{held:,.0f} under way, {waited:.4g} µs each on average; probe frames {probed:.4g} µs"
                 yield Problem(Fault.SPARED_PROBES, f"{name(row)}: {detail}", directions=ports(row))
                 break
 
@@ -183,7 +185,7 @@ def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that frames by which queues grew would be lost in a longer trial."""
     for row in trial.outcome.directions:
         if (held := row.backlog or 0) > conditions.finest * row.offered:
-            yield Problem(Fault.QUEUES, f"{name(row)}: {held} frames", held, ports(row))
+            yield Problem(Fault.QUEUES, f"{name(row)}: {held:,} frames", held, ports(row))
 
 
 def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
@@ -203,7 +205,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         frames = max(2.0 * own.most_lost * longer, rare)
         frames = min(frames, gone) if row.changed else frames
         if own.lossy:
-            words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
+            words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost:,}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
         else:
             words = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}; calibrate it"
@@ -230,7 +232,7 @@ def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     for row in trial.outcome.directions:
         most = conditions.load_pps * trial.seconds.low * (1 + conditions.resolution) + 1
         if row.offered > most:
-            detail = f"{name(row)}: {row.offered} frames, expected at most {most:.0f}; any frame may be late by it"
+            detail = f"{name(row)}: {row.offered:,} frames, expected at most {most:,.0f}; any frame may be late by it"
             yield Problem(Fault.OVER_OFFERED, detail, None, ports(row))
 
 

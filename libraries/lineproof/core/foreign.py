@@ -195,7 +195,7 @@ def copied_frames(
         if sent >= count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
             copied[port] = (
                 copies,
-                f"port {port} received {count} frames, the router counted only {sent} that {name} sent: frames come"
+                f"port {port} received {count:,} frames, the router counted only {sent:,} that {name} sent: frames come"
                 " twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60' shows them),"
                 " or the router's counters were reset",
             )

@@ -152,8 +152,7 @@ class Ledger:
             known = [(place, count) for place, count in counts.items() if count is not None]
             for (place, count), (next_place, later) in pairwise(known):
                 if later > count + SLACK_FRAMES + SLACK_RATIO * row.offered:
-                    few, more = frames_text(count), frames_text(later)
-                    return f"fewer frames were {place} ({few}) than {next_place} ({more})"
+                    return f"fewer frames were {place} ({count:,}) than {next_place} ({later:,})"
         return ""
 
     @property
@@ -267,8 +266,3 @@ def sum_of(drops: Iterable[Drop]) -> int | None:
     """The frames of *drops*; None where a counter of one began anew."""
     counted = list(drops)
     return None if any(drop.began_anew for drop in counted) else sum(drop.frames for drop in counted)
-
-
-def frames_text(number: int) -> str:
-    """``1 234 567``."""
-    return f"{number:,}".replace(",", " ")

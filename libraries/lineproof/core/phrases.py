@@ -128,7 +128,7 @@ def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
     lines = []
     for number, directions in enumerate(_pairs(promise, trials[0]), 1):
         ports = f"ports {directions[0].tx_port} and {directions[0].rx_port}"
-        lost = f"{figures[f'pair_{number}_lost_frames']:,.0f}".replace(",", " ")
+        lost = f"{figures[f'pair_{number}_lost_frames']:,.0f}"
         lines.append(f"{ports}: forwarded {si(figures[f'pair_{number}_forwarded_pps'], 'pps')}, lost {lost} frames")
     return [*lines, f"all pairs together: forwarded {si(figures['all_pairs_forwarded_pps'], 'pps')}"]
 

@@ -87,7 +87,7 @@ class ShareOfProbes(Quantity):
         counts = [count for trial in trials for count in trial.outcome.latency]
         seen, sent = sum(map(self.count, counts)), sum(count.sent for count in counts)
         share = proven(promise.worst(trials), ruling, promise.limit, partial(percent, limit=promise.limit.value))
-        return Reason(f"{share} {self.happened}: {seen} of {sent} probe frames")
+        return Reason(f"{share} {self.happened}: {seen:,} of {sent:,} probe frames")
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return what happens to how many frames."""

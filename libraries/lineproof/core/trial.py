@@ -362,11 +362,10 @@ def miscounted(outcome: Outcome, seconds: float) -> Iterator[Problem]:
         probes, asked = probed.get(ports), max(row.intended, outcome.load.pps * seconds)
         words = ""
         if row.offered > MOST_SENT * asked + 1:
-            words = f"{row.offered} frames sent, {asked:.0f} asked for"
+            words = f"{row.offered:,} frames sent, {asked:,.0f} asked for"
         elif probes is not None and (probes.sent > row.offered or probes.received > row.received):
-            words = (
-                f"{row.received} of {row.offered} frames came back, and {probes.received} of {probes.sent} probe frames"
-            )
+            words = f"{row.received:,} of {row.offered:,} frames came back, and"
+            words += f" {probes.received:,} of {probes.sent:,} probe frames"
         if words:
             yield Problem(Fault.MISCOUNTED, f"port {row.tx_port} to {row.rx_port}: {words}", directions=(ports,))
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from ..units import counted
 from .deciding import Decision
-from .ledger import Drop, Ledger, frames_text
+from .ledger import Drop, Ledger
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
@@ -275,7 +275,7 @@ def odds_text(odds: float) -> str:
 
 
 def _rounded(odds: float) -> str:
-    return f"{float(f'{odds:.3g}'):g}"
+    return f"{float(f'{odds:.3g}'):,g}"
 
 
 NAMED_CAUSES = 2
@@ -290,7 +290,7 @@ def trials_text(ledger: Ledger) -> str:
 
 
 def where_lost(ledger: Ledger) -> str:
-    """``of 1 234 567 lost frames the router counts 1 234 560 rx-miss at eth1 (…); 7 unexplained``."""
+    """``of 1,234,567 lost frames the router counts 1,234,560 rx-miss at eth1 (…); 7 unexplained``."""
     lost, rest = ledger.whole.lost, ledger.whole.unexplained
     why = ledger.missing
     if wrong := ledger.contradiction:
@@ -299,29 +299,29 @@ def where_lost(ledger: Ledger) -> str:
     if why:
         # where counters contradict each other, more may have come back in one direction than were lost in another
         each = sum(max(0, row.lost) for row in ledger.directions)
-        return f"where {frames_text(each)} frames were lost is not known: {why}"
+        return f"where {each:,} frames were lost is not known: {why}"
     drops = _merged_by_name(ledger)
     counts, named = [], drops[:NAMED_CAUSES]
     for index, drop in enumerate(named):
         repeated = drop.meaning in [other.meaning for other in named[index + 1 :]]
         meaning = f" ({drop.meaning})" if drop.meaning and not repeated else ""
-        counts.append(f"{frames_text(drop.frames)} {drop.label}{meaning}")
+        counts.append(f"{drop.frames:,} {drop.label}{meaning}")
     if others := sum(drop.frames for drop in drops[NAMED_CAUSES:]):
-        counts.append(f"{frames_text(others)} by other causes")
-    text = f"of {frames_text(lost)} lost frames the router counts {', '.join(counts)}"
+        counts.append(f"{others:,} by other causes")
+    text = f"of {lost:,} lost frames the router counts {', '.join(counts)}"
     if not drops:
-        text = f"the router's counters show none of {frames_text(lost)} lost frames"
+        text = f"the router's counters show none of {lost:,} lost frames"
     anew = [drop.label for drop in ledger.drops if drop.began_anew]
     if anew and rest > 0:
         more = f" and {counted(len(anew) - 1, 'other')}" if anew[1:] else ""
-        return f"{text}; where {frames_text(rest)} were lost is not known: the counter {anew[0]}{more} began anew"
+        return f"{text}; where {rest:,} were lost is not known: the counter {anew[0]}{more} began anew"
     if not drops:
         return f"{text}{_place_of_unexplained(ledger)}"
     if rest < 0:
-        return f"{text}; that is {frames_text(-rest)} more than were lost, of other traffic or counted twice"
+        return f"{text}; that is {-rest:,} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:
-        return f"{text}; {frames_text(rest)} unexplained{_place_of_unexplained(ledger)}"
-    return f"{text}; {frames_text(rest) if rest else 'none'} unexplained"
+        return f"{text}; {rest:,} unexplained{_place_of_unexplained(ledger)}"
+    return f"{text}; {f'{rest:,}' if rest else 'none'} unexplained"
 
 
 def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:

@@ -428,7 +428,9 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
             beside = -(row.gaps[0] or 0)
             beside = beside if beside > SLACK_FRAMES + SLACK_RATIO * row.offered else 0
             if (after := min(row.lost, row.router_tx - row.forwarded - beside)) > 0:
-                words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"
+                words = (
+                    f"port {row.tx_port} to {row.rx_port}: {after:,} of {row.lost:,}; look at cables and the generator"
+                )
                 trials = range(ledger.first_trial, ledger.last_trial + 1)
                 yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))
 

@@ -384,12 +384,12 @@ def _coarse(count: LatencyCount, seconds: float, remedy: str) -> LatencyCount:
     known = f"the latest known: {count.maximum:g} µs"
     if unexplained:
         doubt = (
-            f"{unexplained} of {total} received probe frames are missing in the generator's histogram, which leaves out"
-            f" those later than 1 s ({known})"
+            f"{unexplained:,} of {total:,} received probe frames are missing in the generator's histogram, which"
+            f" leaves out those later than 1 s ({known})"
         )
     elif most_late:
         doubt = (
-            f"{most_late} of {total} received probe frames came in less than 10 µs, or later than 1 s"
+            f"{most_late:,} of {total:,} received probe frames came in less than 10 µs, or later than 1 s"
             f" ({count.out_of_order} out of order, {count.lost} lost, {known})"
         )
     else:

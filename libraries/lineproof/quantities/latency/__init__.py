@@ -56,7 +56,7 @@ class Latency(Quantity):
         offered = si(mean_rate(trials, promise, "offered"), "pps")
         time = "is not known" if worst == UNKNOWN else time_words(worst, promise.digits)
         words = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
-        details = [f"{lost} of {received + lost} probe frames did not come back"] if lost else []
+        details = [f"{lost:,} of {received + lost:,} probe frames did not come back"] if lost else []
         if promise.statistic is not None and promise.goal.bad_share is not None and ruling is Ruling.INCONCLUSIVE:
             needed = promise.statistic.frames_needed(1 - promise.goal.bad_share)
             if 0 < (fewest := min((count.sent for count in counts), default=0)) < needed:
@@ -169,11 +169,11 @@ def _doubt_of_histogram(trial: Trial, ruling: Ruling) -> str:
         way, total = f"port {count.tx_port} to port {count.rx_port}", count.received + count.elsewhere
         if count.unplaced < 0:
             return (
-                f"{way}: the generator's histogram has {total - count.unplaced} probe frames, and it received"
-                f" {total}: its figures contradict each other"
+                f"{way}: the generator's histogram has {total - count.unplaced:,} probe frames, and it received"
+                f" {total:,}: its figures contradict each other"
             )
         if ruling is Ruling.INCONCLUSIVE and (count.doubt or count.unplaced):
-            rest = f"{count.unplaced} of {total} received probe frames are missing in the generator's histogram"
+            rest = f"{count.unplaced:,} of {total:,} received probe frames are missing in the generator's histogram"
             return f"{way}: {count.doubt or rest}"
     return ""
 

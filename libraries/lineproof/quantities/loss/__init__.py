@@ -50,7 +50,7 @@ class Loss(Quantity):
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         several = len(trials[0].outcome.directions) > 1
-        counts = f"{lost} of {offered} frames{' of all directions' * several}"
+        counts = f"{lost:,} of {offered:,} frames{' of all directions' * several}"
         shown = partial(percent, limit=promise.limit.value)
         # what a FAIL counted, as every table has it; lines below say how much of it may be the testbed's
         as_counted = shown(loss_ratio(trials, promise.in_total))
