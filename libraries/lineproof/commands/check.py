@@ -74,11 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     # a suite that reads a wrong file says so in other words: with the file's problem at the end
     wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
     problems = list(dict.fromkeys([*of_files, *wrong]))
+    file_count = sum(len(_own(project, kind)) for kind in KINDS)
+    if not suites and not file_count:
+        problems.append(f"{project.root}: there is nothing to check; expected tests/ or variables/ of a project here")
     places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
     warnings = _warnings(project)
     # of one line the problem says enough
     warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
-    file_count = sum(len(_own(project, kind)) for kind in KINDS)
     read = counted(suite_count, "suite") if suites else f"no suite: there is none in {usual}"
     more = "; more may show once these files are right" if of_files else ""
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}{more}"

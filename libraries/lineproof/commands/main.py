@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Container, Sequence
 from typing import NoReturn
 
@@ -24,8 +25,7 @@ from ..system.signals import interrupt_words, termination_as_interrupt
 EXIT_STATUS = """\
 exit status, of every command:
   0  done, and nothing is wrong
-  1  done, and something is wrong: a file or a testbed that was checked, a figure outside its bound, a sentence proven
-     worse, a run that was altered
+  1  done, and something is wrong: a file or testbed, a figure outside its bound, a sentence proven worse, an altered run
   2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
   130  interrupted; 141  nobody reads the output any more
 """
@@ -56,6 +56,13 @@ BENCH_COMMANDS = {
 }
 
 
+class WrappedLines(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of a text, and wraps each to the terminal's width."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 5) for line in text.splitlines())
+
+
 def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
     """All commands with their summaries, and the arguments of those in *loaded*."""
     parser = argparse.ArgumentParser(
@@ -63,14 +70,12 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
         description="Acceptance tests for router performance SLAs. Robot Framework runs the tests themselves:"
         " robot tests/netgate6100.robot",
         epilog=f"'lineproof COMMAND --help' shows a command's arguments.\n\n{EXIT_STATUS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=WrappedLines,
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
-        found = commands.add_parser(
-            name, help=summary, epilog=EXIT_STATUS, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        found = commands.add_parser(name, help=summary, epilog=EXIT_STATUS, formatter_class=WrappedLines)
         if name in loaded:
             module = importlib.import_module(f".{name}", __package__)
             module.add_arguments(found)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Search the highest loads without loss (NDR) and with half a per cent at most (PDR), of all frames with all"
         " flows in all directions, as one matrix. Robot Framework runs it, and leaves a run's folder, report and"
-        " records; the exit status is Robot's: 0, or 1 where a search proved nothing or the testbed broke down."
+        " records; the exit status is Robot's: 0, or 1 where something was refused or proved nothing."
     )
     add_plan_arguments(parser)
     parser.add_argument("--goal", default="quick", help="a file of variables/goals: how long trials take (quick)")

@@ -187,7 +187,7 @@ def _text_of(part: Part, width: int) -> list[str]:
 
 def _text_table(table: Table, width: int) -> list[str]:
     shown = [place for place, column in enumerate(table.columns) if not column.on_page]
-    names = Row([column.name for column in table.columns])
+    names = Row([f"{column.name} {column.unit}".strip() for column in table.columns])
     cells = [[one_line(row.cells[place]) for place in shown] for row in (names, *table.rows)]
     first, *others = (max(1, *map(len, column)) for column in zip(*cells, strict=True))
     others = [min(24, other) for other in others]

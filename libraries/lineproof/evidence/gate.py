@@ -428,6 +428,9 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
     for pair in compared.pairs:
         name, unfinished = pair.after.path.name, unfinished_sentences(pair.after)
         problems += [f"{name} {lack}" for lack in not_finished(pair.after)]
+        problems += [f"{name} has no verdict of {pair.after.environment.unjudged}"] * bool(
+            pair.after.environment.unjudged
+        )
         problems += [f"{name} ended in '{sentence}', which has no verdict" for _, sentence in unfinished]
         # that nothing is in common is one reason
         is_same_suite = any(sentence.before for sentence in pair.sentences)

@@ -291,7 +291,7 @@ class Recorder:
         """Note the end and write the manifest; returns the sum of the records.
 
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
-        set-up failed. *afterwards*: what was found when the router was restored.
+        set-up failed, or tests that have no verdict. *afterwards*: what was found when the router was restored.
         """
         self._keep_telemetry()
         if afterwards:

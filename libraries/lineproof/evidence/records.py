@@ -237,8 +237,8 @@ class EnvironmentRecord(RunRecord):
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
     generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
     ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
-    ended. ``unjudged``: why no sentence was judged, the suite's set-up that failed. ``suite``: its name, ``sla``: where
-    its SLA is (words, addresses). ``fingerprints``: the SHA-256 of each file that defines the test.
+    ended. ``unjudged``: the suite's set-up that failed, or tests that failed without a verdict. ``suite``: its name,
+    ``sla``: where its SLA is (words, addresses). ``fingerprints``: the SHA-256 of each file that defines the test.
     ``host_key``: the router's fingerprint ("": it ends with the run). ``generator_card``: which card the ports are on,
     and why. ``extra``: JSON data for people and other programs.
     """

@@ -60,17 +60,21 @@ def report(found: ExecutionSummary) -> str:
     """Return the runs as a page."""
     beside = side_by_side(found.runs)
     parts = [body(Document("", beside))] if beside else []
-    for place, run in enumerate(found.runs):
+    for place, run in enumerate(sorted(found.runs, key=_first_to_read)):
         parts += _run(run, f"r{place}")
     parts.append(body(Document("", [last_section(replace(found, page=""))])))
     return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
+
+
+def _first_to_read(run: RunSummary) -> tuple[str, bool]:
+    """Return the place of *run* on the page: in the alphabet, too, what was not kept comes first."""
+    return min((row.record.counts_as for row in run.rows), default="PASS"), not run.incomplete
 
 
 def _run(run: RunSummary, name: str) -> Iterator[str]:
     """Yield what was tested, the table of promises, and the sections of *run*; *name*: of its links."""
     simulated = run.run.simulated
     yield f'<div class="head">{body(Document(run.title, [Section("", head(run))], simulated))}</div>'
-    # in the alphabet, too, what was not kept comes first
     ordered = sorted(run.rows, key=lambda row: row.record.counts_as)
     if ordered:
         yield _promises(ordered, name)

@@ -346,6 +346,8 @@ def find_runs(name: str, beside: Path | None = None, having: str = REQUIREMENTS)
         executions = _executions(path)
         ended = [run for run, runs in executions.items() if _has_ended(runs, having)]
         return executions[max(ended or executions)] if executions else (path,)
+    if path.parent.name == BASELINES and path.is_file():
+        return _tagged(path.parent.parent, path.name)
     places = [place for place in (beside, Path("results")) if place is not None and is_folder(place)]
     for place in places if _TAG.fullmatch(name) else ():
         if os.path.lexists(place / BASELINES / name):

@@ -261,6 +261,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
     if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
+    if environment.unjudged and (rows or run.results):
+        lacks.append(f"without a verdict: {environment.unjudged}")
     facts = _facts(environment)
     if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""

@@ -36,6 +36,7 @@ from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab import LABGRID
 from ..units import si
+from ..visible import shortened
 from .sentences import without_prefix
 from .shared import (
     WIDTH,
@@ -50,6 +51,9 @@ from .shared import (
     say,
     show_document,
 )
+
+MOST_UNJUDGED = 500
+"""Characters of the messages of tests that have no verdict, in the record of a run."""
 
 
 class AcceptanceKeywords(Component):
@@ -256,6 +260,7 @@ class AcceptanceKeywords(Component):
         spent = ", ".join(f"{name} {seconds}" for name, seconds in recorder.seconds.items())
         logger.info(f"time of the sentence: {spent} (traffic and drains by the testbed's clock)")
         self._judging = ""
+        self.shared.kept.add(record.test)
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
             self.shared.shown += _picture(requirement, record, verdict, title, session.simulated)
@@ -319,11 +324,12 @@ class AcceptanceKeywords(Component):
                 recorder.folder.add_telemetry(0, "logs", session.testbed.logs if session is not None else {})
                 afterwards = session.router.afterwards if session is not None else ()
                 steal = steal_percent(self._cpu, cpu_times())
-                records = recorder.close(steal, self._judging, _failed_setup(), afterwards)
+                unjudged = _failed_setup() or shortened("; ".join(self.shared.unjudged), MOST_UNJUDGED)
+                records = recorder.close(steal, self._judging, unjudged, afterwards)
                 say(f"SHA-256 of the records of run {folder.name}:\n{records}")
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
-            self._judging = ""
+            self._judging, self.shared.kept, self.shared.unjudged = "", set(), []
             try:
                 self._closed[folder] = summary_of(read_run(folder))
                 logger.info(as_html(summary(ExecutionSummary((self._closed[folder],)))), html=True)

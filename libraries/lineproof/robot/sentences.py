@@ -282,13 +282,16 @@ class SuiteListener:
             data.error = "\n".join(problems)
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Tag a failed test with its verdicts; in a dry run, fail all tests of a suite that is wrong."""
+        """Tag a failed test with its verdicts, or note that it has none; in a dry run, fail all of a wrong suite."""
         if problems := self._shared.wrong.pop(place_of(data), []):
             result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
         if self._problems:
             result.status, result.message = "FAIL", "\n".join([*self._problems, result.message]).strip()
         if result.failed:
-            result.tags.add(f"verdict:{verdict.lower()}" for verdict in _VERDICT.findall(result.message))
+            verdicts = _VERDICT.findall(result.message)
+            result.tags.add(f"verdict:{verdict.lower()}" for verdict in verdicts)
+            if not verdicts or data.name not in self._shared.kept:
+                self._shared.unjudged.append(f"'{data.name}': {' '.join(result.message.split())}")
 
     def end_user_keyword(self, data: Any, implementation: Any, result: Any) -> None:
         """Show what the steps of the sentence left to be shown."""
