@@ -25,7 +25,7 @@ from ..system.signals import interrupt_words, termination_as_interrupt
 EXIT_STATUS = """\
 exit status, of every command:
   0  done, and nothing is wrong
-  1  done, and something is wrong: a file or testbed, a figure outside its bound, a sentence proven worse, an altered run
+  1  done, and something is wrong: a file or testbed, a figure out of bounds, a sentence proven worse, an altered run
   2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
   130  interrupted; 141  nobody reads the output any more
 """

@@ -134,10 +134,9 @@ class Asking:
         short = math.ceil((self._pass - min(self.evidence)) / shares.kept_weight() - 1e-9)
         return min(shares.most_trials - self.trials, max(0, short, shares.soak - self.trials))
 
-    @property
-    def odds(self) -> float:
-        """The evidence to 1 for the router, of the direction that has least of it; of a FAIL that against it."""
-        evidence = max(self._against) if self.answer is Ruling.FAIL else min(self.evidence)
+    def odds(self, ruling: Ruling | None) -> float:
+        """Return the evidence to 1 for the router, of the direction that has least of it; of a FAIL that against it."""
+        evidence = max(self._against) if ruling is Ruling.FAIL else min(self.evidence)
         return math.exp(min(evidence, 700.0))
 
 

@@ -191,7 +191,7 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
     reason = reason.with_details(*widened_by(promise, trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
-    evidence = asking.odds, asking.needed_odds(ruling)
+    evidence = asking.odds(ruling), asking.needed_odds(ruling)
     return Verdict(requirement, promise, ruling, reason, trials, figures, evidence)
 
 
@@ -247,7 +247,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
     if rule.is_incomplete:
-        return f"run {rule.runs} of {rule.shares.runs}, evidence {odds_text(rule.worse.odds)}"
+        return f"run {rule.runs} of {rule.shares.runs}, evidence {odds_text(rule.worse.odds(None))}"
     if best is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
@@ -390,6 +390,13 @@ LOSS_OF_OFFERED_FRAMES = Deviation(
 )
 
 
+NOT_LOOKED_AT = Deviation(
+    "RFC 2544 10",
+    "only those received frames that are the frames that were sent",
+    "all are counted; what is in them was not looked at",
+)
+
+
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     """Return what *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
     found: list[Deviation] = []
@@ -399,8 +406,7 @@ def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
         found += TRIALS_OF_SECTION_23
     is_pass = verdict.ruling is Ruling.PASS
     if is_pass and verdict.requirement.quantity.doubts and (done := list(_not_looked_at(verdict))):
-        asked = "only those received frames that are the frames that were sent"
-        found.append(Deviation("RFC 2544 10", asked, "; ".join(done)))
+        found.append(replace(NOT_LOOKED_AT, done="; ".join(done)))
     return tuple(map(str, found))
 
 
@@ -409,6 +415,6 @@ def _not_looked_at(verdict: Verdict) -> Iterator[str]:
     if not verdict.looked_at(EXAMINED):
         slowly = verdict.looked_at(EXAMINED_SLOWLY)
         done = f"{slowly} frames of slow traffic were compared with what was sent, none at the load" if slowly else ""
-        yield done or "all are counted; what is in them was not looked at"
+        yield done or NOT_LOOKED_AT.done
     if not any(trial.outcome.latency for trial in verdict.trials):
         yield "no probe frames were among them, whose numbers show loss, copies and order"

@@ -270,7 +270,7 @@ def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterat
             continue
         for row in trial.outcome.directions:
             sent, came = f"{row.tx_port}.opackets", f"{row.rx_port}.ipackets"
-            for name, key, count in (("offered", sent, row.offered), ("forwarded", came, row.forwarded)):
+            for name, key, count in (("offered", sent, row.offered), ("received", came, row.received)):
                 raw = max(0, after.get(key, 0) - before.get(key, 0))
                 if raw != count:
                     yield f"trial {trial.number} says that {count} frames were {name}, and its counters say {raw}"

@@ -17,8 +17,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
-from ..core.trial import During, Trial
-from ..core.verdict import Verdict
+from ..core.trial import EXAMINED, During, Trial
+from ..core.verdict import NOT_LOOKED_AT, Verdict
 from ..errors import Inconclusive, SentenceError, TestbedError, in_words
 from ..evidence import allure
 from ..evidence.chart import svg_image
@@ -143,7 +143,7 @@ class CharacterisationWork:
         self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
         self.failed_meanwhile: list[TestbedError] = []
         self._ran_meanwhile: list[Note] = []
-        self._begun, self._deadline = 0, deadline
+        self._begun, self._deadline, self._looked_at = 0, deadline, False
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
         self._progress, self._link_bps = shared.progress, self.session.plan.link_bps(1)
@@ -151,10 +151,12 @@ class CharacterisationWork:
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
         self.run.router_problem()
+        self.session.examine(True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         self._progress.end()
+        self.session.examine(False)
         if kind is None and self._failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {self._failure}")
         if isinstance(error, TestbedError):
@@ -168,6 +170,8 @@ class CharacterisationWork:
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
+        if not self._looked_at:
+            deviations[NOT_LOOKED_AT] = None
         declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
         own = [*self._ran_meanwhile, *procedure.parts(run, result)]
         shown = [*own, *declared]
@@ -216,6 +220,7 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
+        self._looked_at = self._looked_at or any(name.startswith(EXAMINED) for name in trial.outcome.readings)
         pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost:,} of {trial.offered:,}", ""
         if math.isfinite(self._deadline):
             left = f"at most {duration_text(max(0.0, self._deadline - self.run.sent))} of traffic left, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import ClassVar
 
@@ -57,7 +58,7 @@ class Energy(Quantity):
         power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
         words = f"{between(whole, promise.digits)} {promise.unit.value}{median_words(trials)} at"
         words = "the energy of a packet is not known:" if whole == UNKNOWN else words
-        rate = si(mean_rate(trials, promise, "forwarded"), "pps")
+        rate = si(mean_rate(trials, replace(promise, in_total=True), "forwarded"), "pps")
         still = "the meter shows no more under load than idle, within its uncertainty; does it measure this router?"
         details = (still,) if any(_stands_still(trial) for trial in trials) else ()
         return Reason(f"{words} {rate} forwarded, {power}", details)
