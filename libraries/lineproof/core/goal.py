@@ -63,10 +63,16 @@ class Goal(Config):
             raise ValueError("duration_sum must be at least final_trial_duration")
         return self
 
-    def __str__(self) -> str:
+    @property
+    def of_searches(self) -> str:
+        """What searches take from it, in words."""
         words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
+        return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}"
+
+    def __str__(self) -> str:
         if self.bad_share is None:
-            return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}; judges nothing"
+            return f"{self.of_searches}; judges nothing"
+        words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
         words += f", PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
         return f"{words}; {self.runs} runs decide together" if self.runs > 1 else words
 

@@ -246,7 +246,7 @@ class Search(Procedure):
             for bounds in result.bounds
         ]
         how = (
-            f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
+            f"{result.goal.of_searches}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
             f" {result.traffic:g} s of traffic; between {figure(result.lowest)} and"
             f" {figure(result.highest)} frames/s."
         )
