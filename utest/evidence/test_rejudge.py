@@ -115,7 +115,7 @@ def longer_trials(records: list[dict[str, Any]]) -> None:
             "trials",
             more_frames,
             "same SUSPECT same",
-            "trial 1 says that 6000000 frames were forwarded, and its counters",
+            "trial 1 says that 6000000 frames were received, and its counters",
         ),
         ("trials", fewer_frames_and_counters, "DIFFERS same same", ""),
         (

@@ -319,8 +319,8 @@ def test_what_the_interfaces_count_is_offered_and_forwarded() -> None:
 @pytest.mark.parametrize(
     ("sent", "seconds", "says"),
     [
-        (700, 1.0, "700 frames in up to 1.000 s, expected 1000"),
-        (1000, 1.386, "1000 frames in up to 1.386 s, expected 1386"),
+        (700, 1.0, "700 frames in up to 1.000 s, expected 1,000"),
+        (1000, 1.386, "1,000 frames in up to 1.386 s, expected 1,386"),
     ],
 )
 def test_a_program_that_sent_less_or_longer_is_below_the_load(sent: int, seconds: float, says: str) -> None:
@@ -363,7 +363,7 @@ def test_directions_that_began_apart_did_not_send_together() -> None:
     """A router has less to do while only one of them sends: the time is that from the first frame to the last."""
     found = both(Span(5.0, 5.001, 6.0, 6.001), Span(5.3, 5.301, 6.3, 6.301))
     assert found.elapsed == pytest.approx(1.3)
-    assert "1000 frames in up to 1.301 s, expected 1301" in str(doubted(found).problems[0])
+    assert "1,000 frames in up to 1.301 s, expected 1,301" in str(doubted(found).problems[0])
     assert not doubted(both(Span(5.0, 5.001, 6.0, 6.001), Span(5.0005, 5.0015, 6.0, 6.001))).problems
 
 

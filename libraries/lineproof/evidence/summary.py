@@ -221,6 +221,10 @@ _BUSY_STEAL = 2.0
 """Per cent of a machine's CPU time that may be withheld without a word: 20 ms of a trial of a second."""
 
 
+WITHOUT_VERDICT = "without a verdict: "
+"""Begins what names the tests of a run that failed without one."""
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """A run with its sentences. ``facts``: name and words of what was tested, with what, by which goal, and when.
@@ -262,7 +266,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
     if environment.unjudged and (rows or run.results):
-        lacks.append(f"without a verdict: {environment.unjudged}")
+        lacks.append(f"{WITHOUT_VERDICT}{environment.unjudged}")
     facts = _facts(environment)
     if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""

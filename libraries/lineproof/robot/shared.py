@@ -30,12 +30,12 @@ from ..core.rule import Ruling
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, Inconclusive, in_words
 from ..evidence import allure
-from ..evidence.document import Document, Facts, Table, as_html, as_page, as_text
+from ..evidence.document import Document, Facts, Note, Part, Table, as_html, as_page, as_text
 from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
 from ..evidence.report import write_report
 from ..evidence.run import new_run_id
-from ..evidence.summary import RunSummary, execution_summary, summary
+from ..evidence.summary import WITHOUT_VERDICT, RunSummary, execution_summary, summary
 from ..files import is_folder, read_text, require_folder, write_whole
 from ..project import Project
 from ..session.plan import Plan
@@ -382,13 +382,17 @@ def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
     document = summary(replace(found, page=""))
     sections = [
-        # the sentences were told, each when it was judged
-        replace(section, parts=[part for part in section.parts if not isinstance(part, Facts | Table)])
+        # the sentences were told, each when it was judged, and tests without one when they failed
+        replace(section, parts=[part for part in section.parts if not _was_told(part)])
         for section in document.sections
     ]
     # below Robot's own lines, as one of them
     page = f"{'Page:':9}{found.page}\n" if found.page else ""
     return f"{page}\n{as_text(replace(document, sections=sections))}"
+
+
+def _was_told(part: Part) -> bool:
+    return isinstance(part, Facts | Table) or (isinstance(part, Note) and part.text.startswith(WITHOUT_VERDICT))
 
 
 # -- variables of the command line, and Robot's secret ones ------------------------------------------------------------

@@ -488,7 +488,7 @@ def test_frames_later_than_1_s_are_late_though_no_coarse_bucket_has_them() -> No
     assert (found.histogram[1_000_000], found.maximum) == (100, 1.5e6)
     assert bounds(found, "max") == Bounds(1e6, math.inf)
     assert bounds(found, "p95") == Bounds(1e6, math.inf)
-    assert "100 of 1000 received probe frames are missing" in found.doubt
+    assert "100 of 1,000 received probe frames are missing" in found.doubt
 
 
 def test_the_sizes_of_a_direction_are_one_sample_and_a_direction_is_by_itself() -> None:

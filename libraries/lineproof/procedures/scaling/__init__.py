@@ -135,8 +135,8 @@ class Scaling(Procedure):
             reasons[f"{otherwise}: {why}"] += [point.name] if why else []
         ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
         how = (
-            f"{run.session.plan.goal.of_searches}. Bounds to {percent(result.relative_width)}, of each port; Gbit/s on layer 1 and"
-            f" % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
+            f"{run.session.plan.goal.of_searches}. Bounds to {percent(result.relative_width)}, of each port; Gbit/s on"
+            f" layer 1 and % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
         )
         notes = [Note(f"{', '.join(names)}: {why}") for why, names in reasons.items() if names]
         return [Table.of(rows), Note(how), *notes]
