@@ -140,6 +140,6 @@ def direction_lines(trials: Sequence[Trial]) -> list[str]:
     if len(rows) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
         return []
     return [
-        f"port {column[0].tx_port} to {column[0].rx_port}: lost {percent(ratio) if ratio else 'nothing'}"
+        f"port {column[0].tx_port} to {column[0].rx_port}: {f'lost {percent(ratio)}' if ratio else 'none missing'}"
         for column, ratio in zip(rows, ratios, strict=True)
     ]
