@@ -178,7 +178,9 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
         trials = tuple(record.known_of(one.trial) for one in run.trials_by_number.get(record.number, ()))
         judged = [trial for trial in trials if trial.number]
         known = [trial for trial in judged if not trial.is_set_aside]
-        figures = (measured(record.promise, trial) for trial in known)
+        # a FAIL shows what was counted, as its message does: what may be hidden beside it is no reason for it
+        shown = [replace(trial, problems=()) for trial in known] if record.verdict == "FAIL" else known
+        figures = (measured(record.promise, trial) for trial in shown)
         sample = tuple(figure for figure in figures if figure is not None)
         lost = loss_ratio(known, record.requirement.in_total) if known else None
         aside = len(judged) - len(known)

@@ -260,7 +260,6 @@ class AcceptanceKeywords(Component):
         spent = ", ".join(f"{name} {seconds}" for name, seconds in recorder.seconds.items())
         logger.info(f"time of the sentence: {spent} (traffic and drains by the testbed's clock)")
         self._judging = ""
-        self.shared.kept.add(record.test)
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
             self.shared.shown += _picture(requirement, record, verdict, title, session.simulated)
@@ -329,7 +328,7 @@ class AcceptanceKeywords(Component):
                 say(f"SHA-256 of the records of run {folder.name}:\n{records}")
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
-            self._judging, self.shared.kept, self.shared.unjudged = "", set(), []
+            self._judging, self.shared.unjudged = "", []
             try:
                 self._closed[folder] = summary_of(read_run(folder))
                 logger.info(as_html(summary(ExecutionSummary((self._closed[folder],)))), html=True)

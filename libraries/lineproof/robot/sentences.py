@@ -290,7 +290,7 @@ class SuiteListener:
         if result.failed:
             verdicts = _VERDICT.findall(result.message)
             result.tags.add(f"verdict:{verdict.lower()}" for verdict in verdicts)
-            if not verdicts or data.name not in self._shared.kept:
+            if not verdicts:
                 self._shared.unjudged.append(f"'{data.name}': {' '.join(result.message.split())}")
 
     def end_user_keyword(self, data: Any, implementation: Any, result: Any) -> None:

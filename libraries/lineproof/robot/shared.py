@@ -98,9 +98,6 @@ class Shared:
     wrong: dict[str, list[str]] = field(default_factory=dict)
     """Place of a test -> what is wrong with its sentences: it fails without being run."""
 
-    kept: set[str] = field(default_factory=set)
-    """Tests of which a sentence has a record."""
-
     unjudged: list[str] = field(default_factory=list)
     """Tests that failed without a verdict, each with its message: the records would not tell of them."""
 
