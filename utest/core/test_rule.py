@@ -17,7 +17,7 @@ from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Promise, Reason
-from lineproof.core.rule import Rule, Ruling, Shares
+from lineproof.core.rule import Asking, Rule, Ruling, Shares
 from lineproof.core.sentence import parse
 from lineproof.core.trial import (
     EXAMINED,
@@ -126,6 +126,14 @@ def test_a_wide_figure_counts_at_its_worse_end_for_a_pass_and_at_its_better_end_
     assert ruled(STANDARD, (wide,)) == (Ruling.INCONCLUSIVE, 8)
     assert ruled(STANDARD, (wide,), (0.0,), forgiven=1.0) == (Ruling.PASS, 12)
     assert ruled(STANDARD, (wide,), (0.1,)) == (Ruling.FAIL, 4)
+
+
+def test_odds_are_those_for_the_router_but_of_a_fail() -> None:
+    asking = Asking(STANDARD, 1)
+    for _ in range(3):
+        asking.add([False], [True], True, True, 1.0)
+    assert asking.answer is Ruling.FAIL and asking.odds(Ruling.FAIL) > 20
+    assert asking.odds(Ruling.INCONCLUSIVE) == pytest.approx(1 / asking.odds(Ruling.FAIL))
 
 
 def test_all_trials_together_must_agree() -> None:

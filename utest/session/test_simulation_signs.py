@@ -11,6 +11,7 @@ import pytest
 
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
+from lineproof.evidence.rejudge import contradictions
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.came_back import Content
@@ -100,6 +101,7 @@ def test_the_model_s_server_marks_its_ports():
 SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥ 300 kpps each way"
 ONE_FLOW, SOON = "64b 1-flow unidirectional ≥ 1 Mpps", "64b bidirectional latency p50 ≤ 10 ms at 1 Mpps each way"
 MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
+SOAK, LOSES = (f"64b unidirectional loses ≤ {words}" for words in ("1% at 1 Mpps for 20 s", "2% at 1 Mpps"))
 
 
 @pytest.mark.slow
@@ -108,6 +110,8 @@ MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
     [
         (MIX, {"what": "payload", "size": 1518, "port": 1}, "payload"),
         (MIX, {"what": "length"}, "bytes"),
+        (SOAK, {"what": "ttl", "share": 0.02}, "time to live"),
+        (LOSES, {"what": "ttl", "share": 0.02}, "time to live"),
         (SENTENCE, {"what": "cached"}, "copies"),
         (SENTENCE, {"what": "flow"}, "copies"),
         (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost 2 %"),
@@ -132,3 +136,6 @@ def test_a_simulated_router_that_lies_does_not_pass(
         verdict = judged(session, sentence)
     assert verdict.ruling is not Ruling.PASS
     assert words in verdict.message
+    # judged again, an untouched record does not contradict itself
+    record: Any = SimpleNamespace(trials=tuple(trial.number for trial in verdict.trials))
+    assert list(contradictions(verdict.trials, record)) == []

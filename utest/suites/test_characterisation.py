@@ -44,6 +44,10 @@ Failing Meanwhile
     Run Keyword And Expect Error    *being sent already*    @{sent}    @{sent}
     Run Keyword And Expect Error    '64b 1-flow at 1 Mpps for 3 s': *    Send Traffic    64b 1-flow    1 Mpps for 3 s
     Run Keyword And Expect Error    '64b 1-flow at 1 inch': *    Send Traffic    64b 1-flow    1 inch
+Changed Frames
+    Cause Fault    changed frames    what=ttl    share=0.1
+    VAR    @{search}    Search Throughput Of    64b 1-flow unidirectional    deadline=30 s
+    Run Keyword And Expect Error    INCONCLUSIVE:*time to live*    @{search}
 """
 
 
