@@ -92,7 +92,8 @@ def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
     assert {word.strip() for word in answer.read_text().split("\013")} == offered
 
 
-def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path) -> None:
+def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     words = ("--frames", "64b imix", "--flows", "1-flow", "--directions", "unidirectional")
     project = "--project", str(ROOT), "--results", str(tmp_path / "results")
     found = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *words, *project)
