@@ -191,9 +191,11 @@ def _text_table(table: Table, width: int) -> list[str]:
     cells = [[one_line(row.cells[place]) for place in shown] for row in (names, *table.rows)]
     first, *others = (max(1, *map(len, column)) for column in zip(*cells, strict=True))
     others = [min(24, other) for other in others]
-    words = [[*head.split(), *column] for head, *column in list(zip(*cells, strict=True))[1:]]
-    # names of columns are broken before what is below them
-    for wanted, least in ((first, [max(map(len, column)) for column in words]), (min(28, first), [4] * len(others))):
+    columns = list(zip(*cells, strict=True))[1:]
+    whole = [max(map(len, (*head.split(), *column))) for head, *column in columns]
+    # names of columns are broken before what is below them, of which no word is
+    words = [max(4, *map(len, " ".join(column).split()), 0) for _, *column in columns]
+    for wanted, least in ((first, whole), (min(28, first), words)):
         slack = [wide - few for wide, few in zip(others, least, strict=True)]
         while width - sum(others) - 2 * len(others) < wanted and max(slack, default=0) > 0:
             widest = max(range(len(others)), key=lambda place: (slack[place] > 0, others[place]))
