@@ -59,7 +59,9 @@ class ExplainedRow:
             return frozenset()
         if self.explanation.rule in _NAMED:
             return frozenset(_NAMED[self.explanation.rule])
-        return frozenset({Limit.WORKERS if " are " in self.explanation.words else Limit.ONE_WORKER})
+        # "vpp_wk_0 is 100% busy, …: queue 0 of … and queue 1 of … are on one worker"
+        several = " are " in self.explanation.words.partition(" busy")[0]
+        return frozenset({Limit.WORKERS if several else Limit.ONE_WORKER})
 
     @property
     def outcome(self) -> str:
