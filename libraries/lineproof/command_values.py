@@ -270,8 +270,8 @@ def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, st
 
 def matched(pattern: str, text: str) -> str | None:
     """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return (found[1].strip() or None) if found else None
+    match = re.search(pattern, text, re.MULTILINE)
+    return (match[1].strip() or None) if match else None
 
 
 def summarised(values: Iterable[str]) -> str | None:

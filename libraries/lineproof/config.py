@@ -256,13 +256,13 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
     try:
-        found = model.model_validate(data, context={"folder": path.parent})
+        validated = model.model_validate(data, context={"folder": path.parent})
     except ValidationError as error:
         raise ConfigError.first_of(_problems(error, model, path, lines)) from None
-    if named and (said := getattr(found, named)) != path.stem:
+    if named and (said := getattr(validated, named)) != path.stem:
         problem = f"says '{named}: {shortened(said)}'; in a file of this name expected '{path.stem}'"
         raise ConfigError(problem, path, lines.get((named,)))
-    return found
+    return validated
 
 
 def _problems(

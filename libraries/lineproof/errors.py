@@ -108,10 +108,10 @@ def _free(path: str) -> str:
     """The space left where *path* is or would be, in words."""
     for folder in (path, *map(str, Path(path).parents)):
         try:
-            found = os.statvfs(folder)
+            status = os.statvfs(folder)
         except OSError:
             continue
-        left = found.f_bavail * found.f_frsize
+        left = status.f_bavail * status.f_frsize
         return f"{left} bytes are free there" if left < 10_000 else f"{left / 1e6:.2f} MB are free there"
     return "how much is free there is not known"
 

@@ -66,12 +66,12 @@ def listed(folder: Folder, pattern: str) -> list[Path]:
     if isinstance(folder, Layers):
         return sorted(folder.glob(pattern), key=lambda path: path.name)
     try:
-        found = list(folder.iterdir())
+        entries = list(folder.iterdir())
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}; expected a folder", folder) from None
-    return sorted(path for path in found if fnmatchcase(path.name, pattern) and not path.name.startswith("."))
+    return sorted(path for path in entries if fnmatchcase(path.name, pattern) and not path.name.startswith("."))
 
 
 class _Kind:

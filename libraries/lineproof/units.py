@@ -67,8 +67,8 @@ def line_rate_pps(link_bps: float, size: float) -> float:
 
 def parse_link_speed(text: str) -> float:
     """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s, at most 10^15. Raises ValueError."""
-    found = _SPEED.fullmatch(text)
-    speed = float(found["number"]) * PREFIX[found["prefix"]] if found else 0.0
+    match = _SPEED.fullmatch(text)
+    speed = float(match["number"]) * PREFIX[match["prefix"]] if match else 0.0
     if not 0 < speed <= _FASTEST:
         raise ValueError(f"'{shortened(text)}' is not a link speed; expected for example '10 Gbps' or '2.5 Gbit/s'")
     return speed

@@ -40,8 +40,8 @@ FrameBytes = Annotated[int, Field(ge=64, le=16384)]
 
 def version_of(text: str) -> tuple[int, ...] | None:
     """Return the numbers that *text* begins with, as TRex's ``v3.08 (STL)`` or a firmware's ``9.20 0x8000d95e``."""
-    found = re.match(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?![\w.])", text)
-    return tuple(map(int, found[1].split("."))) if found else None
+    match = re.match(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?![\w.])", text)
+    return tuple(map(int, match[1].split("."))) if match else None
 
 
 Version = Annotated[

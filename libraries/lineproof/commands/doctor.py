@@ -241,8 +241,8 @@ def _card(session: Session) -> Iterator[Check]:
     card = known.card
     for lacking in known.lacking_latency:
         of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
-        found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
-        yield warning(found, lacking.source)
+        lack = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
+        yield warning(lack, lacking.source)
     # a quirk may matter at the testbed's rates, unless a calibration says what the generator carries
     most, headroom = known.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
     measured = headroom is not None and not headroom.why_unfit
@@ -275,12 +275,12 @@ def _latency(driver: TrexGenerator, probe: Profile) -> Check:
 
 
 def _calibration(session: Session) -> Iterator[Check]:
-    found = session.generator.headroom
-    if found is None:
+    headroom = session.generator.headroom
+    if headroom is None:
         again = f"lineproof calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
         yield warning(f"none: what the generator itself loses is not known; {again}")
     else:
-        yield (warning if found.why_unfit or found.why_stale else ok)(str(found))
+        yield (warning if headroom.why_unfit or headroom.why_stale else ok)(str(headroom))
 
 
 def _noise(session: Session, seconds: float) -> Iterator[Check]:
@@ -484,17 +484,17 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
     to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
     to = f"; port {port.index} asks {asked} ('next_hop') where to send" if port and asked else to
     speed = f"; at {si(state.speed_bps, 'bit/s')}" if state.speed_bps else ""
-    found = f"{state.mac or 'its MAC address is not reported'}{to}{speed}"
+    shown = f"{state.mac or 'its MAC address is not reported'}{to}{speed}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
-            words = f"{found}; down, and taken up for a run, which waits for its link each time: leave it up"
+            words = f"{shown}; down, and taken up for a run, which waits for its link each time: leave it up"
             return ok(words, name=name)
         return wrong("is down, and the testbed file says 'prepare: none'; take it up on the router", name=name)
     if state.carrier is False:
         # before it is configured an interface may show none although the cable is there; the port's link shows that
-        words = f"{found}; it shows no link; check the cable unless the router takes it up later"
+        words = f"{shown}; it shows no link; check the cable unless the router takes it up later"
         return warning(words, name=name)
-    return ok(found if state.up is None and state.carrier is None else f"{found}; up", name=name)
+    return ok(shown if state.up is None and state.carrier is None else f"{shown}; up", name=name)
 
 
 def _neighbours(session: Session) -> Iterator[Check]:

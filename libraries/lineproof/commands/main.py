@@ -75,11 +75,11 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
-        found = commands.add_parser(name, help=summary, epilog=EXIT_STATUS, formatter_class=WrappedLines)
+        command = commands.add_parser(name, help=summary, epilog=EXIT_STATUS, formatter_class=WrappedLines)
         if name in loaded:
             module = importlib.import_module(f".{name}", __package__)
-            module.add_arguments(found)
-            found.set_defaults(run=module.run)
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     for name, summary in BENCH_COMMANDS.items():
         commands.add_parser(name, help=summary, add_help=False)
     return parser

@@ -32,11 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         session = stack.enter_context(closing(Session.of_router(plan)))
         name = session.router.journal_name
-        found = session.router.leftovers()
-        changes = [change for each in found for change in each.changes]
+        leftovers = session.router.leftovers()
+        changes = [change for each in leftovers for change in each.changes]
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if changes and arguments.dry_run:
-            text = "; ".join(f"on the router at {each.occasion.router}, {each}" for each in found)
+            text = "; ".join(f"on the router at {each.occasion.router}, {each}" for each in leftovers)
         elif changes:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))

@@ -37,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     folders = [folder for name in arguments.run_names for folder in runs_of(name)]
     runs, first = tuple(summary_of(read_run(folder)) for folder in folders), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
-    found = ExecutionSummary(runs, page=page)
-    print(FORMATS[arguments.format](found), end="")
+    execution = ExecutionSummary(runs, page=page)
+    print(FORMATS[arguments.format](execution), end="")
     if len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
-        write_report(first, found)
+        write_report(first, execution)
         print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
     return 0

@@ -77,8 +77,8 @@ class ForeignFrames:
         Of a period *p* at least ``floor(T / p)`` frames come in *T* s and at most ``floor(T / p) + 1``, whenever it
         begins; so *n* frames in *T* s are the least of any period above ``T / (n + 1)``.
         """
-        found = self.received.get(port, 0)
-        return math.floor((found + 1) / self.seconds * seconds) + 1 if found else 0
+        received = self.received.get(port, 0)
+        return math.floor((received + 1) / self.seconds * seconds) + 1 if received else 0
 
     def with_budgets(self, outcome: Outcome) -> Outcome:
         """*outcome* with the budget of each direction, for the s in which its frames were counted.
@@ -99,14 +99,16 @@ class ForeignFrames:
         if row.rx_port in self.overcounting:
             return 0
         start = f"card.{row.rx_port}."
-        found = group_frames({name.removeprefix(start): n for name, n in readings.items() if name.startswith(start)})
-        return found if found < LARGEST_GROUP_SHARE * row.forwarded else 0
+        frames_of_groups = group_frames(
+            {name.removeprefix(start): n for name, n in readings.items() if name.startswith(start)}
+        )
+        return frames_of_groups if frames_of_groups < LARGEST_GROUP_SHARE * row.forwarded else 0
 
     def __str__(self) -> str:
-        found = {port: count for port, count in self.received.items() if count}
-        if not found:
+        received = {port: count for port, count in self.received.items() if count}
+        if not received:
             return f"no frame came in {self.seconds:g} s without traffic"
-        rows = ", ".join(f"{count} at port {port}" for port, count in found.items())
+        rows = ", ".join(f"{count} at port {port}" for port, count in received.items())
         return f"frames of other origin came in {self.seconds:g} s without traffic: {rows}"
 
 
@@ -132,8 +134,8 @@ def origin(frame: bytes) -> str:
     at = 12
     while (kind := int.from_bytes(frame[at : at + 2], "big")) in _TAGS:
         at += 4
-    found = _MULTICAST.get(target) or _TYPES.get(kind) or _of_ip(frame)
-    return f"{found or f'type 0x{kind:04x}'} from {sender}"
+    kind_of_frame = _MULTICAST.get(target) or _TYPES.get(kind) or _of_ip(frame)
+    return f"{kind_of_frame or f'type 0x{kind:04x}'} from {sender}"
 
 
 def _of_ip(frame: bytes) -> str:
@@ -155,8 +157,8 @@ def _of_ip(frame: bytes) -> str:
 
 def origins(frames: Sequence[bytes], seconds: float) -> str:
     """``ARP from 02:…, every 1 s; …``: the *frames* that came in *seconds*, the most frequent first."""
-    found = Counter(map(origin, frames)).most_common()
-    return "; ".join(f"{name}, {_often(count, seconds)}" for name, count in found)
+    senders = Counter(map(origin, frames)).most_common()
+    return "; ".join(f"{name}, {_often(count, seconds)}" for name, count in senders)
 
 
 def _often(count: int, seconds: float) -> str:

@@ -65,7 +65,7 @@ class Goal(Config):
 
     @property
     def of_searches(self) -> str:
-        """What searches take from it, in words."""
+        """The terms that searches take from it, in words."""
         words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
         return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}"
 

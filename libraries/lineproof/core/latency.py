@@ -74,8 +74,8 @@ class Statistic:
     @property
     def share(self) -> float | None:
         """The share of frames below a percentile, 0..1; None for other statistics."""
-        found = _PERCENTILE.match(self.name)
-        return float(found[1]) / 100 if found else None
+        percentile = _PERCENTILE.match(self.name)
+        return float(percentile[1]) / 100 if percentile else None
 
     @property
     def frames_wanted(self) -> int:

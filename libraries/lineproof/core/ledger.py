@@ -105,8 +105,8 @@ class Ledger:
     @property
     def drops(self) -> tuple[Drop, ...]:
         """All that the router counts as lost, largest first."""
-        found = [*(drop for direction in self.directions for drop in direction.drops), *self.shared]
-        return tuple(sorted(found, key=lambda drop: -drop.frames))
+        dropped = [*(drop for direction in self.directions for drop in direction.drops), *self.shared]
+        return tuple(sorted(dropped, key=lambda drop: -drop.frames))
 
     @property
     def whole(self) -> DirectionAccount:

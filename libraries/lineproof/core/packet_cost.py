@@ -53,8 +53,8 @@ class PacketCost:
 
     def figures(self) -> dict[str, float]:
         """The figures by name: cycles per packet, with and without the input nodes, and packets per call."""
-        found = {"cycles_per_packet": self.total, "cycles_per_packet_without_input": self.without_input}
-        return found if self.vectors_per_call is None else {**found, "vectors_per_call": self.vectors_per_call}
+        costs = {"cycles_per_packet": self.total, "cycles_per_packet_without_input": self.without_input}
+        return costs if self.vectors_per_call is None else {**costs, "vectors_per_call": self.vectors_per_call}
 
 
 _COUNTED = tuple(item.name for item in fields(PacketCost) if item.name != "thread")
@@ -110,11 +110,11 @@ def cost_figures(readings: Sequence[Sequence[PacketCost]]) -> dict[str, float]:
     rows = [cost for reading in readings for cost in reading]
     if (whole := together(rows)) is None:
         return {}
-    found = {**whole.figures(), "runtime_packets": float(whole.packets)}
+    costs = {**whole.figures(), "runtime_packets": float(whole.packets)}
     for thread in dict.fromkeys(row.thread for row in rows):
         if own := together(row for row in rows if row.thread == thread):
-            found |= {f"{name}_{thread}": value for name, value in own.figures().items()}
-    return found
+            costs |= {f"{name}_{thread}": value for name, value in own.figures().items()}
+    return costs
 
 
 _COUNTS = "runtime"

@@ -95,11 +95,11 @@ def load(entry: EntryPoint, kind: type, noun: str) -> Any:
     where = f"the {noun} '{entry.name}' ({entry.value}"
     where += f" of {entry.dist.name})" if entry.dist is not None else ")"
     try:
-        found = entry.load()
+        loaded = entry.load()
     except (*BREAKDOWN_ERRORS, ImportError, NameError, SyntaxError) as error:
         raise ConfigError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; reinstall or remove it"
         ) from None
-    if not isinstance(found, kind):
+    if not isinstance(loaded, kind):
         raise ConfigError(f"{where} is no {kind.__name__} of {kind.__module__}; its distribution must be fixed")
-    return found
+    return loaded

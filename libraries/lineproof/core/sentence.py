@@ -109,10 +109,10 @@ def _one_line(text: str) -> str:
     """*text* with one space between words. Raises SentenceError if it is longer than a sentence or does not print."""
     if len(text) > LONGEST:
         raise SentenceError(f"has {len(text)} characters; expected at most {LONGEST}")
-    found = " ".join(text.split())
-    if not found.isprintable():
+    line = " ".join(text.split())
+    if not line.isprintable():
         raise SentenceError("has characters that do not print; write it again")
-    return found
+    return line
 
 
 def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity) -> Requirement:
@@ -195,15 +195,15 @@ def measured(
 
 def _split_pairs(left: str) -> tuple[str, int]:
     """*left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
-    found = list(_ON_PAIRS.finditer(left))
-    if not found:
+    matches = list(_ON_PAIRS.finditer(left))
+    if not matches:
         return left, 1
-    if len(found) > 1:
+    if len(matches) > 1:
         raise SentenceError("says the number of port pairs twice; keep one")
-    number = found[0]["number"]
+    number = matches[0]["number"]
     if not re.fullmatch("[0-9]{1,3}", number) or not 1 <= int(number) <= PAIRS:
-        raise SentenceError(f"'{found[0][0].strip()}': expected 'on 1 pair' to 'on {PAIRS} pairs'")
-    return f"{left[: found[0].start()]} {left[found[0].end() :]}", int(number)
+        raise SentenceError(f"'{matches[0][0].strip()}': expected 'on 1 pair' to 'on {PAIRS} pairs'")
+    return f"{left[: matches[0].start()]} {left[matches[0].end() :]}", int(number)
 
 
 def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) -> TrafficWords:
@@ -276,16 +276,16 @@ def _known_words(word: str, catalogue: TrafficNames) -> str:
 
 def _split_for_time(right: str) -> tuple[str, float | None]:
     """*right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
-    found = _FOR_TIME.match(right)
-    if not found:
+    match = _FOR_TIME.match(right)
+    if not match:
         return right, None
-    time = _TIME.match(found["time"])
+    time = _TIME.match(match["time"])
     if not time:
-        raise SentenceError(f"'for {found['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
+        raise SentenceError(f"'for {match['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
     seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
     if not 0 < seconds <= _LONGEST_TIME:
-        raise SentenceError(f"'for {found['time']}': expected more than 0 and at most 24 h")
-    return found["before"], seconds
+        raise SentenceError(f"'for {match['time']}': expected more than 0 and at most 24 h")
+    return match["before"], seconds
 
 
 def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
@@ -387,10 +387,10 @@ def _parse_load(text: str | None, traffic: TrafficWords, quantity: Quantity) -> 
         return None, Scope.ONE
     if quantity.threshold_is_load:
         raise SentenceError("throughput takes no 'at': the threshold is the load that is offered")
-    found = _LOAD.match(text)
-    if not found:
+    match = _LOAD.match(text)
+    if not match:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
-    value, _ = _threshold(found["number"], found["unit"], _wordless())
+    value, _ = _threshold(match["number"], match["unit"], _wordless())
     if value.unit is Unit.PPS_PER_CORE:
         raise SentenceError(f"'at {text}': a load is offered to ports, not to cores; expected for example 'at 5 Mpps'")
-    return value, _parse_scope(found["scope"], traffic, value, _wordless())
+    return value, _parse_scope(match["scope"], traffic, value, _wordless())

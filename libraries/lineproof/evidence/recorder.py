@@ -340,14 +340,14 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     ``dirty``: tracked files differ from the commit. Both are ``unknown`` where the code is in no checkout, or git does
     not answer. *folder*: that of the package.
     """
-    found = {"version": __version__, "commit": "unknown", "dirty": "unknown"}
+    identity = {"version": __version__, "commit": "unknown", "dirty": "unknown"}
     # installed into an environment inside another project's checkout, the code is not that project's
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
-        return found
+        return identity
     described = _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     if described is None:
-        return found
-    return {**found, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
+        return identity
+    return {**identity, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
 
 
 def _git(folder: Path, *words: str) -> str | None:

@@ -75,11 +75,11 @@ class Record:
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema (draft 2020-12) of the record's line, with the links of its :mod:`.run_files`."""
-        found = _adapter(cls).json_schema(mode="serialization")
+        schema_of_line = _adapter(cls).json_schema(mode="serialization")
         links = {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in ("previous", "sha256")}
-        found["properties"] |= links
-        found["required"] = [*found["required"], *links]
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{cls.schema}", **found}
+        schema_of_line["properties"] |= links
+        schema_of_line["required"] = [*schema_of_line["required"], *links]
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{cls.schema}", **schema_of_line}
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)

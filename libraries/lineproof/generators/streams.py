@@ -102,14 +102,16 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
         fixed = headers.ip if variables and headers.version == 4 else None
         return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed, destination=to)
 
-    found = [stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
+    streams = [
+        stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())
+    ]
     if probe is not None:
         # of each size and in the same flows, so that they wait in the same queues; not all sizes at the same moment
         sizes, groups = probe_shares(profile), probe_groups(profile, direction)
         for place, (size, share) in enumerate(sizes.items()):
             gap = round(1e6 / probe.pps / share * place / len(sizes), 1)
-            found.append(replace(stream(FrameClass(size), 0.0, gap), group=groups[place], pps=probe.pps * share))
-    return tuple(found)
+            streams.append(replace(stream(FrameClass(size), 0.0, gap), group=groups[place], pps=probe.pps * share))
+    return tuple(streams)
 
 
 def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:

@@ -69,11 +69,11 @@ class CharacterisationKeywords(Component):
         recorder, requirement = self.shared.records, verdict.requirement
         number = recorder.number
         if requirement.quantity.margin == "its own trials":
-            found = margin_of_forwarding(verdict)
+            search = margin_of_forwarding(verdict)
         else:
             with CharacterisationWork(self.shared, "margin", requirement.traffic, deadline) as work:
-                found = margin(work.run, requirement)
-        record = recorder.keep_margin(number, requirement.sentence, **found.figures)
+                search = margin(work.run, requirement)
+        record = recorder.keep_margin(number, requirement.sentence, **search.figures)
         at_least = "" if record.finished and record.high is not None else "≥ "
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
         judged.limit = record.limit

@@ -158,13 +158,13 @@ class CalmListener:
         self._warned: set[tuple[type, int | None]] = set()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._listener, name)
-        if name.startswith("_") or not callable(found):
-            return found
+        attribute = getattr(self._listener, name)
+        if name.startswith("_") or not callable(attribute):
+            return attribute
 
         def call(*arguments: Any) -> None:
             try:
-                found(*arguments)
+                attribute(*arguments)
             except RobotError:
                 raise
             except Exception as error:  # what keeps a listener from writing must not end the run

@@ -202,17 +202,17 @@ class TelemetryKeywords(Component):
         session, recorder = self.shared.session, self.shared.records
         title = f"The router {name}: {verdict.requirement.sentence}"
         try:
-            found = read_under_load(session, verdict.requirement, load)
-            more = samples(session, load, found, title)
+            reading = read_under_load(session, verdict.requirement, load)
+            more = samples(session, load, reading, title)
             unread = {sampler: sample.why for sampler, sample in more.items() if sample.why}
-            found = replace(found, unread={**found.unread, **unread})
-            texts = ChainMap(*(dict(sample.texts) for sample in more.values()), dict(found.raw))
-            recorder.keep_under_load(name, verdict.requirement, found, texts)
+            reading = replace(reading, unread={**reading.unread, **unread})
+            texts = ChainMap(*(dict(sample.texts) for sample in more.values()), dict(reading.raw))
+            recorder.keep_under_load(name, verdict.requirement, reading, texts)
         except LineproofError as error:
             logger.warn(f"the router could not be read {name}: {error}")
             return None
-        show_document(under_load_document(found, title, session.simulated))
+        show_document(under_load_document(reading, title, session.simulated))
         for sampler, sample in more.items():
             if sample.picture:
                 logger.info(svg_image(f"{sampler} of the router {name}".capitalize(), sample.picture), html=True)
-        return found
+        return reading

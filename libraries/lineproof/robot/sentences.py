@@ -79,8 +79,8 @@ def shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
 
 def own_keywords(suite: TestSuite) -> set[str]:
     """Names of the keywords that the suite's files define, as :func:`plain`."""
-    found = {plain(item.name) for item in suite.resource.keywords}
-    return found.union(*(own_keywords(child) for child in suite.suites))
+    names = {plain(item.name) for item in suite.resource.keywords}
+    return names.union(*(own_keywords(child) for child in suite.suites))
 
 
 def sentence(step: KeywordCall) -> str | None:
@@ -145,13 +145,13 @@ class _Calls(SuiteVisitor):  # type: ignore[misc]  # Robot gives it no type
 
 def _steps(owner: Any, body: Any, arguments: frozenset[str]) -> Iterator[KeywordCall]:
     """Yield the calls in *body*, set-up and tear-down of *owner*. *arguments*: variables that are set before."""
-    found = _Calls()
+    calls = _Calls()
     for part in (owner.setup if owner.has_setup else None, body, owner.teardown if owner.has_teardown else None):
         if part is not None:
-            part.visit(found)
-    for item in found.calls:
+            part.visit(calls)
+    for item in calls.calls:
         for name, values in _called(item.name or "", tuple(str(argument) for argument in item.args)):
-            yield KeywordCall(place(item.source, item.lineno), name, values, arguments | found.set)
+            yield KeywordCall(place(item.source, item.lineno), name, values, arguments | calls.set)
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

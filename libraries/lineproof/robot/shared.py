@@ -240,9 +240,9 @@ class Interruption:
     def watch(self) -> None:
         """Begin, where Robot handles signals. May be repeated."""
         self.pass_on()
-        found = signal.getsignal(signal.SIGTERM)
-        if threading.current_thread() is threading.main_thread() and callable(found) and found != self._handle:
-            self._robot = found
+        handler = signal.getsignal(signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread() and callable(handler) and handler != self._handle:
+            self._robot = handler
             handle_ending(self._handle)
 
     def pass_on(self) -> None:
@@ -369,22 +369,22 @@ def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
             descriptor = os.open(execution, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
             lock_within(descriptor, 60.0)  # another process of pabot may be writing the report
-        found = execution_summary(execution, closed)
-        if not found.runs and not found.unread:
+        summaries = execution_summary(execution, closed)
+        if not summaries.runs and not summaries.unread:
             lonely = any((execution / "allure").glob("*-result.json"))
             return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
         try:
-            write_report(execution, found)
+            write_report(execution, summaries)
         except BREAKDOWN_ERRORS as error:  # the records make them again
-            found = replace(found, unread=(*found.unread, in_words(error)), page="")
-    document = summary(replace(found, page=""))
+            summaries = replace(summaries, unread=(*summaries.unread, in_words(error)), page="")
+    document = summary(replace(summaries, page=""))
     sections = [
         # the sentences were told, each when it was judged, and tests without one when they failed
         replace(section, parts=[part for part in section.parts if not _was_told(part)])
         for section in document.sections
     ]
     # below Robot's own lines, as one of them
-    page = f"{'Page:':9}{found.page}\n" if found.page else ""
+    page = f"{'Page:':9}{summaries.page}\n" if summaries.page else ""
     return f"{page}\n{as_text(replace(document, sections=sections))}"
 
 

@@ -245,16 +245,16 @@ class RouterDescription(CommandChannel):
                 if prompt.fullmatch(line.rstrip()):
                     yield ("example",), f"its line '{shortened(line)}' is taken for a prompt"
         try:
-            found = query.results(query.example, interface)
+            results = query.results(query.example, interface)
         except TestbedError as error:
             yield ("example",), f"{error}"
             return
         for key, value in expected.items():
-            if key not in found:
-                shown = ", ".join(f"{name} {_word(own)}" for name, own in found.items())
+            if key not in results:
+                shown = ", ".join(f"{name} {_word(own)}" for name, own in results.items())
                 yield ("expected", key), f"is no value of the example, which gives {shown}"
                 continue
-            given, quotes = found[key], ""
+            given, quotes = results[key], ""
             if isinstance(given, str):
                 is_equal = given == str(value)
                 quotes = "" if isinstance(value, str) else " (a text: write it in quotes)"

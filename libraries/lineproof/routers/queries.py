@@ -406,11 +406,11 @@ class CountersQuery(TableQuery):
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
         """Return each counter. Raises TestbedError for one that is missing and not in ``absent_is_zero``."""
-        found = self.read(output, interface)
-        for name in sorted(self.named - set(found) - set(self.absent_is_zero)):
+        values = self.read(output, interface)
+        for name in sorted(self.named - set(values) - set(self.absent_is_zero)):
             shown = first_line(output) or "no output"
             raise TestbedError(f"no '{name}' was found for interface '{interface}' in '{shown}'")
-        return {interface: {name: count(name, found.get(name, "0")) for name in sorted(self.named)}}
+        return {interface: {name: count(name, values.get(name, "0")) for name in sorted(self.named)}}
 
 
 class Commands(Config):

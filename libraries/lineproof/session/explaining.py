@@ -34,14 +34,14 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     trial, profile = trials[-1], verdict.requirement.profile
     pps = (frames / trial.seconds.high for frames in (trial.intended, trial.offered, trial.forwarded))
     tried = TriedLoad(profile.mean_size, profile.flows.count or None, verdict.promise.link_bps, *pps)
-    found = explanation(tried, verdict.worst_ledger, facts, load)
+    why = explanation(tried, verdict.worst_ledger, facts, load)
     if verdict.ruling is Ruling.INCONCLUSIVE:
-        fits = found is not None and found.rule == GENERATOR
+        fits = why is not None and why.rule == GENERATOR
     else:
         # the router certainly lost frames, and a FAIL may come of it
         lost = any(trial.lost_frames(row).low > 0 for row in trial.outcome.directions)
         fits = lost and verdict.requirement.quantity.loss_explains
-    return replace(verdict, why=Why(found if fits else None, load))
+    return replace(verdict, why=Why(why if fits else None, load))
 
 
 SECONDS = 1.0

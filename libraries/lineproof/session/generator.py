@@ -75,7 +75,7 @@ class GeneratorConnection:
         progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, self.testbed.say)
         while True:
             try:
-                found = connect(self.testbed)
+                generator = connect(self.testbed)
             except PortsTaken as error:
                 if progress.is_over:
                     raise
@@ -85,7 +85,7 @@ class GeneratorConnection:
             if progress.noted:
                 # whoever had them may be restoring the router
                 time.sleep(AFTER_OTHERS)
-            return found
+            return generator
 
     def reconnect(self) -> None:
         """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""

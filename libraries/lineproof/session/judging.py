@@ -253,12 +253,12 @@ class _Sentence:
 
     def _read(self, moment: str) -> Telemetry:
         try:
-            found = self.bench.read(moment)
+            reading = self.bench.read(moment)
         except TestbedError as error:
             self.hear(Reading(moment, None, str(error), isinstance(error, RouterRestarted)))
             raise
-        self.hear(Reading(moment, found))
-        return found
+        self.hear(Reading(moment, reading))
+        return reading
 
     def _reading_afterwards(self, book: Bookkeeper) -> tuple[Telemetry | None, list[Problem]]:
         """Return the reading after the last trial, or None and what that means."""
@@ -514,11 +514,13 @@ class Bookkeeper:
     def _ledger(self, after: Telemetry | None) -> Ledger:
         moment = f"trial {self._trials[-1].number}"
         now = after or self.read(moment)
-        found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
-        is_odd = found.contradiction or abs(found.whole.unexplained) > SLACK_FRAMES + SLACK_RATIO * found.whole.offered
+        ledger = make_ledger(self._trials, self.last_reading, now, self.interfaces)
+        is_odd = (
+            ledger.contradiction or abs(ledger.whole.unexplained) > SLACK_FRAMES + SLACK_RATIO * ledger.whole.offered
+        )
         if self.settle and is_odd:
             self.settle()
             now = self.read(moment)
-            found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
+            ledger = make_ledger(self._trials, self.last_reading, now, self.interfaces)
         self.last_reading = now
-        return found
+        return ledger

@@ -182,10 +182,10 @@ class Plan:
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
         """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
-        found = list(misfits_of(self.testbed, self.catalogue))
+        misfits = list(misfits_of(self.testbed, self.catalogue))
         for item in requirements:
-            found += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
-        return list({(item.side, item.key): item for item in reversed(found)}.values())[::-1]
+            misfits += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
+        return list({(item.side, item.key): item for item in reversed(misfits)}.values())[::-1]
 
     def misfit_words(self, misfit: Misfit) -> str:
         """*misfit* with file and line."""
@@ -232,17 +232,17 @@ class Plan:
 
     def measurable(self, sentence: str) -> Requirement:
         """Return the sentence, parsed; what it asks for can be measured here. Raises SentenceError."""
-        found = parse(sentence, self.catalogue)
-        sentence = found.sentence
-        if found.threshold.unit is Unit.PPS_PER_CORE:
+        requirement = parse(sentence, self.catalogue)
+        sentence = requirement.sentence
+        if requirement.threshold.unit is Unit.PPS_PER_CORE:
             if self.software.workers is None:
                 raise SentenceError(
                     f"'{sentence}': how many cores forward is not known; expected 'workers' of {self.software_name} in"
                     f" the file of platform '{self.platform.platform}'"
                 )
-            found = found.on_cores(self.software.workers)
-        self.check_measurable(found)
-        return found
+            requirement = requirement.on_cores(self.software.workers)
+        self.check_measurable(requirement)
+        return requirement
 
     def check_measurable(self, found: Requirement) -> None:
         """Raise SentenceError where what *found* asks for cannot be measured here."""

@@ -104,8 +104,8 @@ class RouterConnection:
         file = self.plan.command_file
         if file is None or self._ssh is None:
             return {}
-        found = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
-        return {line: words for line, words in found.items() if words}
+        refusals = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
+        return {line: words for line, words in refusals.items() if words}
 
     @property
     def facts(self) -> RouterFacts:
@@ -162,8 +162,8 @@ class RouterConnection:
 
     def configuration(self) -> RouterSetUp:
         """Return the router's configuration, as the router shows it now. Raises TestbedError."""
-        found = self.driver.settings() if self.connected else RouterSetUp()
-        shown = " ".join((*found.seen, *found.unchecked, *found.there))
+        set_up = self.driver.settings() if self.connected else RouterSetUp()
+        shown = " ".join((*set_up.seen, *set_up.unchecked, *set_up.there))
         sides: dict[bool, list[str]] = {True: [], False: []}
         for side in self.testbed.facts.sides:
             parts: dict[bool, list[str]] = {True: [], False: []}
@@ -174,11 +174,11 @@ class RouterConnection:
                 sides[is_there] += [f"{side.interface}: {', '.join(texts)}"] if texts else []
         waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
         return replace(
-            found,
+            set_up,
             prepare=self.plan.testbed.prepare,
             sides=tuple(sides[True]),
             stated=tuple(sides[False]),
-            notes=tuple(filter(None, [self._undone, *found.notes, waited, self.line_rate_note])),
+            notes=tuple(filter(None, [self._undone, *set_up.notes, waited, self.line_rate_note])),
         )
 
     def configure(self, links_moved: bool = False) -> None:
@@ -473,10 +473,10 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
 
     Raises TestbedError if something stays on the router, or it has another ``shell`` now.
     """
-    found = journal.leftover
-    if found is None:
+    leftover = journal.leftover
+    if leftover is None:
         return ""
-    text, before, now = found.text, found.occasion, journal.occasion
+    text, before, now = leftover.text, leftover.occasion, journal.occasion
     if before.kind != now.kind:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
@@ -484,7 +484,7 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
             f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {journal.path}"
         )
     age = now.since - before.since
-    if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
+    if not asked and any(change.whole for change in leftover.changes) and not 0 <= age <= SAVED_FOR:
         raise TestbedError(
             f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
             f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"

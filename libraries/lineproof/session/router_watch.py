@@ -100,14 +100,16 @@ class RouterWatch:
 
     def read_last(self) -> Telemetry:
         """:meth:`read_again`, with the neighbour entries of the generator's ports, or why they could not be read."""
-        found = self.read_again()
+        reading = self.read_again()
         if not self.sides:
-            return found
+            return reading
         try:
             entries = self._again(lambda: self.router.neighbours(self.sides))
         except TestbedError as error:
-            return replace(found, neighbours_unread=str(error))
-        return replace(found, neighbours=entries, neighbours_unread="" if entries else "its answer was not understood")
+            return replace(reading, neighbours_unread=str(error))
+        return replace(
+            reading, neighbours=entries, neighbours_unread="" if entries else "its answer was not understood"
+        )
 
 
 EVERY = 1.0

@@ -128,8 +128,8 @@ class Session:
 
     def versions(self) -> dict[str, str]:
         """Return what generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
-        found = {f"generator.{name}": value for name, value in self.generator.versions.items()}
-        return found | {f"router.{name}": value for name, value in self.router.versions.items()}
+        versions = {f"generator.{name}": value for name, value in self.generator.versions.items()}
+        return versions | {f"router.{name}": value for name, value in self.router.versions.items()}
 
     # -- what the judge asks of a bench --------------------------------------------------------------------------------
 

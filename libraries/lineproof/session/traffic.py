@@ -55,7 +55,7 @@ class SentTraffic:
     generator: GeneratorConnection
     router: RouterConnection
     reconnected: str = ""
-    """That the generator was connected again before the present sentence, in words; "": it was not."""
+    """A note that the generator was connected again before the present sentence, in words; "": it was not."""
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
     examines: bool = field(default=False, repr=False)
@@ -257,20 +257,20 @@ class SentTraffic:
             return CHECK
         if trouble := self.router.trouble():
             return trouble
-        found = list(map(self.plan.misfit_words, self.plan.misfits()))
+        likely = list(map(self.plan.misfit_words, self.plan.misfits()))
         endpoint = self.testbed.facts.generator
         # the wires between interfaces of one machine filter nothing
         if isinstance(self.plan.testbed, HardwareSettings):
             addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
             dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
-            found += [f"of port {index}: {words}" for index, words in dropped.items() if words]
+            likely += [f"of port {index}: {words}" for index, words in dropped.items() if words]
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
                 ports = {port.index: port for port in self.generator.ports}
                 for state, number in zip(self.router.driver.link_states(), endpoint.ports, strict=False):
                     if words := wrong_destination(state, ports.get(number), endpoint):
-                        found.append(f"router interface {state.interface} {words}")
-        return f"most likely: {'; '.join(found)}; else {CHECK}" if found else CHECK
+                        likely.append(f"router interface {state.interface} {words}")
+        return f"most likely: {'; '.join(likely)}; else {CHECK}" if likely else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.

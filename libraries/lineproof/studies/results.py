@@ -443,7 +443,7 @@ FITNESS: Mapping[bool | None, str] = {True: "fit", False: "not fit", None: "not 
 
 @dataclass(frozen=True)
 class SenderFigures:
-    """What one variant sent of one row, of the worse direction. ``medians`` of its *n* measurements' figures, by name.
+    """The frames that a variant sent of one row, of the worse direction. ``medians`` of its *n* figures, by name.
 
     ``received``: the median share of the offered frames, 0..1. ``fits``: by line, as in FITNESS.
     """

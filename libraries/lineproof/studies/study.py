@@ -158,7 +158,7 @@ class StudyRow(Config):
 
     @property
     def how(self) -> Kind:
-        """Its kind."""
+        """The kind of the row."""
         return KINDS[self.kind]
 
     @property
@@ -276,8 +276,8 @@ class Study(Config):
 
     def baseline_of(self, variant: str) -> str | None:
         """The variant that *variant* is compared with; None: none, as for one that is such a baseline itself."""
-        found = self.variants[variant].baseline or self.baseline
-        return None if found == variant else found
+        baseline = self.variants[variant].baseline or self.baseline
+        return None if baseline == variant else baseline
 
     @property
     def baselines(self) -> frozenset[str]:
@@ -331,10 +331,10 @@ def rate_units(line_pps: float, link_bps: float, directions: int = 1) -> dict[st
 def load_study(path: Path) -> Study:
     """The study in the file *path*. Raises ConfigError with file, line and key."""
     data, lines = read_yaml(path)
-    found = validate_config(data, Study, path, lines, "study")
-    for place, words in _contradictions(found):
+    study = validate_config(data, Study, path, lines, "study")
+    for place, words in _contradictions(study):
         raise ConfigError(f"'{'.'.join(place)}': {words}", path, lines.get(place, 1))
-    return found
+    return study
 
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:

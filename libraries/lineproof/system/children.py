@@ -50,8 +50,8 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
     A secret that a program needs has to be named in *more*.
     """
-    found = {name: text for name, text in os.environ.items() if is_handed_on(name)}
-    return {**_importing(found), **(more or {})}
+    variables = {name: text for name, text in os.environ.items() if is_handed_on(name)}
+    return {**_importing(variables), **(more or {})}
 
 
 def users_environment() -> dict[str, str]:

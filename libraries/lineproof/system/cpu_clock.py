@@ -21,14 +21,14 @@ _APART = b"\nCONFIG_IRQ_TIME_ACCOUNTING=y\n"
 
 def cpu_seconds(processes: Iterable[int]) -> float:
     """CPU seconds of all threads of *processes* since each began. Raises TestbedError if one has ended."""
-    found = 0.0
+    seconds = 0.0
     for process in processes:
         try:
             # clock_getcpuclockid(3): CPUCLOCK_SCHED of a process
-            found += time.clock_gettime(~process << 3 | 2)
+            seconds += time.clock_gettime(~process << 3 | 2)
         except OSError as error:
             raise TestbedError(f"the CPU time of process {process} cannot be read: {error.strerror}") from None
-    return found
+    return seconds
 
 
 def soft_interrupt_threads() -> tuple[int, ...]:
@@ -51,8 +51,8 @@ def soft_interrupts_apart(root: Path = Path("/")) -> bool | None:
 
 def soft_interrupt_seconds() -> float:
     """CPU seconds of this machine in interrupts, hard and soft, since it started."""
-    found = psutil.cpu_times()
-    return float(getattr(found, "irq", 0.0) + getattr(found, "softirq", 0.0))
+    times = psutil.cpu_times()
+    return float(getattr(times, "irq", 0.0) + getattr(times, "softirq", 0.0))
 
 
 def frames_sent(process: int) -> int:

@@ -24,8 +24,8 @@ class Interrupted(KeyboardInterrupt):
 def interrupt_words(number: int) -> str:
     """Return what ended the work, for messages: ``interrupted by Ctrl-C``."""
     names = {signal.SIGINT: "Ctrl-C", signal.SIGHUP: "a hang-up (SIGHUP)"}
-    found = signal.Signals(number)
-    return f"interrupted by {names.get(found, found.name)}"
+    named = signal.Signals(number)
+    return f"interrupted by {names.get(named, named.name)}"
 
 
 def handle_ending(handler: Handler | int) -> dict[int, Any]:

@@ -170,15 +170,15 @@ def read_known_hosts(path: Path, host: str, port: int) -> tuple[KnownHost, ...]:
         raise TestbedError(
             f"{path}: the known_hosts file cannot be read ({error.strerror}); fix 'known_hosts' in the testbed file"
         ) from None
-    found = []
+    entries = []
     for number, line in enumerate(lines, 1):
         words = line.split()
         marker = words.pop(0) if words and words[0] in (REVOKED, AUTHORITY) else ""
         with contextlib.suppress(paramiko.SSHException, InvalidHostKey, ValueError, LookupError, AssertionError):
             entry = HostKeyEntry.from_line(" ".join(words[:3]))
             if entry is not None and entry.key is not None and _is_of(entry.hostnames or (), name):
-                found.append(KnownHost(number, marker, entry.key))
-    return tuple(found)
+                entries.append(KnownHost(number, marker, entry.key))
+    return tuple(entries)
 
 
 def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:

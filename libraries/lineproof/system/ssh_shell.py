@@ -173,10 +173,10 @@ class SshShell:
             if not isinstance(error, CommandUnfinished | NotInTime):
                 raise
             raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
-        found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
+        result = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
         given = f" <<< '{shortened(stdin)}'" if stdin else ""
-        log.debug("$ %s%s\n%s%s", command, given, found.stdout, found.stderr)
-        return found
+        log.debug("$ %s%s\n%s%s", command, given, result.stdout, result.stderr)
+        return result
 
     def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
         """Return what *command* writes in the terminal, which is opened if none is."""

@@ -376,13 +376,13 @@ def read_testbed(folder: Folder, name: str) -> Testbed:
 
     Relative paths in the file start at its folder; ``~`` is the user's home.
     """
-    found = read_testbed_or_pool(folder, name)
-    if isinstance(found, PoolSettings):
+    settings = read_testbed_or_pool(folder, name)
+    if isinstance(settings, PoolSettings):
         raise ConfigError(
             "is a pool of testbeds, of which a suite gets one ('Open Testbed For'); here expected one of them",
             folder / f"{name}.yaml",
         )
-    return found
+    return settings
 
 
 def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:

@@ -28,10 +28,10 @@ def silent(words: str) -> None:
 def _seconds(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    found = _TIME.fullmatch(value.strip())
-    if found is None:
+    match = _TIME.fullmatch(value.strip())
+    if match is None:
         raise ValueError("is not a time; expected for example '10 min', '2 h' or '30 s'")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=7 * 86400)]

@@ -50,7 +50,7 @@ def certain_loss_ratio(outcome: Outcome) -> float:
 
 
 def answer(after: dict[int, dict[str, int]], **other: Any) -> TrialCounts:
-    """What a trial counted; ports not named stood still."""
+    """Return what a trial counted; ports not named stood still."""
     before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in (0, 1)}
     counts = {port: {**before[port], **after.get(port, {})} for port in before}
     quiet = {

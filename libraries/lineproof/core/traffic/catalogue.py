@@ -50,7 +50,7 @@ _SAID_BY_HEADERS = {
     "prefix": "which IPv6 addresses",
     "transport": "which transport",
 }
-"""What each key of a word for headers says."""
+"""The meaning of each key of a word for headers."""
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,10 @@ class Catalogue:
         return (FrameClass(self._size(word)),)
 
     def _size(self, word: str) -> int:
-        found = _SIZE.fullmatch(word)
-        if not found:
+        match = _SIZE.fullmatch(word)
+        if not match:
             raise SentenceError(f"'{word}' is not a frame size; expected for example '64b'")
-        named = int(found[1])
+        named = int(match[1])
         size = named + FCS if named in self.sizes.named_without_fcs else named
         if not self.sizes.smallest <= size <= self.sizes.largest:
             raise SentenceError(f"'{word}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS")
@@ -215,10 +215,10 @@ class Catalogue:
         return tuple(FrameClass(size, weight) for size, weight in counted.items())
 
     def _flows(self, word: str) -> Flows:
-        found = _FLOWS.fullmatch(word)
-        if word not in self.flows and found and self.counts:
+        match = _FLOWS.fullmatch(word)
+        if word not in self.flows and match and self.counts:
             ports = self.counts.source_port, self.counts.destination_port
-            number = int(found[1]) * _FACTOR[found[2]]
+            number = int(match[1]) * _FACTOR[match[2]]
             if not 2 <= number <= self.counts.most:
                 raise SentenceError(f"'{word}': expected '1-flow', or 2 to {self.counts.most} flows")
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination

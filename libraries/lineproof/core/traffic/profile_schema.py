@@ -111,7 +111,7 @@ class HeadersFile(Config):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What it changes, as arguments of :class:`.profiles.Headers`."""
+        """The changes, as arguments of :class:`.profiles.Headers`."""
         plain = self.model_dump(include={"labels", "labels_back", "prefix", "transport"}, exclude_defaults=True)
         return plain | ({"tags": tuple(tag.data for tag in self.tags)} if self.tags else {})
 

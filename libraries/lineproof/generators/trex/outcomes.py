@@ -216,11 +216,11 @@ def _pauses(
     """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
         counters = _of_card(counts, port, is_pause)
-        found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
-        if rows := _rows(found):
+        pauses = {name: count for name, count in counters.items() if is_received_pause(name) == received}
+        if rows := _rows(pauses):
             frames = None
             if speed := speeds.get(port):
-                frames = math.ceil(pause_seconds(max(found.values()), speed) * load.pps)
+                frames = math.ceil(pause_seconds(max(pauses.values()), speed) * load.pps)
             yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
 
 
@@ -365,10 +365,10 @@ def fine_histogram(text: str) -> dict[int, int]:
         settings = struct.pack(">IIQQ", 0, DIGITS, LOWEST, HIGHEST)
         if plain[:4] + plain[8:32] != struct.pack(">I", 0x1C849313) + settings or not 40 <= len(plain) < LARGEST:
             raise ValueError(f"it has not {DIGITS} digits, and {LOWEST} to {HIGHEST} µs")
-        found = HdrHistogram.decode(text)
+        histogram = HdrHistogram.decode(text)
     except (ValueError, IndexError, OverflowError, zlib.error) as error:
         raise TestbedError(f"the TRex server's 'hdrh' is no histogram of TRex's: {error}") from None
-    return {found.get_value_from_index(place): count for place, count in enumerate(found.counts) if count}
+    return {histogram.get_value_from_index(place): count for place, count in enumerate(histogram.counts) if count}
 
 
 def _coarse(count: LatencyCount, seconds: float, remedy: str) -> LatencyCount:

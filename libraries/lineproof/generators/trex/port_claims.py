@@ -75,12 +75,12 @@ def read_claims(server: str) -> tuple[list[PortClaim], list[PortClaim]]:
         for path in sorted(runtime_folder().glob(f"*{_SUFFIX}")):
             try:
                 with FileIO(path) as file:
-                    found = running if is_locked(file.fileno()) else ended
+                    claims = running if is_locked(file.fileno()) else ended
                     data = json.loads(file.read())
                 handlers = {int(key): str(value) for key, value in data["handlers"].items()}
                 claim = PortClaim(path, str(data["server"]), float(data["since"]), handlers, int(data["pid"]))
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 continue
             if claim.server == server:
-                found.append(claim)
+                claims.append(claim)
     return ended, running

@@ -113,15 +113,15 @@ def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, e
         return UNKNOWN
     statistic = promise.statistic or Statistic("max")
     slowest = max(spread.bounds(Statistic("min")).high for spread in known)
-    found = pooled(known, perfect).bounds(statistic, errors, slowest)
+    bounds_of_all = pooled(known, perfect).bounds(statistic, errors, slowest)
     if statistic.variation:
         # each trial has a fastest frame of its own; a statistic of all lies between those of single trials
         single = [spread.bounds(statistic, errors) for spread in known]
-        low = found.low if perfect else max(found.low, min(bounds.low for bounds in single))
-        found = Bounds(low, max(low, min(found.high, max(bounds.high for bounds in single))))
+        low = bounds_of_all.low if perfect else max(bounds_of_all.low, min(bounds.low for bounds in single))
+        bounds_of_all = Bounds(low, max(low, min(bounds_of_all.high, max(bounds.high for bounds in single))))
     delay = max(trial.delay(row) for trial, row in rows)
     hides_all = any(math.isinf(trial.hidden(row)) for trial, row in rows)
-    return Bounds(max(0.0, found.low - delay), math.inf if hides_all else found.high)
+    return Bounds(max(0.0, bounds_of_all.low - delay), math.inf if hides_all else bounds_of_all.high)
 
 
 def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread | None:

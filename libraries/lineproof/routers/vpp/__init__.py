@@ -265,8 +265,8 @@ def refusal_by_vpp(command: str, output: str) -> str:
     prefix len`` (src/vnet/ip/lookup.c).
     """
     for line in output.splitlines():
-        found = _REFUSED.match(line)
-        path = found[1].split() if found else []
+        refusal = _REFUSED.match(line)
+        path = refusal[1].split() if refusal else []
         for after in re.split(r"\bvppctl\b", command)[1:]:
             words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
             abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))

@@ -104,10 +104,10 @@ def _count(name: str, value: Any) -> int:
 
 def moment(answer: Mapping[str, Any]) -> float:
     """The time by the server's own clock, s, in its answer to ``ping`` or ``start_traffic``. Raises ValueError."""
-    found = float(answer["ts"])
-    if not math.isfinite(found):
-        raise ValueError(f"its time is {found}")
-    return found
+    seconds = float(answer["ts"])
+    if not math.isfinite(seconds):
+        raise ValueError(f"its time is {seconds}")
+    return seconds
 
 
 def core_loads(answer: Mapping[str, Any]) -> list[list[float]]:
@@ -145,8 +145,8 @@ def plain_message(error: object) -> str:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")
     lines = (" ".join(line.split()).replace(" : ", ": ") for line in text[: 2 * LONGEST_MESSAGE].splitlines())
-    found = "".join(each if each.isprintable() else "?" for each in "; ".join(line for line in lines if line))
-    return found if len(found) <= LONGEST_MESSAGE else found[: LONGEST_MESSAGE - 1] + "…"
+    text_shown = "".join(each if each.isprintable() else "?" for each in "; ".join(line for line in lines if line))
+    return text_shown if len(text_shown) <= LONGEST_MESSAGE else text_shown[: LONGEST_MESSAGE - 1] + "…"
 
 
 def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:

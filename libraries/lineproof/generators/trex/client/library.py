@@ -306,12 +306,12 @@ class ClientLibrary(ABC):
 
     def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
         """Return the last *limit* frames of a capture by port, in their order."""
-        found = defaultdict[int, list[bytes]](list)
+        frames_by_port = defaultdict[int, list[bytes]](list)
         if limit:
             kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
             for row in kept["pkts"]:
-                found[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
-        return found
+                frames_by_port[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
+        return frames_by_port
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 

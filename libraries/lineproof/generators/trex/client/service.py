@@ -102,7 +102,7 @@ class CounterReading:
     cards: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The cards' own counters of errors, pause frames and frames to a group, by port; read before the others."""
     groups: Mapping[str, Any] = field(default_factory=dict)
-    """What the server counted of packet groups."""
+    """The server's counts of packet groups."""
     moment: float = 0.0
     """When it was read, s of the machine's monotonic clock."""
 
@@ -136,7 +136,7 @@ class LoadStep:
 
 @dataclass(frozen=True, slots=True)
 class TrialCounts:
-    """What a trial counted. Times are s of the server's clock, unless stated otherwise."""
+    """The counts of a trial. Times are s of the server's clock, unless stated otherwise."""
 
     started: float
     """s since the epoch."""

@@ -123,12 +123,12 @@ def plain_bytes(data: bytes, largest: int = LARGEST_ANSWER) -> bytes:
         raise ValueError(f"{length} bytes, zipped, are too many; at most {largest}")
     try:
         # at most one byte more than announced: a small message must not fill the memory
-        found = zlib.decompressobj().decompress(data[8:], length + 1)
+        unzipped = zlib.decompressobj().decompress(data[8:], length + 1)
     except zlib.error as error:
         raise ValueError(f"it is zipped and damaged: {error}") from None
-    if len(found) != length:
+    if len(unzipped) != length:
         raise ValueError("it is zipped and has not the length that its header announces")
-    return found
+    return unzipped
 
 
 def read_answer(parts: list[bytes]) -> Any:
