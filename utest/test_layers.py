@@ -177,7 +177,6 @@ def test_no_quantity_is_named_outside_of_its_folder() -> None:
 ROUTER_NAMES = {"vpp", "linux", "freebsd"}
 NAMES_ROUTERS = {
     "lineproof.routers": "the registry: their classes by name",
-    "lineproof.platforms": "the registry: their names in a platform's file",
     "lineproof.routers.why": "its rules know what each kernel counts, and which release has which lock",
     "lineproof.routers.vpp": "VPP runs on a Linux machine, whose facts are read as any other's",
     "lineproof.testbed.opening": "a real TRex runs on a Linux machine, too",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from .config import Config, did_you_mean, load_config, matching
 from .errors import ConfigError
@@ -41,9 +41,6 @@ class Tuning(Config):
     ] = {}
 
 
-RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
-
-
 Interface = Annotated[
     str,
     matching(
@@ -56,12 +53,11 @@ Interface = Annotated[
 class Software(Config):
     """One software of a platform. ``interfaces``: its names of the platform's ports, in their order.
 
-    ``shell``: its commands; ``none``: a black box that is judged from outside; ``generic``: those of the file
-    ``commands`` of ``variables/shells``. ``workers``: cores that forward.
+    ``shell``: whose commands, by the name of a folder of :mod:`.routers` or of a file of the project's
+    ``variables/shells``. ``workers``: cores that forward.
     """
 
-    shell: RouterKind
-    commands: str | None = None
+    shell: str
     version: str
     interfaces: Annotated[tuple[Interface, ...], Field(min_length=2)]
     workers: Annotated[int, Field(ge=1)] | None = None
@@ -69,14 +65,10 @@ class Software(Config):
     about: str = ""
     tuning: Tuning = Tuning()
 
-    @model_validator(mode="after")
-    def _check_commands(self) -> Software:
-        if (self.shell == "generic") != (self.commands is not None):
-            raise ValueError(
-                "commands and 'shell: generic' go together; expected both, as 'commands: routeros', a file of"
-                " variables/shells, or none of them"
-            )
-        return self
+    @property
+    def is_black_box(self) -> bool:
+        """Return whether nobody logs in to it, and it is judged from outside."""
+        return self.shell == "none"
 
 
 _LINE = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\r\n]*\S[^\r\n]*$")]

@@ -17,33 +17,44 @@ KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "programs",
 """The folders of ``variables/``."""
 
 
+PACKAGED_ROUTERS = Path(__file__).parent / "routers"
+"""The routers that come with Lineproof, each a folder with its description: over them lie a project's ``shells``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A folder of a project over the folder of the same kind that comes with Lineproof: its own files win, by name."""
+    """A folder of a project over the folder of the same kind that comes with Lineproof: its own files win, by name.
+
+    A packaged file may lie in a folder of its name, beside its Python.
+    """
 
     own: Path
     packaged: Path
 
     def __truediv__(self, name: str) -> Path:
         """The file *name*: the project's, else the packaged one; the project's path if there is none."""
-        own, packaged = self.own / name, self.packaged / name
+        own, packaged = self.own / name, self._packaged(name)
         # a link to nothing is the project's too: its reader refuses it
         return packaged if packaged.exists() and not os.path.lexists(own) else own
 
     def glob(self, pattern: str) -> Iterator[Path]:
         """The files of both that match, each name once. Raises ConfigError for a folder that cannot be read."""
-        return iter(
-            {path.name: path for layer in (self.packaged, self.own) for path in listed(layer, pattern)}.values()
-        )
+        beside = [path for path in self.packaged.glob(f"*/{pattern}") if path.stem == path.parent.name]
+        paths = (*beside, *listed(self.packaged, pattern), *listed(self.own, pattern))
+        return iter({path.name: path for path in paths}.values())
 
     def replaced(self, names: Iterable[str] | None = None) -> list[Path]:
         """The project's files that take the place of packaged ones with other content. *names*: among these (all)."""
         found = []
         for path in listed(self.own, "*.yaml") if names is None else [self.own / name for name in names]:
             with contextlib.suppress(OSError):  # there is only one
-                if not filecmp.cmp(path, self.packaged / path.name, shallow=False):
+                if not filecmp.cmp(path, self._packaged(path.name), shallow=False):
                     found.append(path)
         return found
+
+    def _packaged(self, name: str) -> Path:
+        path = self.packaged / name.removesuffix(".yaml") / name
+        return path if path.exists() else self.packaged / name
 
     def beside(self, kind: str) -> Layers:
         """Return the folder of another *kind* of the same project."""
@@ -81,7 +92,10 @@ class _Kind:
         self._name = name
 
     def __get__(self, project: Project, owner: type) -> Layers:
-        return Layers(project.root / "variables" / self._name, (project.packaged or packaged_variables()) / self._name)
+        packaged = (project.packaged or packaged_variables()) / self._name
+        if self._name == "shells" and project.packaged is None:
+            packaged = PACKAGED_ROUTERS
+        return Layers(project.root / "variables" / self._name, packaged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def test_a_platform_that_no_simulation_has_and_a_project_without_suites_are_name
     platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
     platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
     found = check(tmp_path)
-    assert found.returncode == 1 and "a black box (shell: none) is hardware" in found.stdout
+    assert found.returncode == 1 and "'shell: none' is hardware" in found.stdout
     (tmp_path / "tests" / "mybox.robot").unlink()
     assert f"no suite: there is none in {tmp_path / 'tests'}" in check(tmp_path).stdout
 

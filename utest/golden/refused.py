@@ -29,7 +29,7 @@ from lineproof.platforms import read_platform
 from lineproof.power import PowerSettings
 from lineproof.project import Project
 from lineproof.robot.shared import check_values
-from lineproof.session.plan import Plan
+from lineproof.session.plan import Plan, read_checked_platform
 from lineproof.simulation import parse_fault
 from lineproof.studies.study import check_study
 from lineproof.testbed.settings import read_testbed
@@ -120,10 +120,13 @@ def _catalogue(folder: Path) -> None:
     Catalogue.read(folder)
 
 
-def _study(folder: Path) -> None:
-    (folder / "variables").mkdir()
-    shutil.copytree(folder, folder / "variables" / "studies", ignore=shutil.ignore_patterns("variables"))
-    check_study(Project(folder), "own")
+def _of_project(kind: str, read: Callable[[Project, str], object]) -> Callable[[Path], object]:
+    def reader(folder: Path) -> object:
+        (folder / "variables").mkdir()
+        shutil.copytree(folder, folder / "variables" / kind, ignore=shutil.ignore_patterns("variables"))
+        return read(Project(folder), "own")
+
+    return reader
 
 
 def _fault(folder: Path) -> object:
@@ -155,10 +158,10 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "testbed": (TESTBED, lambda folder: read_testbed(folder, "own")),
     "netns": ("testbed: own\nkind: netns\ngenerator: trex\n", lambda folder: read_testbed(folder, "own")),
     "pool": ("testbed: own\nkind: pool\ntags: [10g]\n", lambda folder: read_testbed(folder, "own")),
-    "platform": (PLATFORM, lambda folder: read_platform(folder, "own")),
+    "platform": (PLATFORM, _of_project("platforms", read_checked_platform)),
     "card": (CARD, read_cards),
     "program": (_shipped("programs/trafgen.yaml"), _loaded(Description)),
-    "study": (STUDY, _study),
+    "study": (STUDY, _of_project("studies", check_study)),
     "fault": ("…", _fault),
     "configured": ("…", _configured),
     "streams": ("…", _streams),

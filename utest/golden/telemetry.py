@@ -17,7 +17,7 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
-from lineproof.project import Layers
+from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers import make_router
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.stacks import sampled_stacks
@@ -26,7 +26,7 @@ from lineproof.system.ssh_shell import Result, Shell
 from routers.test_frames import FRAMES, Kernel
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
-from support.paths import DATA, VARIABLES
+from support.paths import DATA
 from support.scripted_shells import answering
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -87,8 +87,8 @@ def texts() -> Mapping[str, str]:
         files[f"simulated-{kind}"] = re.sub(r'(?m)^{"read.uptime".*\n', "", read)
     modules = partial(answering, Kernel("ipv6", "8021q", "mpls"))
     files["linux-every-module"] = rows("linux", modules, ["eth1", "eth2"], SIDES, methods=["frames"])
-    for path in sorted((VARIABLES / "shells").glob("*.yaml")):
-        files[f"described-{path.stem}"] = described(read_description(Layers(Path("/nowhere"), path.parent), path.stem))
+    for name in ("ios", "junos", "routeros", "vyos"):
+        files[f"described-{name}"] = described(read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name))
     files["described-mybox"] = described(
         validate_config(yaml.safe_load(JSON), RouterDescription, Path("mybox.yaml"), {})
     )
@@ -135,14 +135,16 @@ def described(file: RouterDescription) -> str:
     """Return what a router reads of which a file has the commands, with an example of each one's output."""
     queries = [query for _, query in file.commands if query]
     name = next((str(query.expected["interface"]) for query in queries if "interface" in query.expected), "eth0")
-    shown: dict[str, str] = defaultdict(str)
+    outputs: dict[str, str] = defaultdict(str)
     for query in queries:
         # of one command, each query may have an example of its own part of the output
         command = query.run.replace("{interface}", name)
-        shown[command] = query.example + shown[command]
-    recording = Recording({command: [(text, 0)] for command, text in shown.items()})
+        outputs[command] = query.example + outputs[command]
+    recording = Recording({command: [(text, 0)] for command, text in outputs.items()})
     # the seconds between two readings are this machine's
-    return re.sub(r'(?m)^{"under_load.seconds".*\n', "", rows("generic", recording.shell, [name], _sides([name]), file))
+    return re.sub(
+        r'(?m)^{"under_load.seconds".*\n', "", rows(file.shell, recording.shell, [name], _sides([name]), file)
+    )
 
 
 def rows(

@@ -58,7 +58,7 @@ def killed_after(lines: int, name: str) -> tuple[Machine, str]:
 
 def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state: Path) -> None:
     machine, before = killed_after(3, "saving")
-    changed, later = machine.state(), replace(occasion(kind="generic"), since=1e10)
+    changed, later = machine.state(), replace(occasion(kind="saving"), since=1e10)
     with pytest.raises(TestbedError, match=r"saved .* h ago, over whatever .* 'lineproof restore' loads it"):
         undone(machine.shell, later, machine.file)
     assert machine.state() == changed
@@ -135,7 +135,7 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
         return Result(f"{words}\n" if command == line else "", "", 0, 0.0)
 
     data = {"shell": "x", "refused": ["^%"], "gone": ["nothing to commit"]}
-    router = Machine("generic", shell, str, RouterDescription.model_validate(data)).router()
+    router = Machine(data["shell"], shell, str, RouterDescription.model_validate(data)).router()
     undo = (line, *(["no arp x"] if later else []))
     router._changes.made.add(Change(("x",), undo))
     with contextlib.nullcontext() if gone else pytest.raises(TestbedError, match=words):
@@ -216,7 +216,7 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
     # what others add before the first look is seen where the router shows only what it was given
     for first, then, stays in ((own, own, False), (own, theirs, True), (theirs, theirs, own.startswith((V4, V6)))):
         shell = Scripted({look.command: f"{first}\n"})
-        router = Machine("generic", shell, str, file).router()
+        router = Machine(file.shell, shell, str, file).router()
         router._changes.make(Change(("do",), ("undo",), look=look))
         shell.outputs[look.command] = f"{then}\n"
         assert ("somebody has set something else since: 'do' (now: " in router.restore()) is stays
@@ -228,7 +228,7 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
 def test_a_value_that_somebody_sets_beside_ours_stays_with_it(first: str, then: str) -> None:
     # 'no a' would remove both
     shell = Scripted({"show a": first})
-    router = Machine("generic", shell, str, shipped("ios")).router()
+    router = Machine("ios", shell, str, shipped("ios")).router()
     router._changes.make(Change(("a 1",), ("no a",), look=Look("show a", r"^a (?P<value>\d+)", ours=("1",))))
     shell.outputs["show a"] = then
     assert "'a 1' (now: 1; 7)" in router.restore() and "no a" not in shell.ran

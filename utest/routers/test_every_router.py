@@ -16,8 +16,8 @@ import pytest
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import UnderLoad
 from lineproof.errors import TestbedError
-from lineproof.project import packaged_variables
-from lineproof.routers import BUILT_IN, RouterKind, described, make_router
+from lineproof.project import PACKAGED_ROUTERS
+from lineproof.routers import BUILT_IN, described, make_router
 from lineproof.routers.changes import looked_up
 from lineproof.routers.description import side_words
 from lineproof.routers.journal import NONE, NOTHING, Look, look
@@ -30,10 +30,11 @@ from support.simulated_router import KEY, Killed, Machine, dying, untouched
 
 pytestmark = pytest.mark.usefixtures("state")
 
+FOLDERS = sorted(path.parent.name for path in PACKAGED_ROUTERS.glob("*/[!m]*.yaml"))
 ALL = (*sorted(BUILT_IN), *sorted(DESCRIPTIONS))
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, *(path.stem for path in (packaged_variables() / "shells").glob("*"))])
+@pytest.mark.parametrize("name", FOLDERS)
 def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name: str) -> None:
     for which in range(10 if name in BUILT_IN else 1):
         file = with_examples(name, which) if name in BUILT_IN else shipped(name)
@@ -45,7 +46,7 @@ def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name:
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_a_router_that_answers_nothing_gives_nothing_and_says_why(name: RouterKind) -> None:
+def test_a_router_that_answers_nothing_gives_nothing_and_says_why(name: str) -> None:
     router, waited = make_router(name, broken, ("eth1",)), list[int]()
     facts, load = router.facts(), router.under_load(lambda: waited.append(1))
     assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
@@ -134,7 +135,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
     assert machine.state() == before
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, *(path.stem for path in (packaged_variables() / "shells").glob("*"))])
+@pytest.mark.parametrize("name", FOLDERS)
 def test_a_look_takes_no_error_for_a_value_or_for_nothing(name: str) -> None:
     for _, query in (described(name) if name in BUILT_IN else shipped(name))._queries():
         if isinstance(query, LookQuery):

@@ -13,7 +13,7 @@ import yaml
 from lineproof.command_values import count, number
 from lineproof.config import validate_config
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.project import Layers, packaged_variables
+from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
 from lineproof.routers.described import Router
@@ -26,7 +26,7 @@ from support.fake_router import SIDES
 from support.paths import ROOT
 from support.scripted_shells import Scripted
 
-SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
+SHIPPED = ("ios", "junos", "routeros", "vyos")
 
 
 def described(text: str = JSON, **changes: Any) -> RouterDescription:
@@ -35,7 +35,7 @@ def described(text: str = JSON, **changes: Any) -> RouterDescription:
 
 
 def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Router:
-    router = make_router("generic", shell, interfaces, file=file)
+    router = make_router(file.shell, shell, interfaces, file=file)
     assert isinstance(router, Router)
     return router
 
@@ -147,7 +147,7 @@ def test_a_posix_router_that_prints_json_is_asked_as_root_and_quoted() -> None:
     file, shell = described(channel="posix"), Scripted()
     shell.outputs["sudo -n show uptime json"] = '{"system": {"up": [90500]}}'
     shell.outputs["sudo -n show counters json"] = file.commands.counters.example
-    assert make_router("generic", shell, ("eth1",), sudo=True, file=file).read().uptime == 90.5
+    assert make_router(file.shell, shell, ("eth1",), sudo=True, file=file).read().uptime == 90.5
 
 
 def test_a_counter_that_is_missing_is_not_zero() -> None:
@@ -304,7 +304,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
     path = folder / "variables" / "shells" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    read_description(Layers(path.parent, packaged_variables() / "shells"), name)
+    read_description(Layers(path.parent, PACKAGED_ROUTERS), name)
 
 
 @pytest.mark.parametrize(
@@ -377,6 +377,11 @@ def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
         read(tmp_path, JSON + terminal.replace(".*", ".+"))
     with pytest.raises(ConfigError, match="does not match all of 'a>'"):
         read(tmp_path, JSON + terminal.replace(".*", "b>"))
+
+
+def test_a_router_that_has_python_is_not_described_by_a_project(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'linux' has Python of its own"):
+        read(tmp_path, JSON.replace("mybox", "linux"), "linux")
 
 
 def test_a_version_that_yaml_takes_for_a_number_is_to_be_quoted(tmp_path: Path) -> None:

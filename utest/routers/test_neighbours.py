@@ -9,7 +9,6 @@ import pytest
 from lineproof.command_values import compiled
 from lineproof.core.telemetry import LinkState, NeighbourEntry
 from lineproof.errors import TestbedError
-from lineproof.platforms import RouterKind
 from lineproof.routers import BUILT_IN, described, make_router
 from support.described_router import shipped, with_examples
 from support.fake_router import SIDES, shell_of, simulated
@@ -75,7 +74,7 @@ WORSE = {
 
 
 @pytest.mark.parametrize("kind", sorted(FIX))
-def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind: RouterKind) -> None:
+def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind: str) -> None:
     machine, _ = simulated(kind)
     router = make_router(kind, shell_of(machine))
     for number in (1, 2):
@@ -119,4 +118,4 @@ def test_a_second_entry_of_a_neighbour_that_differs_is_a_warning(other: str, war
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:
-    assert make_router("generic", broken, ("one",), file=shipped("ios")).link_states() == (LinkState("one"),)
+    assert make_router("ios", broken, ("one",)).link_states() == (LinkState("one"),)

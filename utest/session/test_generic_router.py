@@ -44,7 +44,7 @@ def project(
     """A project with the router ``box``: with *cli* one that *commands* describe, else a black box."""
     home = robot_run.project(folder)
     platform = home / "variables" / "platforms" / "netgate6100.yaml"
-    software = SOFTWARE.format(shell=f"generic\n    commands: {commands}" if cli else "none")
+    software = SOFTWARE.format(shell=commands if cli else "none")
     text = platform.read_text(encoding="utf-8").replace("software:\n", f"software:\n{software}", 1)
     platform.write_text(text, encoding="utf-8")
     ports = (bench.sync, bench.events) if bench else (4501, 4500)
@@ -103,7 +103,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "FAIL"], found.console
     assert "tx_drops at GigabitEthernet0/2" in records[sentences[1]].message, records[sentences[1]].message
-    assert "variables/shells/ios.yaml" in read_run(left).inputs
+    assert "packaged/shells/ios.yaml" in read_run(left).inputs
     raw = (left / "telemetry.jsonl").read_text(encoding="utf-8")
     assert "packets input" in raw and "--More--" not in raw and "\\u001b" not in raw
 
@@ -179,4 +179,4 @@ def test_the_sudo_that_init_writes_fits_a_router_without_it(tmp_path: Path, cli:
     home = project(tmp_path, cli, None, "ios", "none")
     box = home / "variables" / "testbeds" / "box.yaml"
     box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
-    assert Plan.read(Project.find(home), "netgate6100", "box", "box", "quick").software.shell == "generic"
+    assert Plan.read(Project.find(home), "netgate6100", "box", "box", "quick").software.shell == "ios"

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from lineproof.config import read_yaml, validate_config
-from lineproof.project import Layers, packaged_variables
+from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers.description import RouterDescription, read_description
 from lineproof.system.ssh_shell import Result
 from support.paths import DATA, LIBRARIES
@@ -104,7 +104,7 @@ def description(name: str) -> RouterDescription:
 
 def shipped(name: str) -> RouterDescription:
     """One that comes with Lineproof."""
-    return read_description(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
+    return read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name)
 
 
 def with_examples(kind: str, which: int = 0) -> RouterDescription:

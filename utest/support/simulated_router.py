@@ -69,8 +69,8 @@ def undone(
     asked: bool = False,
 ) -> str:
     """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
-    now = now or occasion(kind="generic" if file else "linux")
-    router = make_router(now.kind, shell, sudo=sudo, file=file)  # type: ignore[arg-type]
+    now = now or occasion(kind=file.shell if file else "linux")
+    router = make_router(now.kind, shell, sudo=sudo, file=file)
     journal = ChangeJournal.claim(now, KEY)
     try:
         return undo_leftover(journal, router, asked)
@@ -157,7 +157,7 @@ class Machine:
         """One of ALL."""
         if name in DESCRIPTIONS:
             line = machine_of(name)
-            return cls("generic", line, lambda: line.configuration, description(name))
+            return cls(name, line, lambda: line.configuration, description(name))
         shell = shell_of(simulated(name)[0])
         commands = [f"vppctl show {words}" for words in STATE[name]] if name == "vpp" else STATE[name]
         for command in EARLIER[name] if earlier else ():

@@ -21,7 +21,7 @@ from ..files import require_folder
 from ..generators.base import WORDS, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..project import Project
-from ..routers import WHY_UNREAD
+from ..routers.none import WHY_UNREAD
 from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
 from ..session.router import WRONG_PEER, check_line_rate

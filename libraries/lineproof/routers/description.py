@@ -18,7 +18,7 @@ from ..core.telemetry import Side
 from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
-from ..project import Folder
+from ..project import PACKAGED_ROUTERS, Folder
 from ..system.command_line import CommandChannel
 from ..visible import shortened
 from .queries import Commands, InterfaceQuery, LookQuery, Query
@@ -271,6 +271,8 @@ def _word(value: str | float) -> str:
 def read_description(folder: Folder, name: str) -> RouterDescription:
     """Return the router *name* of *folder*, with its examples tried. Raises ConfigError with all that is wrong."""
     path = named_file(folder, name, "shell")
+    if path.parent == getattr(folder, "own", folder) and (PACKAGED_ROUTERS / name / "__init__.py").exists():
+        raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
     description, lines = load_description(path, "shell")
     if problems := [located(path, lines, *problem) for problem in description.problems()]:
         raise ConfigError.first_of(problems)

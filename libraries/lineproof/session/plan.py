@@ -24,9 +24,10 @@ from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
-from ..routers import BUILT_IN, WHY_UNREAD, described
+from ..routers import BUILT_IN, described
 from ..routers.described import Router
 from ..routers.description import RouterDescription, read_description
+from ..routers.none import WHY_UNREAD
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import HardwareSettings, Misfit, SimulatedSettings, Testbed, network_misfits, read_testbed
 from ..units import si
@@ -58,7 +59,7 @@ class Plan:
     """The files on generators' network cards."""
 
     command_file: RouterDescription | None = None
-    """The command line of a router with ``shell: generic``."""
+    """The description of a router that has no Python of its own."""
 
     secrets: Secrets = ENVIRONMENT
     """The secrets of the logins in the testbed's file."""
@@ -153,13 +154,13 @@ class Plan:
     def replaced(self) -> tuple[str, ...]:
         """A sentence for each file or word of the project that takes the place of one that comes with Lineproof."""
         used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
-        used["shells"], used["programs"] = self.software.commands or "", self.testbed.generator_type
+        used["shells"], used["programs"] = self.software.shell, self.testbed.generator_type
         return tuple(replaced_files(self.project, used))
 
     @property
     def uncounted(self) -> str:
         """Why the frames that the router itself counts are not read; "": they are."""
-        if self.software.shell == "none":
+        if self.software.is_black_box:
             return WHY_UNREAD
         if self.command_file is not None and self.command_file.commands.counters is None:
             return f"variables/shells/{self.command_file.shell}.yaml describes no 'counters', so that none are read"
@@ -391,11 +392,7 @@ def read_checked_platform(project: Project, name: str) -> Platform:
     box = read_platform(project.platforms, name)
     for key, software in box.software.items():
         asked = sorted(software.tuning.model_fields_set)
-        if not asked:
-            continue
-        known = software.shell in BUILT_IN
-        described_as = described(software.shell) if known else _command_file(project, software)
-        takes = described_as.tuning if described_as else {}
+        takes = (_command_file(project, software) or described(software.shell)).tuning
         if wrong := [setting for setting in asked if setting not in takes]:
             raise ConfigError(
                 f"'tuning' of '{key}' has {', '.join(wrong)}, which no run sets on a router of 'shell:"
@@ -406,7 +403,8 @@ def read_checked_platform(project: Project, name: str) -> Platform:
 
 
 def _command_file(project: Project, software: Software) -> RouterDescription | None:
-    return None if software.commands is None else read_description(project.shells, software.commands)
+    own = project.shells.own / f"{software.shell}.yaml"
+    return read_description(project.shells, software.shell) if own.exists() or software.shell not in BUILT_IN else None
 
 
 def abilities_of(testbed: Testbed) -> Abilities:
@@ -431,10 +429,12 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Rout
     """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
     router = testbed.router if isinstance(testbed, HardwareSettings) else None
     hardware, prepared = isinstance(testbed, HardwareSettings), testbed.prepare != "none"
-    described, black_box = commands is not None, software.shell == "none"
-    file = f"variables/shells/{commands.shell}.yaml" if commands else ""
+    described, black_box = commands is not None, software.is_black_box
+    file = f"variables/shells/{software.shell}.yaml"
     refusals = {
-        "a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'": described and not hardware,
+        f"a router of 'shell: {software.shell}' is hardware; expected a testbed of 'kind: hardware'": (
+            described and not hardware
+        ),
         f"the router is not configured from here: {file} has no 'changes'; expected 'prepare: none'": (
             commands is not None and prepared and not commands.changes
         ),
@@ -443,8 +443,6 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Rout
         ),
         "has no 'router', which says how to log in to it; a black box needs none, and its platform's software says"
         " 'shell: none'": hardware and router is None and not black_box,
-        "a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'": black_box and not hardware,
-        "a black box (shell: none) is not configured; expected 'prepare: none'": black_box and prepared,
     }
     if wrong := next((words for words, applies in refusals.items() if applies), ""):
         raise ConfigError(wrong, path)

@@ -15,10 +15,11 @@ from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.telemetry import LinkState, NeighbourEntry, Side
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
-from ..routers import make_router, no_shell
+from ..routers import make_router
 from ..routers.changes import RESTORE_LIMIT
 from ..routers.described import Router
 from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occasion, has_journals, look
+from ..routers.none import no_shell
 from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
 from ..system.ssh_keys import known_fingerprints
@@ -118,7 +119,7 @@ class RouterConnection:
     @property
     def is_black_box(self) -> bool:
         """Return whether nobody logs in to it: its platform's software has ``shell: none``."""
-        return self.plan.software.shell == "none"
+        return self.plan.software.is_black_box
 
     @property
     def connected(self) -> bool:

@@ -455,7 +455,7 @@ def check_study(project: Project, name: str) -> Study:
             words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
             raise _wrong(path, words, *place, "software")
         software = softwares[own.software or next(iter(softwares))]
-        if own.commands and software.shell == "none":
+        if own.commands and software.is_black_box:
             raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
         for row in study.rows_of(variant):
             here = f"row '{row}' of variant '{variant}': "

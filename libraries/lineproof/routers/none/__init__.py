@@ -1,0 +1,26 @@
+"""A router that is judged from outside: nobody logs in to it, and a plan that configures one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import TestbedError
+from ...system.ssh_shell import Result
+from ..described import Router
+
+WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
+
+
+class BlackBox(Router):
+    """A router without a shell."""
+
+    def identify(self) -> Mapping[str, str]:
+        """Return that it was not asked."""
+        return {"software": "not asked: a black box (shell: none)"}
+
+
+def no_shell(command: str, limit: float) -> Result:
+    """In place of the shell of a black box. Raises TestbedError."""
+    raise TestbedError(
+        f"'{command[:80]}' cannot be run: {WHY_UNREAD}; expected a platform whose software has a 'shell'"
+    )
