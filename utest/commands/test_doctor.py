@@ -306,7 +306,7 @@ def leftover(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> str:
     shell = SshShell(with_router.testbed.facts.router)
     shell.open()
     name = with_router.router.journal_name
-    journal = ChangeJournal.claim(Occasion.now(name, "vpp"), *shell.connection.host_keys())
+    journal = ChangeJournal.claim(Occasion(name, "vpp"), *shell.connection.host_keys())
     journal.add(ADDRESS)
     rig.run(" ".join(ADDRESS.do))
     journal.close()

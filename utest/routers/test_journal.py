@@ -73,7 +73,7 @@ def test_what_was_left_under_a_key_is_found_although_the_router_has_got_another_
 def test_a_router_is_free_again_when_its_run_is_killed() -> None:
     text = (
         "from lineproof.routers.journal import ChangeJournal, Occasion\n"
-        f"journal = ChangeJournal.claim(Occasion.now({ROUTER!r}, 'linux'), {KEY!r})\nprint('held', flush=True)\ninput()"
+        f"journal = ChangeJournal.claim(Occasion({ROUTER!r}, 'linux'), {KEY!r})\nprint('held', flush=True)\ninput()"
     )
     run = [sys.executable, "-c", text]
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:

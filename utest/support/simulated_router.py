@@ -49,7 +49,7 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
 
 def occasion(kind: str = "linux") -> Occasion:
     """This process, now."""
-    return Occasion.now(ROUTER, kind)
+    return Occasion(ROUTER, kind)
 
 
 def left(*changes: Change) -> Path:

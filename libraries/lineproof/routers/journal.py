@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
 from typing import Annotated
@@ -112,17 +112,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When and by whom a router, ``host:port`` of this kind, is changed. ``since``: s since the epoch."""
+    """When and by which process a router, ``host:port`` of this kind, is changed. ``since``: s since the epoch."""
 
     router: str
     kind: str
-    since: float
-    pid: int
-
-    @classmethod
-    def now(cls, router: str, kind: str) -> Occasion:
-        """This process, now."""
-        return cls(router, kind, time.time(), os.getpid())
+    since: float = field(default_factory=time.time)
+    pid: int = field(default_factory=os.getpid)
 
     def __str__(self) -> str:
         return f"process {self.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"

@@ -333,7 +333,7 @@ class RouterConnection:
     def _claim(self, asked: bool = False) -> ChangeJournal:
         """Return its journal, after changes of earlier runs are undone."""
         self.driver.read()  # logs in again if the link has dropped
-        occasion = Occasion.now(self.journal_name, self.plan.software.shell)
+        occasion = Occasion(self.journal_name, self.plan.software.shell)
         journal = ChangeJournal.claim(occasion, *_required(self.connection).host_keys())
         try:
             self._undone = undo_leftover(journal, self.driver, asked) or self._undone
