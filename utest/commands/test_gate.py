@@ -217,7 +217,7 @@ def test_its_commands_are_ours(path: Path):
     ("origin", "requirement"),
     [
         (None, "lineproof[bench]"),
-        ({"url": "file:///srv/lineproof", "dir_info": {"editable": True}}, "lineproof[bench] @ file:///srv/lineproof"),
+        ({"url": "file:///srv/lineproof", "dir_info": {"editable": True}}, "lineproof[bench]"),
         (
             {"url": "https://example.org/lineproof.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
             "lineproof[bench] @ git+https://example.org/lineproof.git@0af3",
@@ -225,14 +225,21 @@ def test_its_commands_are_ours(path: Path):
     ],
 )
 def test_tox_installs_what_is_installed_here(
-    origin: dict[str, object] | None, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin: dict[str, object] | None,
+    requirement: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = None if origin is None else json.dumps(origin)
     installed = SimpleNamespace(read_text=lambda name: text)
     monkeypatch.setattr("lineproof.system.installed.distribution", lambda name: installed)
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
-    assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+    assert f"deps =\n    {{env:LINEPROOF:{requirement}}}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+    assert ("LINEPROOF='lineproof[bench] @ file:///srv/lineproof'" in capsys.readouterr().out) == (
+        "file:" in str(origin)
+    )
 
 
 # -- ``lineproof history``: import and trend, as a person uses them

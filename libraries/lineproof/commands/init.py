@@ -51,14 +51,17 @@ def run(arguments: argparse.Namespace) -> int:
     for path in files:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
+    if "file:" in (here_only := requirement("bench")):
+        print(f"tox needs LINEPROOF='{here_only}': it was installed from a path, which no file of a project names")
     return 0
 
 
 def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
+    # a path of this machine is of no use to those who have the project, too
+    wanted = requirement("bench").partition(" @ file:")[0]
+
     def made(template: str) -> str:
-        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(
-            name=name, lineproof=requirement("bench")
-        )
+        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(name=name, lineproof=wanted)
 
     platform, suite = made("platform.yaml"), made("suite.robot")
     if shipped:
