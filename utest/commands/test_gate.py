@@ -207,7 +207,7 @@ def test_its_commands_are_ours(path: Path):
         words = shlex.split(re.split(r" (?:\|\||>)", line)[0])[1:]
         arguments = command_parser(words[:1]).parse_args(words)
         if words[0] == "gate":
-            assert (arguments.run_names, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)
+            assert (arguments.run_names, arguments.baseline, arguments.allow) == (["out"], ["$BASELINE"], 0.01)
 
 
 # -- ``lineproof init``: what a new project's tox installs. The rest: ``suites/test_installed.py``

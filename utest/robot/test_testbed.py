@@ -424,7 +424,7 @@ def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values(dict.fromkeys(VARIABLES))
     check_values({"CHARACTERISE": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
-    check_values({"CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
+    check_values({"CALIBRATIONS": str(tmp_path)})
     assert [margin_seconds(value) for value in (True, "ON", False, "off", 300, "5 min")] == [15, 15, 0, 0, 300, 300]
 
 

@@ -112,7 +112,7 @@ def test_verdicts_stay_when_disks_take_nothing_more(how: str, tmp_path: Path) ->
     message = tests["Test 5"][1]
     assert os.strerror(STATES[how]) in message
     assert str(results) in message
-    assert "-v RESULTS:" in message
+    assert "--outputdir" in message
     assert "the run's folder is not complete, the verdicts above stay" in text
     (folder,) = [path.parent for path in (tmp_path / "kept").glob("results/*/trials.jsonl")]
     found = read_run(folder)

@@ -41,7 +41,9 @@ def command(folder: Path, suite: Path, *options: str) -> list[str]:
 
 
 def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
-    results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
+    out = folder / "out"
+    results = ["--outputdir", f"{folder / 'results'}", "--output", f"{out / 'output.xml'}", "--consolecolors", "off"]
+    results += ["--log", f"{out / 'log.html'}", "--report", f"{out / 'report.html'}"]
     # calibrations of this machine must not influence a test
     (folder / "calibrations").mkdir(exist_ok=True)
     results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]

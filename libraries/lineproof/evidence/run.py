@@ -63,7 +63,7 @@ from .run_files import (
     sums_of,
 )
 
-INSTEAD = "keep results elsewhere: -v RESULTS:/another/folder, or --results /another/folder of a study"
+INSTEAD = "keep results elsewhere: robot --outputdir /another/folder, or --results /another/folder of a study"
 """The remedy where a run's folder cannot be written."""
 
 STREAMS = "streams"

@@ -31,7 +31,7 @@ from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
-NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
+NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (robot --outputdir)"
 
 
 class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
@@ -60,12 +60,12 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     ROBOT_LIBRARY_VERSION = __version__
     ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
 
-    def __init__(self, project: str = "", results: str = "") -> None:
+    def __init__(self, project: str = "") -> None:
         """*project*: the folder that holds ``variables/``, or one below it; default: the suite's.
 
-        *results*: where runs leave evidence; default: Robot's ``--outputdir``, else ``results/`` of the project.
+        Runs leave evidence in Robot's ``--outputdir``, else in ``results/`` of the project.
         """
-        self._shared = Shared(project, results)
+        self._shared = Shared(project)
         self._acceptance = AcceptanceKeywords(self._shared)
         components = [
             TestbedKeywords(self._shared),

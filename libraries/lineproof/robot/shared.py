@@ -36,7 +36,7 @@ from ..evidence.recorder import Recorder
 from ..evidence.report import write_report
 from ..evidence.run import new_run_id
 from ..evidence.summary import WITHOUT_VERDICT, RunSummary, execution_summary, summary
-from ..files import is_folder, read_text, require_folder, write_whole
+from ..files import read_text, require_folder, write_whole
 from ..project import Project
 from ..session.plan import Plan
 from ..session.progress import Progress
@@ -79,14 +79,13 @@ class Judged:
 
 @dataclass
 class Shared:
-    """*project* and *results* as the library was told, "" where it finds them itself.
+    """*project_folder* as the library was told, "" where it finds it itself.
 
     ``opened``: the open sessions, each with the name of the suite that opened it; the innermost suite's is the last.
     ``lent``: what was lent to suites, by the suite's name.
     """
 
     project_folder: str = ""
-    results_folder: str = ""
     opened: list[tuple[str, Session]] = field(default_factory=list)
     lent: dict[str, Lent] = field(default_factory=dict)
     plan: Plan | None = None
@@ -126,8 +125,6 @@ class Shared:
     @property
     def results(self) -> Path:
         """The folder for the folders of runs: Robot's output folder, else ``results/`` of the project."""
-        if self.results_folder:
-            return Path(self.results_folder).resolve()
         output = output_folder()
         return self.project.results if output == Path(BuiltIn().get_variable_value("${EXECDIR}")) else output
 
@@ -409,7 +406,6 @@ VARIABLES = {
     "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
     "RESUME": ("([a-z0-9][a-z0-9.]{0,99})?", "the name of a run's folder in the results"),
     "PROJECT": _PERHAPS,
-    "RESULTS": _PERHAPS,
 }
 """The variables of the resources: what a value matches, as :func:`_word`; and what is expected."""
 
@@ -444,11 +440,6 @@ def check_values(values: Mapping[str, Any]) -> None:
         margin_seconds(margin)
     if calibrations := values.get("CALIBRATIONS"):
         require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
-    if results := values.get("RESULTS"):
-        path = Path(str(results)).absolute()
-        there = next(folder for folder in (path, *path.parents) if folder.exists())
-        if not is_folder(there):
-            raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
 
 
 MARGIN_SECONDS = 15.0
