@@ -506,12 +506,12 @@ class ModelTelemetry:
         idle = max(0.0, clock * self._seconds - core.cycles)
         looks = idle / (vectors.poll + vectors.loop)
         polls = round(core.calls + looks)
-        nodes = [NodeState(vectors.input, "polling", polls, frames, 0, own_input + looks * vectors.poll)]
+        nodes = [NodeState(vectors.input, "polling", polls, frames, own_input + looks * vectors.poll)]
         if not frames:
             return tuple(nodes)
         for name, share in GRAPH.items():
             if not name.startswith("-"):
-                nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, 0, share * graph))
+                nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, share * graph))
                 continue
             for direction, handed in core.exits.items():
                 if direction is not None and round(handed):
@@ -519,9 +519,9 @@ class ModelTelemetry:
                     clocks = share * graph * handed / core.frames
                     # what finds no free slot in the sending ring is dropped in the last node
                     vectors_of = round(core.sent[direction] if name == "-tx" else handed)
-                    nodes.append(NodeState(interfaces[direction] + name, "active", calls, vectors_of, 0, clocks))
+                    nodes.append(NodeState(interfaces[direction] + name, "active", calls, vectors_of, clocks))
         unrouted = core.exits[None]
         if round(unrouted):
             calls = max(1, round(core.calls_of[None]))
-            nodes.append(NodeState("error-drop", "active", calls, round(unrouted), 0, 0.0))
+            nodes.append(NodeState("error-drop", "active", calls, round(unrouted), 0.0))
         return tuple(nodes)
