@@ -59,8 +59,6 @@ class ServerHabits:
         return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")
 
 
-MOST_LENGTHS = 2000
-"""Lengths of frames of all streams of a port together, of each stream at least one."""
 NOT_SUPPORTED = tuple(f"is_{what}_supported" for what in ("fc", "led", "link", "vxlan", "ieee1588"))
 """Abilities that no port has here, whatever its card: no client of ours asks for them."""
 NO_MAC = "00:00:00:00:00:00"
@@ -178,13 +176,7 @@ class ServerPort:
             raise refused(text)
         sending = (stream for stream in self.streams.values() if stream.rate(factor) > 0)
         macs = self.source_mac, self.destination_mac
-        traffic = tuple(row for stream in sending for row in stream.traffic(factor, *macs))
-        if len(traffic) > MOST_LENGTHS:
-            raise refused(
-                f"the streams of port {self.index} have {len(traffic)} lengths of frames together; expected at most"
-                f" {MOST_LENGTHS}"
-            )
-        return traffic
+        return tuple(stream.traffic(factor, *macs) for stream in sending)
 
     def multiplied(self, factor: float) -> tuple[StreamTraffic, ...]:
         """Return what it sends with all rates times *factor*, except fixed rates."""
