@@ -22,7 +22,7 @@ from lineproof.generators.trex.outcomes import DIGITS, HIGHEST, LOWEST
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
-from .ports import Counted, ServerCard
+from .ports import ANSWERS, Counted, ServerCard
 from .rpc import refused
 from .streams import ServerStream
 
@@ -31,19 +31,7 @@ CPU_INTERVAL = 1.0
 CPU_HISTORY = 20
 """Loads that are reported."""
 
-ZERO_RATES = (
-    *("m_active_flows", "m_open_flows", "m_socket_util", "m_tx_bps", "m_tx_pps", "m_rx_bps", "m_rx_pps"),
-    *("m_tx_cps", "m_tx_expected_bps", "m_tx_expected_cps", "m_tx_expected_pps"),
-    *("m_bw_per_core", "m_rx_cpu_util", "m_rx_core_pps", "m_rx_drop_bps"),
-)
-"""Rates are for people who look: our clients count."""
-ZERO_COUNTS = (
-    *("m_total_alloc_error", "m_total_queue_drop", "m_total_clients", "m_total_servers", "m_active_sockets"),
-    *("m_total_nat_time_out", "m_total_nat_time_out_wait_ack", "m_total_nat_no_fid", "m_total_nat_active"),
-    *("m_total_nat_syn_wait", "m_total_nat_open", "m_total_nat_learn_error"),
-)
 PORT_COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
-PORT_RATES = ("m_total_tx_bps", "m_total_tx_pps", "m_total_rx_bps", "m_total_rx_pps")
 
 
 class Statistics:
@@ -89,7 +77,7 @@ class Statistics:
 
     def _port(self, counted: PortCounters) -> dict[str, Any]:
         counts = {name: getattr(counted, name) for name in PORT_COUNTS}
-        return {**counts, **dict.fromkeys(PORT_RATES, 0.0), "m_cpu_util": self._smooth}
+        return {**counts, **ANSWERS["port_counts"], "m_cpu_util": self._smooth}
 
     def published(self) -> dict[str, Any]:
         """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
@@ -105,12 +93,11 @@ class Statistics:
         """The answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
         with self._backend.frozen():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
-        data: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)
+        data: dict[str, Any] = {**ANSWERS["counts"], "m_cpu_util": self._smooth, "m_cpu_util_raw": self._used}
         for direction, letter in (("tx", "o"), ("rx", "i")):
             for unit, name in (("pkts", "packets"), ("bytes", "bytes")):
                 counts = (getattr(counted, f"{letter}{name}") for counted in counters.values())
                 data[f"m_total_{direction}_{unit}"] = sum(counts)
-        data |= {"m_cpu_util": self._smooth, "m_cpu_util_raw": self._used, "m_platform_factor": 1.0}
         data["m_total_queue_full"] = sum(counted.queue_full for counted in counters.values())
         return data, counters
 
