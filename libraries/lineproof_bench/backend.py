@@ -47,8 +47,8 @@ class PortDescription:
 class FieldVariable:
     """One variable of a stream's field engine and where it is written: plain data, already resolved.
 
-    Frame *n* of the stream holds ``initial + k * step`` (wrapping within ``minimum``…``maximum``), big-endian in
-    ``size`` bytes at ``offset`` of the frame, where k is :meth:`steps_before` *n*.
+    Frame *n* of the stream holds ``initial + n * step`` (wrapping within ``minimum``…``maximum``), big-endian in
+    ``size`` bytes at ``offset`` of the frame. ``operation``: ``inc``, ``dec`` or ``random``.
     """
 
     offset: int
@@ -58,28 +58,17 @@ class FieldVariable:
     initial: int
     step: int = 1
     operation: str = "inc"
-    """``inc``, ``dec`` or ``random``."""
-    every: int = 1
-    """Frames that hold the same value before the next one comes."""
-    limit: int = 0
-    """Frames after which it begins again; 0: never."""
-    values: tuple[int, ...] = ()
-    """Written in place of the numbers ``minimum`` = 0 … ``maximum`` = len(values) - 1; empty: the number itself."""
-
-    def steps_before(self, number: int) -> int:
-        """How often the variable has moved on before frame *number*."""
-        return (number % self.limit if self.limit else number) // self.every
 
     def period(self, random: int) -> int:
-        """Frames after which it repeats; a random one after *random* steps."""
+        """Frames after which it repeats; a random one after *random*."""
         span = self.maximum - self.minimum + 1
-        steps = (random if span > 1 else 1) if self.operation == "random" else span // math.gcd(span, self.step)
-        found = steps * self.every
-        return self.limit if self.limit and self.limit % found else found
+        if self.operation == "random":
+            return random if span > 1 else 1
+        return span // math.gcd(span, self.step)
 
     def value(self, number: int) -> int:
         """The number that it has in frame *number* of the stream."""
-        span, number = self.maximum - self.minimum + 1, self.steps_before(number)
+        span = self.maximum - self.minimum + 1
         if self.operation == "random":
             return self.minimum + splitmix((number + (self.offset << 40) + SPLITMIX_STEP) & _64_BITS) % span
         step = -self.step if self.operation == "dec" else self.step
@@ -87,8 +76,7 @@ class FieldVariable:
 
     def written(self, number: int) -> int:
         """The bytes in frame *number*, as a number."""
-        value = self.value(number)
-        return (self.values[value] if self.values else value) & (1 << 8 * self.size) - 1
+        return self.value(number) & (1 << 8 * self.size) - 1
 
 
 class StreamGroup(NamedTuple):
@@ -104,9 +92,8 @@ class StreamTraffic:
 
     ``count`` is None for a continuous stream, else how many frames it sends in all. ``fix_ipv4_checksum``: offset of
     the IPv4 header whose checksum is fixed after the variables were written, or None. ``isg_usec``: how long
-    after the start it begins, in µs. ``group``: the packet group that it is counted in.
-
-    Several of one port may have the same ``stream_id``: bursts of one stream, or its frames of different lengths.
+    after the start it begins, in µs, which real frames have no regard to. ``group``: the packet group that it is
+    counted in.
     """
 
     stream_id: int
@@ -117,8 +104,6 @@ class StreamTraffic:
     fix_ipv4_checksum: int | None = None
     group: StreamGroup | None = None
     isg_usec: float = 0.0
-    phase: float = 0.0
-    """Part of a frame (-0.5 … 0.5) that it is ahead of its rate, so that parts of a stream add up to whole frames."""
 
     @property
     def is_latency(self) -> bool:

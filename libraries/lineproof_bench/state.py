@@ -41,7 +41,6 @@ class NodeState:
     state: str
     calls: int
     vectors: int
-    suspends: int
     clocks: float
 
 

@@ -23,7 +23,7 @@ from lineproof.routers.description import RouterDescription, read_description
 from lineproof.stacks import sampled_stacks
 from lineproof.system.command_line import ShellCommands
 from lineproof.system.ssh_shell import Result, Shell
-from routers.test_frames import FRAMES, Kernel
+from routers.test_frames import FRAMES, Kernel, not_set_up
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA
@@ -83,7 +83,8 @@ def texts() -> Mapping[str, str]:
     for kind in ("vpp", "linux", "freebsd"):
         # a simulated router's uptime follows this machine's clock
         new = partial(lambda name: shell_of(simulated(name)[0]), kind)
-        read = rows(kind, new, ["eth1", "eth2"], SIDES, methods=(*METHODS, "frames"))
+        read = rows(kind, new, ["eth1", "eth2"], SIDES)
+        read += rows(kind, partial(not_set_up, kind), ["eth1", "eth2"], SIDES, methods=["frames"])
         files[f"simulated-{kind}"] = re.sub(r'(?m)^{"read.uptime".*\n', "", read)
     modules = partial(answering, Kernel("ipv6", "8021q", "mpls"))
     files["linux-every-module"] = rows("linux", modules, ["eth1", "eth2"], SIDES, methods=["frames"])
@@ -183,9 +184,11 @@ def _reading(
             router.configure(sides)
         return [[" ".join(change.do), " ".join(change.undo)] for change in changes.pending]
     if method == "frames":
-        router.configure_frames(sides, FRAMES)
-        made = [[" ".join(change.do), " ".join(change.undo)] for change in router.changes]
-        return [*made, *({"note": note} for note in router.notes)]
+        with router.rehearsal() as changes:
+            router.configure_frames(sides, FRAMES)
+            notes = router.notes
+        made = [[" ".join(change.do), " ".join(change.undo)] for change in changes.pending]
+        return [*made, *({"note": note} for note in notes)]
     if method == "sample_stacks":
         return "" if file else sampled_stacks(ShellCommands(shell), 2.0)
     if method == "read" and router.has_runtime:

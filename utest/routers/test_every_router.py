@@ -81,20 +81,18 @@ def test_what_is_right_already_stays_and_a_rehearsal_changes_nothing(name: str) 
 def test_a_run_killed_at_any_exchange_is_undone_by_the_next(name: str, before: bool, state: Path) -> None:
     machine = Machine.new(name)
     untouched = machine.state()
-    # of all frames each 11th moment: there are some 200
-    for frames, step in ((False, 1), (True, 11)):
-        for moment in itertools.count(0, step):
-            try:
-                machine.run(dying(machine.shell, moment, before=before), frames=frames)
-            except Killed:
-                with contextlib.suppress(Killed):
-                    machine.undone(dying(machine.shell, moment % 5, before=before))
-                machine.undone()
-            else:
-                break
-            assert machine.state() == untouched, f"killed at exchange {moment}"
-            assert not list(state.iterdir())
-        assert moment > 9
+    for moment in itertools.count():
+        try:
+            machine.run(dying(machine.shell, moment, before=before))
+        except Killed:
+            with contextlib.suppress(Killed):
+                machine.undone(dying(machine.shell, moment % 5, before=before))
+            machine.undone()
+        else:
+            break
+        assert machine.state() == untouched, f"killed at exchange {moment}"
+        assert not list(state.iterdir())
+    assert moment > 9
     assert machine.state() == untouched and not list(state.iterdir())
 
 
@@ -210,13 +208,13 @@ def test_a_look_that_is_answered_with_an_error_ends_the_run_and_is_asked_again_a
 @pytest.mark.parametrize("name", [*sorted(BUILT_IN), "looking"])
 def test_what_somebody_has_set_since_stays_and_is_reported(name: str, way: str) -> None:
     reported = 0
-    for change in Machine.new(name).run(frames=False):
+    for change in Machine.new(name).run():
         if change.look is None or change.look.ours == (NONE,):
             continue
         machine, found = Machine.new(name), change.look
 
         other = partial(otherwise, found=found, way=way)
-        machine.run(restores=False, frames=False)
+        machine.run(restores=False)
         shell = Somebody(machine.shell, found.command, other)
         shown, said = found.made, ""
         with contextlib.suppress(TestbedError):
@@ -239,7 +237,7 @@ def test_what_somebody_has_set_since_stays_and_is_reported(name: str, way: str) 
 def test_a_setting_is_said_to_be_there_only_if_the_router_shows_it(name: str) -> None:
     whole = Machine.new(name)
     journal, router = whole.begun()
-    whole.configure(router, frames=False)
+    whole.configure(router)
     found, changes = router.settings(), router.changes
     journal.close()
     assert not found.ignored and (*found.seen, *found.unchecked) and not {*found.seen} & {*found.unchecked}
@@ -250,7 +248,7 @@ def test_a_setting_is_said_to_be_there_only_if_the_router_shows_it(name: str) ->
         shown = Machine.new(name)
         other = partial(otherwise, found=change.look)
         router = shown.router(Somebody(shown.shell, change.look.command, other, after=change.do[0]))
-        shown.configure(router, frames=False)
+        shown.configure(router)
         odd = router.settings()
         assert change.do_text not in odd.seen and any(f"'{change.do_text}' (now: " in words for words in odd.ignored)
         assert {*odd.notes} <= {*found.notes} and len(odd.notes) + len(odd.ignored) >= len(found.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +102,32 @@ class Kernel(dict[str, tuple[str, int]]):
         return assigned[-1].partition("=")[2] if assigned else str(int("disable_ipv6" in key))
 
 
+SHOWN = {
+    "vppctl show ip6 interface": "IP6 disabled\n",
+    "vppctl show ip fib table": "ipv4-VRF:29700, fib_index:0\n",
+    "vppctl show ip6 fib": "ipv6-VRF:0, fib_index:0\n",
+    "vppctl show ip table": "[0] table_id:0 ipv4-VRF:0\n",
+    "vppctl show ip6 table": "[0] table_id:0 ipv6-VRF:0\n",
+    "vppctl show mpls": "",
+    **dict.fromkeys(("netstat -rnW -f inet6", "setfib 1 netstat", "setfib 2 netstat"), "Routing tables\n"),
+    **dict.fromkeys(("setfib 1 arp -an", "setfib 2 arp -an"), ""),
+}
+"""Commands, by how they begin, of a router that is not set up for frames beside IPv4, and what they show."""
+
+
+def not_set_up(kind: str, shown: Mapping[str, str] | None = None) -> Shell:
+    """Return a simulated router that takes whatever sets it up for frames, and shows nothing of it, or *shown*."""
+    simple, answers = shell_of(simulated(kind)[0]), {**SHOWN, **(shown or {})}
+
+    def shell(command: str, limit: float, stdin: str = "") -> Result:
+        texts = [text for begin, text in answers.items() if command.startswith(begin)]
+        found = simple(command, limit)
+        is_known = "unknown input" not in found.stdout and "not known" not in found.stderr
+        return Result(texts[0], "", 0, 0.0) if texts else found if is_known else Result("", "", 0, 0.0)
+
+    return shell
+
+
 def configured(kind: str, shell: Shell, frames: FrameKinds = FRAMES) -> tuple[Router, list[str]]:
     """A router that is configured for *frames*, and the commands that did it."""
     router = make_router(kind, shell, ("eth1", "eth2"))
@@ -121,7 +148,7 @@ def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
     assert any("2001:2::1000:0/104" in line for line in commands)
     machine, _ = simulated("freebsd")
     machine.memory.sysctl.pop("net.fibs")
-    router, _ = configured("freebsd", shell_of(machine))
+    router, _ = configured("freebsd", shell_of(machine), TAGS)
     assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
 
 
@@ -131,16 +158,10 @@ def test_a_label_of_both_directions_is_refused() -> None:
 
 
 def test_tags_or_names_that_are_taken_are_said() -> None:
-    vpp, freebsd = shell_of(simulated("vpp")[0]), simulated("freebsd")[0]
-
-    def taken(command: str, limit: float) -> Result:
-        return Result("", "", 0, 0.0) if "create sub-interfaces" in command else vpp(command, limit)
-
-    with pytest.raises(TestbedError, match=r"did not take '.*eth1 29700 dot1q 100 .* may have these tags"):
-        configured("vpp", taken, TAGS)
-    freebsd.run("ifconfig vlan29700 create vlan 7 vlandev eth1")
+    with pytest.raises(TestbedError, match=r"took '.*eth1 29700 dot1q 100 .* may have these tags"):
+        configured("vpp", not_set_up("vpp"), TAGS)
     with pytest.raises(TestbedError, match=r"'ifconfig vlan29700' shows 7, beside which .* not use 100"):
-        configured("freebsd", shell_of(freebsd), TAGS)
+        configured("freebsd", not_set_up("freebsd", {"ifconfig vlan29700": "\tvlan: 7 parent interface: eth1\n"}), TAGS)
 
 
 class Card:

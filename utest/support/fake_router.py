@@ -38,11 +38,11 @@ def first_output(transcript: str, command: str) -> str:
 def router_state(software: str = "vpp") -> RouterState:
     """Two interfaces, a worker that polls both, a few packets, frames beyond 32 bits."""
     nodes = (
-        NodeState("dpdk-input", "polling", 5_000_000, 1_000_000, 0, 79.5 * 1_000_000),
-        NodeState("ethernet-input", "active", 4000, 1_000_000, 0, 67.4 * 1_000_000),
-        NodeState("ip4-lookup", "active", 4000, 1_000_000, 0, 41.2 * 1_000_000),
-        NodeState("eth1-tx", "active", 2000, 500_000, 0, 123.0 * 500_000),
-        NodeState("eth2-tx", "active", 2000, 500_000, 0, 125.0 * 500_000),
+        NodeState("dpdk-input", "polling", 5_000_000, 1_000_000, 79.5 * 1_000_000),
+        NodeState("ethernet-input", "active", 4000, 1_000_000, 67.4 * 1_000_000),
+        NodeState("ip4-lookup", "active", 4000, 1_000_000, 41.2 * 1_000_000),
+        NodeState("eth1-tx", "active", 2000, 500_000, 123.0 * 500_000),
+        NodeState("eth2-tx", "active", 2000, 500_000, 125.0 * 500_000),
     )
     interfaces = (
         InterfaceState("eth1", "02:00:00:00:01:01", 10e9, True, 2**40, 2**46, 7, 420, 11, 12, 13),

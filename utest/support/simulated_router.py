@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from lineproof.core.traffic.frame_kinds import FrameKind, FrameKinds
 from lineproof.routers import make_router
 from lineproof.routers.described import Router
 from lineproof.routers.description import RouterDescription
 from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.session.router import undo_leftover
 from lineproof.system.ssh_shell import Result, Shell
-from support.catalogue import CATALOGUE
 from support.described_router import DESCRIPTIONS, description, machine_of
 from support.fake_router import SIDES, shell_of, simulated
 
@@ -96,28 +94,15 @@ def full_disk() -> Iterator[None]:
         yield
 
 
-FRAMES = FrameKinds.of(CATALOGUE, get_args(FrameKind))
 STATE = {
-    "vpp": (
-        *(
-            "interface address",
-            "ip fib 16.0.0.0/8",
-            "ip fib 48.0.0.0/8",
-            "ip neighbors",
-            "ip6 interface eth1",
-            "ip table",
-            "ip6 table",
-        ),
-        *("mpls interface", "mpls fib 100", "ip6 fib 2001:2::1000:0/104", "ip fib table 29700 16.0.0.0/8"),
-    ),
+    "vpp": (*("interface address", "ip fib 16.0.0.0/8", "ip fib 48.0.0.0/8", "ip neighbors"),),
     "linux": (
         *("ip addr", "ip route", "ip neigh", "sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"),
         "sysctl net.ipv4.conf.eth1.rp_filter",
     ),
     "freebsd": (
-        *(f"ifconfig {name}" for name in ("eth1", "eth2", "vlan29700", "vlan29701", "vlan29702", "vlan29703")),
-        *("netstat -rnW -f inet", "netstat -rnW -f inet6", "arp -an", "ndp -an"),
-        *("sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding", "pfctl -s info", "setfib 1 arp -an"),
+        *("ifconfig eth1", "ifconfig eth2", "netstat -rnW -f inet", "arp -an"),
+        *("sysctl net.inet.ip.forwarding", "pfctl -s info"),
     ),
 }
 """Commands that show all that is configured."""
@@ -133,10 +118,6 @@ EARLIER = {
         "ifconfig eth1 inet 100.65.1.1/28 alias",
         "route add -net 16.0.0.0/8 192.0.2.9",
         "arp -S 100.65.1.2 02:00:00:00:00:77",
-        "ifconfig eth2 inet6 -ifdisabled",
-        "ifconfig eth2 inet6 2001:2::6441:201/120 alias",
-        "ndp -s 2001:2::6441:202 02:00:00:00:02:02",
-        "route -6 add -net 2001:2::3000:0/104 2001:2::6441:2ff",
     ),
     "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
 }
@@ -168,11 +149,9 @@ class Machine:
         """Return one behind *shell*, by default its own."""
         return make_router(self.kind, shell or self.shell, ("eth1", "eth2"), file=self.file)
 
-    def configure(self, router: Router, frames: bool = True) -> None:
-        """Configure *router*, by default for all frames that it can be simulated with."""
+    def configure(self, router: Router) -> None:
+        """Configure *router*, for IPv4."""
         router.configure(SIDES)
-        if frames and self.kind in ("vpp", "freebsd"):
-            router.configure_frames(SIDES, FRAMES)
 
     def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:
         """Return a router whose changes are kept in a journal."""
@@ -180,11 +159,11 @@ class Machine:
         router.keep_journal(journal)
         return journal, router
 
-    def run(self, shell: Shell | None = None, restores: bool = True, frames: bool = True) -> tuple[Change, ...]:
+    def run(self, shell: Shell | None = None, restores: bool = True) -> tuple[Change, ...]:
         """Return the changes of a run with a journal, that ends with Killed or by itself."""
         journal, router = self.begun(shell)
         try:
-            self.configure(router, frames)
+            self.configure(router)
             changes = router.changes
             if restores:
                 router.restore()

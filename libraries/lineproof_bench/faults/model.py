@@ -7,8 +7,9 @@ an offset.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lineproof.platforms import Platform
@@ -26,14 +27,12 @@ from ..state import InterfaceState, RouterConfiguration, RouterState
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
 
-HELLO_SECONDS = 2.0
-"""Seconds between foreign frames, as between spanning tree's hellos (IEEE 802.1D)."""
-
 HELLO = bytes.fromhex("0180c2000000 0200000000fe 0026 424203") + bytes(35 + 8)
 """A configuration message of spanning tree, from a bridge with the address 02:00:00:00:00:fe."""
 
-PAUSE_SECONDS = 0.01
-"""Seconds between pause frames. Of 10 Gbit/s the longest pause that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
+EVERY = {"foreign frames": 2.0, "pause frames": 0.01}
+"""Seconds between two of them. Hellos of spanning tree (IEEE 802.1D) come each 2 s; of 10 Gbit/s the longest pause
+that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
 
 HOW_LATE = 1_500_000
 """µs: a late frame's latency, beyond TRex's coarse histogram and within the wait for frames in transit."""
@@ -44,8 +43,10 @@ ROUTER_COUNTERS = (
 )
 WRAP = 2**32
 _FRAMES, _BYTES = ("opackets", "ipackets"), ("obytes", "ibytes")
-_OF_GROUPS = {"reordered frames": "overtaken", "late frames": "late", "duplicated frames": "twice"}
-"""The names under which frames are added to packet groups."""
+_OF_ARRIVED = ("reordered frames", "late frames", "duplicated frames")
+"""Faults of a share of the frames that arrive."""
+_TINY = 1e-6
+"""Frames: a sum of shares that is short of a whole frame by less is whole."""
 
 
 class FaultyModel(ModelBackend):
@@ -53,7 +54,9 @@ class FaultyModel(ModelBackend):
 
     def __init__(self, platform: Platform, software: str, clock: Clock, settings: ModelSettings = DEFAULTS) -> None:
         super().__init__(platform, software, clock, settings)
-        self._schedule, self._added = FaultSchedule(), AddedFrames(self._countable)
+        self._schedule = FaultSchedule()
+        self._added: defaultdict[tuple[str, int, int], float] = defaultdict(float)
+        """Kind of frames, their port or packet group, and how many come at once: how often these came."""
         self._actions: list[ServerAction] = []
         self._ssh: list[dict[str, Any]] = []
         self._reply_delay = 0.0
@@ -97,8 +100,8 @@ class FaultyModel(ModelBackend):
 
     def server_actions(self) -> tuple[ServerAction, ...]:
         self._pass_events()
-        found, self._actions = tuple(self._actions), []
-        return found
+        actions, self._actions = tuple(self._actions), []
+        return actions
 
     def reply_delay(self) -> float:
         self._pass_events()
@@ -132,12 +135,10 @@ class FaultyModel(ModelBackend):
             self._begin_fault(fault) if begins else self._end_fault(fault)
 
     def _begin_fault(self, fault: InjectedFault) -> None:
-        every, share = range(len(self._ports)), fault.share or 0.0
-        if name := _OF_GROUPS.get(fault.kind):
-            self._added.begin(fault, name, share)
+        every, ports = range(len(self._ports)), self._ports_of(fault)
         match fault.kind:
             case "link flap":
-                self._set_cables(self._ports_of(fault), up=False)
+                self._set_cables(ports, up=False)
             case "router reboot":
                 # a router that boots loses its unsaved configuration and its logins
                 self._configuration = RouterConfiguration()
@@ -154,16 +155,8 @@ class FaultyModel(ModelBackend):
             case "server restart":
                 left = self._schedule.left(self._last)
                 self._actions.append(ServerAction("restart", after=fault.lasts or 0.0, faults=left))
-            case "late reply":
-                self._reply_delay = fault.hold or 0.0
-            case "lost reply":
-                self._reply_delay = math.inf
-            case "duplicated frames":
-                self._added.begin(fault, "ipackets", share)
-            case "foreign frames":
-                self._added.begin(fault, "hellos", times=fault.frames or 1)
-            case "pause frames":
-                self._added.begin(fault, f"pauses of the {fault.of}")
+            case "late reply" | "lost reply":
+                self._reply_delay = fault.hold or math.inf
             case "counter reset" if fault.of == "router":
                 self._base = {port.name: port.interface for port in self._ports}
             case "counter reset" | "counter wrap":
@@ -171,18 +164,15 @@ class FaultyModel(ModelBackend):
                 value = WRAP - (fault.frames or 1) if fault.kind == "counter wrap" else 0
                 # as many frames were received and sent as the counters show, of 64 bytes at least
                 shown = dict.fromkeys(_FRAMES, value) | dict.fromkeys(_BYTES, 64 * value)
-                for index in self._ports_of(fault):
-                    counted = self._counted(index)
-                    self._offsets[index] = PortCounters(
-                        **{name: begin - getattr(counted, name) for name, begin in shown.items()}
-                    )
+                for index in ports:
+                    counted = self._counted(index)._asdict()
+                    self._offsets[index] = PortCounters(**{name: shown[name] - counted[name] for name in shown})
             case "neighbour lost":
-                for port in self._ports_of(fault):
-                    self._configuration = self._configuration.without_neighbours(self._ports[port].name)
+                for index in ports:
+                    self._configuration = self._configuration.without_neighbours(self._ports[index].name)
                 self._enforce(self._last)
 
     def _end_fault(self, fault: InjectedFault) -> None:
-        self._added.end(fault)
         every = range(len(self._ports))
         match fault.kind:
             case "link flap":
@@ -227,24 +217,19 @@ class FaultyModel(ModelBackend):
 
     def _settle(self, now: float) -> None:
         super()._settle(now)
-        self._settle_losses()
-        self._settle_lies()
-
-    def _settle_losses(self) -> None:
         before, self._cable_losses = self._cable_losses, {}
-        if not (losing := self._active("one-way loss")):
-            return
-        for port in range(len(self._ports)):
-            concerned = [row for row in losing if row.port in (None, port)]
-            kept = _left(row for row in concerned if row.of == "router")
-            cable = 1 - _left(row for row in concerned if row.of != "router")
+        for port in range(len(self._ports)) if self._active("one-way loss") else ():
+            losing = self._active("one-way loss", port)
+            kept = _left(row for row in losing if row.of == "router")
+            cable = 1 - _left(row for row in losing if row.of != "router")
             self._rings.reduce(port, kept * (1 - cable))
             for sending, number in self._entering.items():
                 if sending.port == port:
-                    fate = _with_loss(_with_loss(self._forwarding.fates[number], 1 - kept), cable)
+                    fate = _with_loss(self._forwarding.fates[number], kept * (1 - cable))
                     sending.fate(fate)
                     if cable and fate.missed:
                         self._cable_losses[sending] = (cable / fate.missed, before.get(sending, (0.0, 0.0))[1])
+        self._settle_lies()
 
     def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
         super()._record(sending, new, unsent)
@@ -252,7 +237,7 @@ class FaultyModel(ModelBackend):
             # the router's interface counts its losses as missed; those of the cable nobody counts, unless damaged
             share, carry = self._cable_losses[sending]
             exact = share * new.missed + carry
-            unseen = min(new.missed, math.floor(exact + 1e-9))
+            unseen = min(new.missed, math.floor(exact + _TINY))
             self._cable_losses[sending] = (share, max(0.0, exact - unseen))
             port = self._ports[sending.port]
             damages = any(row.of == "damaged cable" for row in self._active("one-way loss", sending.port))
@@ -282,15 +267,30 @@ class FaultyModel(ModelBackend):
 
     # -- what is counted
 
-    def _countable(self, name: str) -> Counts:
-        """Return the counts to which frames are added, up to the moment until which frames are counted."""
-        if name in _OF_GROUPS.values():
-            return self._groups.arrived()
-        if name == "ipackets":
-            return {index: port.sent.ipackets for index, port in enumerate(self._ports)}
-        return dict.fromkeys(
-            range(len(self._ports)), self._last / (HELLO_SECONDS if name == "hellos" else PAUSE_SECONDS)
+    def _count(self, now: float) -> None:
+        seconds, before = now - self._last, self._arrived()
+        super()._count(now)
+        for fault in self._schedule.active:
+            if fault.kind in _OF_ARRIVED:
+                for (place, number), frames in self._arrived().items():
+                    new = frames - before.get((place, number), 0)
+                    self._added[f"{fault.kind} of a {place}", number, 1] += (fault.share or 0.0) * new
+            elif fault.kind in EVERY:
+                kind = f"pauses of the {fault.of}" if fault.kind == "pause frames" else "hellos"
+                for port in self._ports_of(fault):
+                    self._added[kind, port, fault.frames or 1] += seconds / EVERY[fault.kind]
+
+    def _arrived(self) -> dict[tuple[str, int], int]:
+        """Return the frames that arrived of each packet group, and at each port."""
+        groups = {("group", number): frames for number, frames in self._groups.arrived().items()}
+        return {**groups, **{("port", index): port.sent.ipackets for index, port in enumerate(self._ports)}}
+
+    def _added_to(self, kind: str, number: int) -> int:
+        """Return the frames of *kind* that were added to this port or group."""
+        rows = (
+            (at_once, times) for (name, own, at_once), times in self._added.items() if (name, own) == (kind, number)
         )
+        return sum(at_once * math.floor(times + _TINY) for at_once, times in rows)
 
     def counters(self, port: int) -> PortCounters:
         """The model's, changed by the faults."""
@@ -298,45 +298,43 @@ class FaultyModel(ModelBackend):
         counted, offset = self._counted(port), self._offsets.get(port)
         if offset is None and not self._wraps:
             return counted
-        found = {name: getattr(counted, name) + getattr(offset or PortCounters(), name) for name in (*_FRAMES, *_BYTES)}
+        shown = {name: getattr(counted, name) + getattr(offset or PortCounters(), name) for name in (*_FRAMES, *_BYTES)}
         if self._wraps:
-            found |= {name: found[name] % WRAP for name in _FRAMES}
-        return counted._replace(**found)
+            shown |= {name: shown[name] % WRAP for name in _FRAMES}
+        return counted._replace(**shown)
 
     def _counted(self, port: int) -> PortCounters:
-        found, now = self._ports[port].sent, self._last
+        counted, now = self._ports[port].sent, self._last
         self._late = [row for row in self._late if now < row.end + row.hold]
         for row in self._late:
             if row.exit == port:
                 away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
-                found = found._replace(ipackets=found.ipackets - away, ibytes=found.ibytes - away * row.size)
-        if not self._added:
-            return found
-        twice, hellos = self._added.of("ipackets", port), self._added.of("hellos", port, port)
-        size = found.ibytes // found.ipackets if found.ipackets else 0
-        return found._replace(
-            ipackets=found.ipackets + twice + hellos,
-            ibytes=found.ibytes + twice * size + 64 * hellos,
-            multicasts=found.multicasts + hellos,
+                counted = counted._replace(ipackets=counted.ipackets - away, ibytes=counted.ibytes - away * row.size)
+        twice, hellos = self._added_to("duplicated frames of a port", port), self._added_to("hellos", port)
+        size = counted.ibytes // counted.ipackets if counted.ipackets else 0
+        return counted._replace(
+            ipackets=counted.ipackets + twice + hellos,
+            ibytes=counted.ibytes + twice * size + 64 * hellos,
+            multicasts=counted.multicasts + hellos,
             **self._pauses(port, "router", "generator"),
         )
 
     def _pauses(self, port: int, received: str, sent: str) -> dict[str, int]:
         """Pause frames at *port* as an end of its cable counts them, by who sent them."""
         of = {"pauses_received": received, "pauses_sent": sent}
-        return {name: self._added.of(f"pauses of the {who}", port, port) for name, who in of.items()}
+        return {name: self._added_to(f"pauses of the {who}", port) for name, who in of.items()}
 
     def capture(self, port: int, limit: int) -> None:
         """Capture as the model does, and what comes by itself."""
         super().capture(port, limit)
-        self._hellos[port] = self._added.of("hellos", port, port)
+        self._hellos[port] = self._added_to("hellos", port)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         """Since :meth:`capture`, or the last call."""
-        found, came = super().captured(port), self._added.of("hellos", port, port)
+        frames, came = super().captured(port), self._added_to("hellos", port)
         new = min(self._ports[port].kept.limit, came - self._hellos.get(port, 0))
         self._hellos[port] = came
-        return (*found, *(CapturedFrame(port, HELLO, self._last),) * new)
+        return (*frames, *(CapturedFrame(port, HELLO, self._last),) * new)
 
     @property
     def _shows(self) -> str:
@@ -345,40 +343,41 @@ class FaultyModel(ModelBackend):
 
     def flow_counters(self, group: int) -> FlowCounters:
         """With the duplicated frames, at the port where most arrived."""
-        found, twice = super().flow_counters(group), self._added.of("twice", group)
+        counted = super().flow_counters(group)
+        twice = self._added_to("duplicated frames of a group", group)
         if self._shows == "zeros":
             return FlowCounters()
-        if not twice or not found.received:
-            return found
-        port = max(found.received, key=lambda port: found.received[port][0])
-        frames, size = found.received[port]
+        if not twice or not counted.received:
+            return counted
+        port = max(counted.received, key=lambda port: counted.received[port][0])
+        frames, size = counted.received[port]
         more = frames + twice, size + twice * (size // frames if frames else 0)
-        return replace(found, received={**found.received, port: more})
+        return replace(counted, received={**counted.received, port: more})
 
     def latency_counters(self, group: int) -> LatencyCounters:
         """With the late, the overtaken and the duplicated frames. A late frame is overtaken by others."""
-        found = super().latency_counters(group)
+        counted = super().latency_counters(group)
         if self._shows == "zeros":
             return LatencyCounters()
-        overtaken, late, twice = (self._added.of(name, group) for name in _OF_GROUPS.values())
+        overtaken, late, twice = (self._added_to(f"{kind} of a group", group) for kind in _OF_ARRIVED)
         if late:
-            found = _with_late_frames(found, late)
-        return replace(found, out_of_order=overtaken + late, duplicates=found.duplicates + twice)
+            counted = _with_late_frames(counted, late)
+        return replace(counted, out_of_order=overtaken + late, duplicates=counted.duplicates + twice)
 
     def forget(self, group: int) -> None:
         super().forget(group)
-        for name in _OF_GROUPS.values():
-            self._added.forget(name, group)
+        for kind in _OF_ARRIVED:
+            self._added.pop((f"{kind} of a group", group, 1), None)
 
     def state(self) -> RouterState:
         """The model's router with counters and uptime as the faults changed them."""
-        found, rows = super().state(), []
-        for index, row in enumerate(found.interfaces):
+        router, rows = super().state(), []
+        for index, row in enumerate(router.interfaces):
             base = self._base.get(row.name)
             since = {name: getattr(row, name) - getattr(base, name) for name in ROUTER_COUNTERS} if base else {}
-            now = since | self._pauses(index, "generator", "router")
-            rows.append(row._replace(**now))
-        return replace(found, interfaces=tuple(rows), uptime=self._last - self._booted)
+            since |= self._pauses(index, "generator", "router")
+            rows.append(row._replace(**since))
+        return replace(router, interfaces=tuple(rows), uptime=self._last - self._booted)
 
 
 def _left(faults: Iterable[InjectedFault]) -> float:
@@ -386,36 +385,26 @@ def _left(faults: Iterable[InjectedFault]) -> float:
     return math.prod(1 - (fault.share or 0.0) for fault in faults)
 
 
-def _with_loss(fate: Fate, share: float) -> Fate:
-    """*fate* with *share* of all frames missed in addition."""
-    kept = 1 - share
+def _with_loss(fate: Fate, kept: float) -> Fate:
+    """*fate* of which only the share *kept* of all frames is not missed in addition."""
     exits = {direction: part * kept for direction, part in fate.exits.items()}
     return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
 
 
-def _with_late_frames(found: LatencyCounters, late: int) -> LatencyCounters:
-    """*late* of the fastest frames of *found* took :data:`HOW_LATE`."""
-    histogram, left = dict(found.histogram), late
+def _with_late_frames(counted: LatencyCounters, late: int) -> LatencyCounters:
+    """*late* of the fastest frames of *counted* took :data:`HOW_LATE`."""
+    histogram, left, frames = dict(counted.histogram), late, sum(counted.histogram.values())
     for key in sorted(histogram):
         taken = min(left, histogram[key])
         histogram[key] -= taken
         left -= taken
-    frames = sum(found.histogram.values())
-    average = found.average + (HOW_LATE - found.average) * late / frames if frames else 0.0
     return replace(
-        found,
-        average=average,
-        total_max=max(found.total_max, HOW_LATE),
-        last_max=max(found.last_max, HOW_LATE),
+        counted,
+        average=counted.average + (HOW_LATE - counted.average) * late / frames if frames else counted.average,
+        total_max=max(counted.total_max, HOW_LATE),
+        last_max=max(counted.last_max, HOW_LATE),
         histogram={**histogram, HOW_LATE: histogram.get(HOW_LATE, 0) + late},
     )
-
-
-Counts = Mapping[int, float]
-"""Counts up to a moment, by port or packet group."""
-
-_TINY = 1e-9
-"""Frames: a share that is short of a whole frame by less is whole."""
 
 
 class FaultSchedule:
@@ -438,11 +427,9 @@ class FaultSchedule:
 
     def arm(self, faults: Iterable[InjectedFault], now: float) -> None:
         """Let *faults* wait for their start; those without one begin ``at`` s after *now*."""
-        for fault in faults:
-            if fault.start:
-                self._armed.append((fault, fault.start))
-            else:
-                self._due.append((now + fault.at, fault))
+        wanted = tuple(faults)
+        self._armed += [(fault, fault.start) for fault in wanted if fault.start]
+        self._due += [(now + fault.at, fault) for fault in wanted if not fault.start]
 
     def started(self, now: float) -> None:
         """Traffic was started."""
@@ -475,55 +462,6 @@ class FaultSchedule:
         return (*waiting, *due)
 
 
-@dataclass(slots=True)
-class _Added:
-    fault: InjectedFault
-    name: str
-    share: float
-    times: int
-    first: dict[int, float]
-    last: dict[int, float] | None = None
-
-
-class AddedFrames:
-    """Frames added under the name of a count. *counted*: the counts of a name up to now."""
-
-    def __init__(self, counted: Callable[[str], Counts]) -> None:
-        self._counted = counted
-        self._rows: list[_Added] = []
-
-    def __bool__(self) -> bool:
-        """Return whether any were ever added."""
-        return bool(self._rows)
-
-    def begin(self, fault: InjectedFault, name: str, share: float = 1.0, times: int = 1) -> None:
-        """From now on add *times* frames for each whole one in this *share* of what is counted under *name*."""
-        self._rows.append(_Added(fault, name, share, times, dict(self._counted(name))))
-
-    def end(self, fault: InjectedFault) -> None:
-        """Add no more frames because of *fault*."""
-        for row in self._rows:
-            if row.fault is fault and row.last is None:
-                row.last = dict(self._counted(row.name))
-
-    def of(self, name: str, number: int, port: int | None = None) -> int:
-        """Frames added up to now to the count *number*; *port*: by faults of that port only."""
-        found = 0
-        for row in self._rows:
-            if row.name == name and (port is None or row.fault.port in (None, port)):
-                counted = self._counted(name) if row.last is None else row.last
-                found += row.times * math.floor(row.share * (counted.get(number, 0) - row.first.get(number, 0)) + _TINY)
-        return found
-
-    def forget(self, name: str, number: int) -> None:
-        """The count *number* begins at zero again."""
-        for row in self._rows:
-            if row.name == name:
-                row.first.pop(number, None)
-                if row.last:
-                    row.last.pop(number, None)
-
-
 _SHORTEST = 64
 """Bytes with FCS of a frame that is cut."""
 _LLDP = bytes.fromhex("88cc 020704020000000bad 040703020000000bad 06020078")
@@ -538,15 +476,15 @@ class Lie:
 
     def __init__(self, fault: InjectedFault, port: ModelPort, sending: Sending, first: StreamTraffic) -> None:
         self.fault, self._port, self._frames = fault, sending.port, 0
-        self._traffic = traffic = sending.traffic
+        self._traffic = sending.traffic
         self._back = mac_bytes(port.mac) + mac_bytes(port.router_mac)
         frame = frame_of(first, 0)
-        self.cached = forwarded_frame(frame, flow_of(frame), port.mac, port.mac)
+        self._cached = forwarded_frame(frame, flow_of(frame), port.mac, port.mac)
         self._share = self._part = fault.share or 1.0
         self._flows: list[object] = []
         if fault.what == "flow" or fault.flow is not None:
             begin, wanted = fault.flow or 0, 1 + (fault.what == "flow")
-            shares = dict(list(spread(traffic).items())[begin : begin + wanted])
+            shares = dict(list(spread(self._traffic).items())[begin : begin + wanted])
             self._share *= len(shares) == wanted
             self._flows, self._part = list(shares), self._share * sum(shares.values())
 
@@ -556,28 +494,29 @@ class Lie:
         of_it = fault.port in (None, sending.port) and fault.size in (None, sending.size)
         return of_it and load > (fault.above or 0.0) and not (fault.spare and sending.traffic.is_latency)
 
-    def choose(self, frames: int) -> tuple[int, int]:
-        """Return of how many of the next *frames* it is told, and how many pairs these make."""
-        before, self._frames = self._frames, self._frames + frames
-        first, end = (math.floor(self._part * number + 1e-9) for number in (before, self._frames))
-        return end - first, end // 2 - first // 2
-
-    def _index(self, number: int) -> int:
+    def _chosen(self, number: int) -> int:
+        """Return of how many of the stream's first *number* frames it is told, had they all its flows."""
         return math.floor(self._share * number + 1e-9)
 
-    def told(self, number: int, data: bytes) -> Sequence[bytes]:
+    def _chooses(self, number: int) -> bool:
+        """Return whether it is told of the stream's frame *number*."""
+        if self._chosen(number + 1) == self._chosen(number):
+            return False
+        return not self._flows or flow_of(frame_of(self._traffic, number)) in self._flows
+
+    def _told(self, number: int, data: bytes) -> Sequence[bytes]:
         """Return what comes in the place of the stream's frame *number*, which the router forwards as *data*."""
         new, flow, what = bytearray(data), flow_of(data), self.fault.what
         ip, is_ipv4 = (flow.ip, flow.version == 4) if flow else (IPV4, False)
         match what:
             case "copies":
-                return (data, data) if self._index(number) % 2 else ()
+                return (data, data) if self._chosen(number) % 2 else ()
             case "flow":
                 return (data, data) if flow == self._flows[0] else ()
             case "hairpin":
                 new[:12] = self._back
             case "cached":
-                new[12:] = self.cached[12:]
+                new[12:] = self._cached[12:]
             case "payload":
                 begin = ip + (28 if is_ipv4 else 48)
                 new[begin:] = b"\xee" * (len(new) - begin)
@@ -597,33 +536,31 @@ class Lie:
             fix_checksum(new, ip)
         return (bytes(new),)
 
-    def chooses(self, number: int) -> bool:
-        """Return whether it is told of the stream's frame *number*."""
-        if self._index(number + 1) == self._index(number):
-            return False
-        return not self._flows or flow_of(frame_of(self._traffic, number)) in self._flows
-
     def divided(self, row: LeavingFrames) -> list[LeavingFrames]:
         """Return the frames of *row* that leave as they should, and the others."""
-        what, (chosen, pairs) = self.fault.what, self.choose(row.frames)
+        what, before, after = self.fault.what, self._frames, self._frames + row.frames
+        self._frames = after
+        first, end = (math.floor(self._part * number + 1e-9) for number in (before, after))
         true = replace(
-            row, frames=row.frames - chosen, sent=lambda number: () if self.chooses(number) else row.sent(number)
+            row,
+            frames=row.frames - (end - first),
+            sent=lambda number: () if self._chooses(number) else row.sent(number),
         )
         if what == "lost":
             return [true]
-        size = {"length": min(row.size, _SHORTEST), "cached": len(self.cached) + FCS}.get(what or "", row.size)
+        size = {"length": min(row.size, _SHORTEST), "cached": len(self._cached) + FCS}.get(what or "", row.size)
+        is_cut = self._traffic.is_latency and (what in ("payload", "cached") or size < row.size)
         changed = replace(
             row,
             exit=self._port if what == "hairpin" else row.exit,
-            frames=chosen,
+            frames=end - first,
             size=size,
             sent=lambda number: (
-                [new for data in row.sent(number) for new in self.told(number, data)] if self.chooses(number) else ()
+                [new for data in row.sent(number) for new in self._told(number, data)] if self._chooses(number) else ()
             ),
-            copies=pairs if what in ("copies", "flow") else 0,
+            copies=end // 2 - first // 2 if what in ("copies", "flow") else 0,
             # without its last bytes a latency frame is none; without IP header no frame has a group
-            is_known=what != "lldp"
-            and not (self._traffic.is_latency and (what in ("payload", "cached") or size < row.size)),
+            is_known=what != "lldp" and not is_cut,
             is_multicast=what == "lldp",
             hold=(self.fault.hold or 0.0) if what == "late" else 0.0,
         )

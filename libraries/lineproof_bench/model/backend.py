@@ -82,7 +82,6 @@ class ModelBackend(Backend):
         self._ports = ports_of(platform, software, settings.habits)
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
-        self._later: list[tuple[float, Sending]] = []
         self._features, self._groups = settings.features, PacketGroups()
         self._configuration = self._in_force = RouterConfiguration()
         """One as its shell has made it, one as frames see it: without the interfaces whose links are not there."""
@@ -117,7 +116,7 @@ class ModelBackend(Backend):
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         now = self._advance()
-        if not (self._sending or self._later):
+        if not self._sending:
             self._noise.new_trial(self._noiseless.spread)
         lasts = math.inf if duration is None else duration
         for index, streams in traffic.items():
@@ -125,14 +124,13 @@ class ModelBackend(Backend):
             for stream in streams:
                 if (gap := stream.isg_usec / 1e6) < lasts:
                     sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
-                    self._later.append((now + gap, sending))
-        self._begin_due(now)
+                    self._sending.append(sending)
         self._settle(now)
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         now = self._advance()
         new = {stream.stream_id: stream for stream in streams}
-        for sending in self._all_sendings():
+        for sending in self._sending:
             if sending.port == port and sending.traffic.stream_id in new:
                 sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
         self._settle(now)
@@ -144,7 +142,7 @@ class ModelBackend(Backend):
 
     def sending(self, port: int) -> bool:
         self._pass_events()
-        return any(sending.port == port for sending in self._all_sendings())
+        return any(sending.port == port for sending in self._sending)
 
     def counters(self, port: int) -> PortCounters:
         """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
@@ -242,7 +240,7 @@ class ModelBackend(Backend):
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
-        for sending in self._all_sendings():
+        for sending in self._sending:
             sending.parts = self._parts_of(sending.traffic)
 
     def clear(self) -> None:
@@ -264,7 +262,6 @@ class ModelBackend(Backend):
         while (event := self._next_event()) <= now:
             self._count(max(event, self._last))
             self._sending = [sending for sending in self._sending if sending.over > event]
-            self._begin_due(event)
             self._happen(max(event, self._last))
             self._settle(max(event, self._last))
         return now
@@ -289,21 +286,9 @@ class ModelBackend(Backend):
             self._change = min(
                 self._last + min(self._noise.next_change(self._offered), self._rings.next_change()),
                 self._links.next_change,
-                *(begin for begin, _ in self._later),
                 *(sending.over for sending in self._sending),
             )
         return self._change
-
-    def _begin_due(self, now: float) -> None:
-        self._later.sort(key=lambda row: row[0])
-        due = sum(begin <= now for begin, _ in self._later)
-        for begin, sending in self._later[:due]:
-            sending.resume(begin)
-            self._sending.append(sending)
-        del self._later[:due]
-
-    def _all_sendings(self) -> list[Sending]:
-        return [*self._sending, *(sending for _, sending in self._later)]
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
@@ -414,7 +399,6 @@ class ModelBackend(Backend):
         return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
 
     def _remove(self, port: int) -> None:
-        self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
 
     def _route(self, flow: Flow | None) -> int | None:
@@ -506,12 +490,12 @@ class ModelTelemetry:
         idle = max(0.0, clock * self._seconds - core.cycles)
         looks = idle / (vectors.poll + vectors.loop)
         polls = round(core.calls + looks)
-        nodes = [NodeState(vectors.input, "polling", polls, frames, 0, own_input + looks * vectors.poll)]
+        nodes = [NodeState(vectors.input, "polling", polls, frames, own_input + looks * vectors.poll)]
         if not frames:
             return tuple(nodes)
         for name, share in GRAPH.items():
             if not name.startswith("-"):
-                nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, 0, share * graph))
+                nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, share * graph))
                 continue
             for direction, handed in core.exits.items():
                 if direction is not None and round(handed):
@@ -519,9 +503,9 @@ class ModelTelemetry:
                     clocks = share * graph * handed / core.frames
                     # what finds no free slot in the sending ring is dropped in the last node
                     vectors_of = round(core.sent[direction] if name == "-tx" else handed)
-                    nodes.append(NodeState(interfaces[direction] + name, "active", calls, vectors_of, 0, clocks))
+                    nodes.append(NodeState(interfaces[direction] + name, "active", calls, vectors_of, clocks))
         unrouted = core.exits[None]
         if round(unrouted):
             calls = max(1, round(core.calls_of[None]))
-            nodes.append(NodeState("error-drop", "active", calls, round(unrouted), 0, 0.0))
+            nodes.append(NodeState("error-drop", "active", calls, round(unrouted), 0.0))
         return tuple(nodes)

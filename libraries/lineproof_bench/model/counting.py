@@ -95,11 +95,9 @@ class Sending:
     def hold(self, now: float) -> None:
         """End the present rate at *now* and keep the rest of the duration."""
         self._lasts -= min(self._lasts, max(0.0, now - self._origin)) if self._lasts < math.inf else 0.0
-        self.resume(now)
-
-    def resume(self, now: float) -> None:
-        """Continue at *now* with the rest of the duration."""
-        self._origin, self._at_origin, self._unsent_at_origin = now, self.counts.offered, self.unsent
+        # one that has not begun yet begins when it should
+        self._origin = max(now, self._origin)
+        self._at_origin, self._unsent_at_origin = self.counts.offered, self.unsent
 
     @property
     def over(self) -> float:
@@ -122,7 +120,7 @@ class Sending:
         """Count up to *now*, at most to the end; returns the new counts."""
         # at the end the duration itself counts, not a difference of two readings of a clock
         elapsed = self._lasts if now >= self._origin + self._lasts else max(0.0, now - self._origin)
-        offered = self._at_origin + max(0, round(self.pps * elapsed + self.traffic.phase))
+        offered = self._at_origin + round(self.pps * elapsed)
         unsent = self._unsent_at_origin + round(self.asked * elapsed) - round(self.pps * elapsed)
         if self.traffic.count is not None and offered >= self.traffic.count - (now >= self.over):
             offered = self.traffic.count

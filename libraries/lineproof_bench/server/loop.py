@@ -24,7 +24,7 @@ from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames
-from .ports import Places, ServerCard, ServerHabits, ServerPort, new_handle
+from .ports import ANSWERS, Places, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
@@ -184,8 +184,6 @@ CORE_API = (4, 1)
 """API of ``api_sync``, spoken by trex-stl-lib 0.3."""
 STL_API = (5, 1)
 """API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
-TAGGED_GROUPS = {"acquired_ports": [], "num_tags": 0, "num_tpgids": 0, "rx_ports": [], "username": "-"}
-"""``get_tpg_status``: tagged packet groups are never enabled."""
 PROFILES = ("_", "*")
 """The profile that every port has, and all of its profiles. There are no others here."""
 
@@ -233,7 +231,7 @@ class ServerMethods:
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),
             "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
-            "get_tpg_status": lambda _: {"enabled": False, "data": TAGGED_GROUPS},
+            "get_tpg_status": lambda _: ANSWERS["tagged_groups"],
             "get_port_status": self._port_status,
             "acquire": self._acquire,
             "release": self._release,
@@ -301,12 +299,11 @@ class ServerMethods:
 
     def _system(self, _: Params) -> dict[str, Any]:
         return {
-            "advanced_per_stream_stats": True,
+            **ANSWERS["system"],
             "core_type": BY_A_MODEL if self._simulated else "lineproof embedded server",
             "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
             "dp_core_count_per_port": self._places.cores,
             "hostname": platform.node(),
-            "is_multiqueue_mode": False,
             "port_count": len(self.ports),
             "ports": [
                 {**self.ports[index].information(), **self._places.of_port(index)} for index in sorted(self.ports)

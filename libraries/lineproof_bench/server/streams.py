@@ -1,9 +1,8 @@
-"""TRex stream objects and field engines read into plain data, and the load that a port's ask for together.
+"""TRex stream objects read into plain data, and the load that a port's ask for together.
 
 Facts from TRex's server (src/stx/stl, TrexStreamsGraph): frames shorter than 60 bytes are padded with zeros; rates
-count the FCS. The load of a port is the highest that its streams ask for at one moment. Latency streams have fixed
-rates: they are not multiplied, and taken off before the multiplier is computed. A per cent multiplier is of the port's
-L1 speed. Ranges of inc and dec are widened to a whole number of steps; a tuple's port moves on when its address wraps.
+count the FCS. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is
+computed. A per cent multiplier is of the port's L1 speed. Ranges of inc and dec are widened to a whole number of steps.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import binascii
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lineproof.units import FCS, l1_bits, l2_bits
@@ -23,6 +21,8 @@ from .rpc import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
+LATEST = 100_000
+"""µs after which a stream begins at the latest: streams of a mix, and probes, begin a little apart."""
 DUMMY = 8
 """The bit of ``flags`` for a stream that sends nothing."""
 FROM_PACKET = 1
@@ -44,7 +44,8 @@ class ServerStream:
     pps: float
     source_from_packet: bool
     destination_from_packet: bool
-    program: FieldProgram
+    variables: tuple[FieldVariable, ...] = ()
+    fix_ipv4_checksum: int | None = None
     burst: int | None = None
     isg_usec: float = 0.0
     group: StreamGroup | None = None
@@ -55,10 +56,9 @@ class ServerStream:
         return self.group is not None and self.group.rule == "latency"
 
     @property
-    def mean_size(self) -> float:
-        """Bytes with FCS, on the average of its frames."""
-        lengths = self.program.lengths
-        return FCS + (sum(max(length, PADDED_TO) for length in lengths) / len(lengths) if lengths else len(self.frame))
+    def size(self) -> int:
+        """Bytes with FCS of its frames."""
+        return len(self.frame) + FCS
 
     @property
     def lasts_usec(self) -> float | None:
@@ -69,53 +69,34 @@ class ServerStream:
         """Frames/s when the port's rates are multiplied by *factor*."""
         return self.pps if self.fixed_rate else self.pps * factor
 
-    def addressed(self, source: str, destination: str) -> bytes:
-        """The frame when the port has these MACs."""
+    def traffic(self, factor: float, source: str, destination: str) -> StreamTraffic:
+        """The backend's traffic from a port with these MACs."""
         frame = bytearray(self.frame)
         if not self.destination_from_packet:
             frame[0:6] = mac_bytes(destination)
         if not self.source_from_packet:
             frame[6:12] = mac_bytes(source)
-        if self.program.udp_checksum is not None:
-            frame[self.program.udp_checksum : self.program.udp_checksum + 2] = b"\0\0"
-        return bytes(frame)
-
-    def traffic(self, factor: float, source: str, destination: str) -> tuple[StreamTraffic, ...]:
-        """The backend's traffic from a port with these MACs: one stream for each length of its frames."""
-        frame, lengths = self.addressed(source, destination), self.program.lengths
-        pieces = len(lengths) or 1
-        found = []
-        for place in range(pieces):
-            frames = None if self.burst is None else (self.burst + pieces - 1 - place) // pieces
-            if frames == 0:
-                continue
-            length = max(PADDED_TO, lengths[place]) if lengths else len(frame)
-            variables = self.program.of_length(place) if lengths else self.program.variables
-            found.append(
-                StreamTraffic(
-                    stream_id=self.stream_id,
-                    frame=frame[:length],
-                    pps=self.rate(factor) / pieces,
-                    variables=tuple(row for row in variables if row.offset + row.size <= length),
-                    count=frames,
-                    fix_ipv4_checksum=self.program.fix_ipv4_checksum,
-                    group=self.group,
-                    isg_usec=self.isg_usec,
-                    phase=0.5 - (place + 0.5) / pieces,
-                )
-            )
-        return tuple(found)
+        return StreamTraffic(
+            stream_id=self.stream_id,
+            frame=bytes(frame),
+            pps=self.rate(factor),
+            variables=self.variables,
+            count=self.burst,
+            fix_ipv4_checksum=self.fix_ipv4_checksum,
+            group=self.group,
+            isg_usec=self.isg_usec,
+        )
 
 
 def mac_bytes(text: str) -> bytes:
     """``02:00:00:00:00:01`` as six bytes. Raises RpcError."""
     try:
-        found = bytes.fromhex(text.replace(":", "").replace("-", ""))
+        octets = bytes.fromhex(text.replace(":", "").replace("-", ""))
     except ValueError:
-        found = b""
-    if len(found) != 6:
+        octets = b""
+    if len(octets) != 6:
         raise bad_parameter(f"'{text}' is not a MAC address; expected for example '02:00:00:00:00:01'")
-    return found
+    return octets
 
 
 def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerStream:
@@ -125,26 +106,26 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
     if kind not in ("continuous", "single_burst"):
         raise bad_parameter(f"bad stream type provided: '{kind:.40}'; expected continuous or single_burst here")
     frame = packet_bytes(data.object("packet")).ljust(PADDED_TO, b"\0")
-    program = FieldProgram(data.object("vm").objects("instructions"), frame)
-    flags = data.integer("flags", most=0xFFFF)
+    flags, isg = data.integer("flags", most=0xFFFF), data.number("isg", least=0)
     if flags & DUMMY or not (data.boolean("enabled") and data.boolean("self_start")):
         raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
-    if data.integer("next_stream_id", -1, least=-1) != -1:
-        raise refused("streams that start others are not on this server; expected streams that begin together")
+    if data.integer("next_stream_id", -1, least=-1) != -1 or isg > LATEST:
+        raise refused("streams that start others, or begin late, are not on this server; expected all at once")
     rule, group = data.object("flow_stats"), None
     if rule.boolean("enabled", False):
         group = StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
-    lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
+    variables, checksum = field_program(data.object("vm").objects("instructions"), len(frame))
     return ServerStream(
         stream_id=stream_id,
         json=dict(data.data) | {"next_stream_id": -1},
         frame=frame,
-        pps=_rate(mode.object("rate"), FCS + sum(lengths) / len(lengths), port.speed_bps),
+        pps=_rate(mode.object("rate"), FCS + len(frame), port.speed_bps),
         source_from_packet=bool(flags & 1),
         destination_from_packet=flags >> 1 & 3 == FROM_PACKET,
-        program=program,
+        variables=variables,
+        fix_ipv4_checksum=checksum,
         burst=mode.integer("total_pkts", least=1, most=2**32 - 1) if kind == "single_burst" else None,
-        isg_usec=data.number("isg", least=0),
+        isg_usec=isg,
         group=group,
     )
 
@@ -178,7 +159,7 @@ UNITS: Mapping[str, tuple[str, Callable[[float], float]]] = {
 
 
 class RequestedLoad(NamedTuple):
-    """The rates before the multiplier by unit: ``variable``, the highest sums, and ``fixed``, of latency streams.
+    """The rates before the multiplier by unit: ``variable``, and ``fixed``, of latency streams.
 
     ``duration`` in µs, -1: without end.
     """
@@ -193,23 +174,16 @@ class RequestedLoad(NamedTuple):
 
 
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
-    """Return the load of *streams*."""
+    """Return the load of *streams*, which is highest when all of them are sent."""
     streams = tuple(streams)
-    changes: list[tuple[float, int, ServerStream]] = []
-    """From when on (µs) a stream is sent, or no more."""
-    for row in streams:
-        if not row.fixed_rate:
-            changes.append((row.isg_usec, 1, row))
-            if row.lasts_usec is not None:
-                changes.append((row.isg_usec + row.lasts_usec, -1, row))
-    changes.sort(key=lambda change: change[0])
-    variable, fixed = dict[str, float](), dict[str, float]()
-    for unit, (_, amount) in UNITS.items():
-        sums = accumulate((sign * row.pps * amount(row.mean_size) for _, sign, row in changes), initial=0.0)
-        variable[unit] = max(sums)
-        fixed[unit] = sum((row.pps * amount(row.mean_size) for row in streams if row.fixed_rate), 0.0)
-    endless = any(stream.lasts_usec is None for stream in streams)
-    return RequestedLoad(variable, fixed, -1.0 if endless else max((at for at, *_ in changes), default=0.0))
+
+    def together(fixed: bool) -> dict[str, float]:
+        chosen = [row for row in streams if row.fixed_rate is fixed]
+        return {unit: sum((row.pps * amount(row.size) for row in chosen), 0.0) for unit, (_, amount) in UNITS.items()}
+
+    lasts = [row.lasts_usec for row in streams]
+    duration = -1.0 if None in lasts else max((usec for usec in lasts if usec is not None), default=0.0)
+    return RequestedLoad(together(False), together(True), duration)
 
 
 def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:
@@ -240,161 +214,63 @@ def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: 
     return value if force else min(value, (speed_bps - load.fixed["bpsl1"]) / load.variable["bpsl1"])
 
 
-MOST_LENGTHS = 64
-"""The most lengths that one stream's frames have here: more are sampled evenly, their mean stays."""
-UDP, TCP, IP = 11, 13, 17
-"""``l4_type`` of fix_checksum_hw."""
+INSTRUCTIONS = ("flow_var", "write_flow_var", "fix_checksum_ipv4")
 
 
-class FieldProgram:
-    """The program of a stream whose packet is *frame*. Raises RpcError, one sentence, for what cannot be sent.
+def field_program(instructions: Iterable[Params], length: int) -> tuple[tuple[FieldVariable, ...], int | None]:
+    """Return the variables of the field engine as they are written into frames of *length* bytes without FCS.
 
-    ``lengths``: of consecutive frames, in bytes without FCS; empty: all have one length. ``fix_ipv4_checksum``: offset
-    of that header, or None. ``udp_checksum``: offset of the UDP checksum to be right, which zero is (RFC 768), or None.
-    TCP's checksum stays as it is.
+    And the offset of the IPv4 header whose checksum is fixed, or None. Raises RpcError, one sentence, for what cannot
+    be sent.
     """
-
-    def __init__(self, instructions: Iterable[Params], frame: bytes) -> None:
-        self._frame = frame
-        self._known: dict[str, FieldVariable] = {}
-        self._used: Counter[str] = Counter()
-        self._written: list[tuple[str, int, FieldVariable]] = []
-        """Written values: name of the variable, what is added to it, and the sum."""
-        self._trimmed = ""
-        """Name of the variable that the lengths follow."""
-        self.lengths: tuple[int, ...] = ()
-        self.fix_ipv4_checksum: int | None = None
-        self.udp_checksum: int | None = None
-        for instruction in instructions:
-            kind = instruction.text("type")
-            if kind not in _INSTRUCTIONS:
-                known = ", ".join(_INSTRUCTIONS)
-                raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
-            _INSTRUCTIONS[kind](self, instruction)
-        for name, times in self._used.items():
-            if times > 1 and self._known[name].operation == "random" and name != self._trimmed:
-                raise refused(
-                    f"the field engine uses the random variable '{name:.40}' twice, which this server cannot do"
-                )
-
-    @property
-    def variables(self) -> tuple[FieldVariable, ...]:
-        """The variables that are written into frames of one length."""
-        return tuple(variable for _, _, variable in self._written)
-
-    def of_length(self, place: int) -> tuple[FieldVariable, ...]:
-        """The variables in the frames number *place*, *place* + n, …, where n is the number of lengths."""
-        found = []
-        for name, add, variable in self._written:
-            if name == self._trimmed:
-                value = self.lengths[place] + add
-                found.append(FieldVariable(variable.offset, variable.size, value, value, value))
-            else:
-                found.append(_every_nth(variable, place, len(self.lengths)))
-        return tuple(found)
-
-    def _declare(self, instruction: Params) -> None:
+    declared: dict[str, FieldVariable] = {}
+    uses, written, checksum = Counter[str](), list[FieldVariable](), None
+    for instruction in instructions:
+        kind = instruction.text("type")
+        if kind not in INSTRUCTIONS:
+            known = ", ".join(INSTRUCTIONS)
+            raise refused(f"unknown field-engine instruction '{kind:.40}'; this server knows {known}")
+        if kind == "fix_checksum_ipv4":
+            offset = instruction.integer("pkt_offset", most=0xFFFF)
+            if checksum not in (None, offset) or offset + 20 > length:
+                raise refused(f"{kind} at offset {offset}: expected one IPv4 header inside the {length} bytes")
+            checksum = offset
+            continue
         name = instruction.text("name")
-        if instruction.text("next_var", ""):
-            raise refused(f"flow_var '{name:.40}' has a next_var, which this server does not know")
-        self._known[name] = _variable(instruction)
-
-    def _tuple(self, instruction: Params) -> None:
-        name = instruction.text("name")
-        low, high = (instruction.integer(key, most=2**32 - 1) for key in ("ip_min", "ip_max"))
-        first, last = (instruction.integer(key, most=0xFFFF) for key in ("port_min", "port_max"))
-        limit = instruction.integer("limit_flows", 0, most=2**32 - 1)
-        if high < low or last < first:
-            raise bad_parameter(f"tuple_flow_var '{name:.40}': a maximum is below its minimum")
-        self._known[f"{name}.ip"] = FieldVariable(0, 4, low, high, low, limit=limit)
-        self._known[f"{name}.port"] = FieldVariable(0, 2, first, last, first, every=high - low + 1, limit=limit)
-
-    def _use(self, instruction: Params) -> tuple[str, FieldVariable]:
-        name = instruction.text("name")
-        if name not in self._known:
+        if kind == "flow_var":
+            declared[name] = _variable(name, instruction)
+        elif name not in declared:
             raise refused(f"the field engine writes '{name:.40}', which no flow_var before it declares")
-        self._used[name] += 1
-        return name, self._known[name]
-
-    def _write(self, instruction: Params) -> None:
-        name, variable = self._use(instruction)
-        add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
-        offset, length = instruction.integer("pkt_offset", most=0xFFFF), len(self._frame)
-        if offset + variable.size > length:
-            beyond = f"at offset {offset} with {variable.size} bytes goes beyond the frame's {length} bytes"
-            raise refused(f"write_flow_var {beyond}")
-        if variable.size > 1 and not instruction.boolean("is_big_endian", True):
-            raise refused("writing in little-endian order is not known to this server; expected is_big_endian true")
-        if variable.values:
-            moved = replace(variable, values=tuple(value + add for value in variable.values))
         else:
-            low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
-            moved = replace(variable, minimum=low, maximum=high, initial=first)
-        self._written.append((name, add, replace(moved, offset=offset)))
-
-    def _trim(self, instruction: Params) -> None:
-        name, variable = self._use(instruction)
-        found, length = _lengths(variable), len(self._frame)
-        if self.lengths or min(found) < 14 or max(found) > length:
-            raise refused(
-                f"trim_pkt_size makes frames of {min(found)} to {max(found)} bytes; expected it once, with 14 to the"
-                f" packet's {length}"
-            )
-        self.lengths, self._trimmed = found, name
-
-    def _ipv4_checksum(self, instruction: Params) -> None:
-        self._fix(instruction.integer("pkt_offset", most=0xFFFF), "fix_checksum_ipv4")
-
-    def _fix(self, offset: int, kind: str) -> None:
-        if self.fix_ipv4_checksum not in (None, offset) or offset + 20 > len(self._frame):
-            raise refused(f"{kind} at offset {offset}: expected one IPv4 header inside the {len(self._frame)} bytes")
-        self.fix_ipv4_checksum = offset
-
-    def _hardware_checksum(self, instruction: Params) -> None:
-        l2, l3, kind = (instruction.integer(key, most=0xFFFF) for key in ("l2_len", "l3_len", "l4_type"))
-        if kind not in (UDP, TCP, IP) or l2 + l3 + 8 * (kind != IP) > len(self._frame):
-            raise refused(
-                f"fix_checksum_hw with l4_type {kind} at offset {l2 + l3}; expected UDP ({UDP}), TCP ({TCP}) or IP"
-                f" ({IP}), inside the {len(self._frame)} bytes"
-            )
-        if self._frame[l2] >> 4 == 4:
-            self._fix(l2, "fix_checksum_hw")
-            if kind == UDP:
-                self.udp_checksum = l2 + l3 + 6
+            uses[name] += 1
+            written.append(_written(declared[name], instruction, length))
+    for name, times in uses.items():
+        if times > 1 and declared[name].operation == "random":
+            raise refused(f"the field engine uses the random variable '{name:.40}' twice, which this server cannot do")
+    return tuple(written), checksum
 
 
-_INSTRUCTIONS: dict[str, Callable[[FieldProgram, Params], None]] = {
-    "flow_var": FieldProgram._declare,
-    "tuple_flow_var": FieldProgram._tuple,
-    "write_flow_var": FieldProgram._write,
-    "trim_pkt_size": FieldProgram._trim,
-    "fix_checksum_ipv4": FieldProgram._ipv4_checksum,
-    "fix_checksum_hw": FieldProgram._hardware_checksum,
-}
+def _written(variable: FieldVariable, instruction: Params, length: int) -> FieldVariable:
+    """Return *variable* where, and with what added, it is written into frames of *length* bytes."""
+    add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
+    offset = instruction.integer("pkt_offset", most=0xFFFF)
+    if offset + variable.size > length:
+        beyond = f"at offset {offset} with {variable.size} bytes goes beyond the frame's {length} bytes"
+        raise refused(f"write_flow_var {beyond}")
+    if variable.size > 1 and not instruction.boolean("is_big_endian", True):
+        raise refused("writing in little-endian order is not known to this server; expected is_big_endian true")
+    low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
+    return replace(variable, offset=offset, minimum=low, maximum=high, initial=first)
 
 
-def _every_nth(variable: FieldVariable, place: int, step: int) -> FieldVariable:
-    """*variable* in each *step*-th frame from *place* on; unchanged where it does not move on in each frame."""
-    if variable.operation == "random" or variable.every > 1 or variable.limit:
-        return variable
-    return replace(variable, initial=variable.value(place), step=variable.step * step)
-
-
-def _variable(instruction: Params) -> FieldVariable:
-    name, size = instruction.text("name"), instruction.integer("size")
+def _variable(name: str, instruction: Params) -> FieldVariable:
+    size = instruction.integer("size")
     if size not in (1, 2, 4, 8):
         raise bad_parameter(f"flow_var '{name:.40}' has size {size}; expected 1, 2, 4 or 8 bytes")
-    operation = instruction.choice("op", ("inc", "dec", "random"))
-    most = 256**size - 1
+    if instruction.text("next_var", "") or "value_list" in instruction:
+        raise refused(f"flow_var '{name:.40}' has a next_var or a value_list, which this server does not know")
+    operation, most = instruction.choice("op", ("inc", "dec", "random")), 256**size - 1
     step = instruction.integer("step", 1, least=1, most=most)
-    if "value_list" in instruction:
-        values = tuple(instruction.integers("value_list"))
-        if not 0 < len(values) <= 0xFFFF or not all(0 <= value <= most for value in values) or step > len(values):
-            raise bad_parameter(
-                f"flow_var '{name:.40}': expected a value_list of 1 to 65535 values of {size} bytes"
-                " and a step within its length"
-            )
-        return FieldVariable(0, size, 0, len(values) - 1, 0, step, operation, values=values)
     low, high, first = (instruction.integer(key, most=most) for key in ("min_value", "max_value", "init_value"))
     if not low <= first <= high:
         raise bad_parameter(
@@ -409,15 +285,3 @@ def _variable(instruction: Params) -> FieldVariable:
                 " and has no room to be"
             )
     return FieldVariable(0, size, low, high, first, step, operation)
-
-
-def _lengths(variable: FieldVariable) -> tuple[int, ...]:
-    """The lengths that *variable* gives consecutive frames, at most MOST_LENGTHS of them before they repeat."""
-    span = variable.maximum - variable.minimum + 1
-    # of a random one each equally often, so that the mean is exact
-    period = span if variable.operation == "random" else variable.period(0)
-    taken = min(MOST_LENGTHS, period)
-    numbers = range(period) if taken == period else [(2 * at + 1) * period // (2 * taken) for at in range(taken)]
-    if variable.operation == "random":
-        variable = replace(variable, operation="inc", initial=variable.minimum, step=1)
-    return tuple(variable.written(number) for number in numbers)

@@ -15,6 +15,7 @@ from lineproof.platforms import RouterSetup
 from ..state import ModelledRouter, RouterConfiguration, RouterState
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+_SETTING = re.compile(r"sysctl (?:-w )?(?P<name>[^\s=]+)=(?P<value>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,19 @@ class CommandLine:
             self._state = self._router().state()
         return self._state
 
-    def change(self, configuration: RouterConfiguration) -> None:
+    @property
+    def configuration(self) -> RouterConfiguration:
+        """The router's configuration."""
+        return self.state.configuration
+
+    def configure(self, configuration: RouterConfiguration) -> None:
         """Configure the model."""
         self._router().configure(configuration)
         self._state = None
+
+    def change(self, **parts: Any) -> None:
+        """Replace these *parts* of the configuration."""
+        self.configure(replace(self.configuration, **parts))
 
     def clear(self) -> None:
         """``clear runtime``."""
@@ -64,6 +74,35 @@ class CommandLine:
 Builtin = Callable[[Sequence[str], CommandLine], CommandOutput]
 Commands = Mapping[str, Builtin]
 """All commands of one kind of machine, by name."""
+
+Words = Mapping[str, str]
+"""The words of a command by their names; "" for one that may be left out, and was."""
+Handler = Callable[[Words, CommandLine], str]
+Patterns = Mapping[str, Handler]
+"""By a regular expression of a command's words: what the command does, and returns as its output."""
+
+
+class UnknownInterface(ValueError):
+    """An interface that the router does not have, by its name."""
+
+
+def answer(patterns: Patterns, text: str, line: CommandLine) -> str | None:
+    """Return the output of the first of *patterns* that *text* matches; None if there is none.
+
+    Raises UnknownInterface for a ``name`` among the words that no interface has.
+    """
+    for pattern, handler in patterns.items():
+        if match := re.fullmatch(pattern, text):
+            words = match.groupdict("")
+            if (name := words.get("name")) and name not in [one.name for one in line.state.interfaces]:
+                raise UnknownInterface(name)
+            return handler(words, line)
+    return None
+
+
+def refused(words: str) -> CommandOutput:
+    """Return the answer of a command that fails with *words*."""
+    return CommandOutput("", f"{words}\n", 1)
 
 
 class Machine:
@@ -78,7 +117,7 @@ class Machine:
         commands: Commands,
         router: Callable[[], ModelledRouter],
         memory: Memory,
-        override: Callable[[Sequence[str], CommandLine], CommandOutput | None] = lambda words, line: None,
+        override: Builtin | Callable[[Sequence[str], CommandLine], CommandOutput | None] = lambda words, line: None,
     ) -> None:
         self.commands, self.memory, self._override, self._router = commands, memory, override, router
 
@@ -93,21 +132,21 @@ class Machine:
         if not words:
             return CommandOutput()
         line = CommandLine(self._router, self.memory, stdin)
-        if (answer := self._override(words, line)) is not None:
-            return answer
+        if (output := self._override(words, line)) is not None:
+            return output
         name = words[0].rpartition("/")[2]
         if (builtin := self.commands.get(name)) is None:
             return CommandOutput("", f"sh: 1: {words[0]}: not found\n", 127)
         try:
             return builtin(words[1:], line)
         except (TestbedError, ValueError) as error:
-            return CommandOutput("", f"{name}: {error}\n", 1)
+            return refused(f"{name}: {error}")
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of one command as a shell splits them. Raises ValueError for more of a shell's language."""
-    if found := re.search(r"[;|&<>()$`\n]", _QUOTED.sub("", text)):
-        raise ValueError(f"'{found[0]}' is more than this simulated shell understands: one command without signs")
+    if sign := re.search(r"[;|&<>()$`\n]", _QUOTED.sub("", text)):
+        raise ValueError(f"'{sign[0]}' is more than this simulated shell understands: one command without signs")
     return shlex.split(text)
 
 
@@ -125,12 +164,9 @@ def common_commands(
         return line.memory.sysctl.get(path[10:].replace("/", "."), other(path, line))
 
     def cat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-        out, err = "", ""
-        for path in arguments:
-            text = text_of(path, line)
-            out += text or ""
-            err += f"cat: {path}: No such file or directory\n" if text is None else ""
-        return CommandOutput(out, err, 1 if err else 0)
+        texts = {path: text_of(path, line) for path in arguments}
+        missing = "".join(f"cat: {path}: No such file or directory\n" for path, text in texts.items() if text is None)
+        return CommandOutput("".join(text or "" for text in texts.values()), missing, int(bool(missing)))
 
     def grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         """``-H`` and ``-r`` with ``--include`` of the last part of a path."""
@@ -142,10 +178,10 @@ def common_commands(
             paths = [path for path in below if not included or path.rpartition("/")[2] in included]
         texts = {path: text_of(path, line) for path in paths}
         rows = ((path, row) for path, text in texts.items() for row in (text or "").splitlines())
-        found = "".join(
+        matching = "".join(
             f"{path}:{row}\n" if "H" in flags else f"{row}\n" for path, row in rows if re.search(pattern, row)
         )
-        return CommandOutput(found, "", 2 if not texts or None in texts.values() else 0 if found else 1)
+        return CommandOutput(matching, "", 2 if not texts or None in texts.values() else 0 if matching else 1)
 
     return {
         "cat": cat,
@@ -178,29 +214,26 @@ class StudyCommands:
         text = self._texts.get((*key, line.stdin))
         if text is None:
             return self._variable(key[-1], line, bare="-n" in key) if key[:1] == ("sysctl",) else None
-        done, program = line.state.configuration.done, key[0]
+        done, program = line.configuration.done, key[0]
         undone = [do for do in done if self._undo_of[do] == text]
         if text in self._undo_of and text not in done:
             done = (*done, text)
         elif undone:
             done = tuple(do for do in done if do != undone[-1])
         elif text in done:
-            return CommandOutput("", f"{program}: File exists\n", 1)
+            return refused(f"{program}: File exists")
         elif program in self._own:
             return None  # as pfSense's own pf, which is on before any study begins
         else:
-            return CommandOutput("", f"{program}: No such file or directory\n", 1)
-        line.change(replace(line.state.configuration, done=done))
+            return refused(f"{program}: No such file or directory")
+        line.change(done=done)
         return CommandOutput()
 
     def _variable(self, name: str, line: CommandLine, bare: bool) -> CommandOutput | None:
         """``sysctl [-n] NAME`` of what the study sets: by its last command that is done, else by what undoes one."""
-        done = line.state.configuration.done
+        done = line.configuration.done
         for text in (*reversed(done), *(undo for do, undo in self._undo_of.items() if do not in done)):
-            found = _SETTING.fullmatch(text)
-            if found and found["name"] == name:
-                return CommandOutput(f"{found['value']}\n" if bare else f"{name}: {found['value']}\n")
+            setting = _SETTING.fullmatch(text)
+            if setting and setting["name"] == name:
+                return CommandOutput(f"{setting['value']}\n" if bare else f"{name}: {setting['value']}\n")
         return None
-
-
-_SETTING = re.compile(r"sysctl (?:-w )?(?P<name>[^\s=]+)=(?P<value>.*)")

@@ -8,13 +8,12 @@ counts without latency are sent like all others, and counted with their port.
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lineproof.core.traffic.ip_header import ip_header
@@ -108,10 +107,10 @@ class WireBackend(Backend):
         try:
             for port, (plain, timed) in loads.items():
                 self._active[port] = self._choose(port, plain, timed, len(traffic) + others)
-                for order, process in self._orders("load", port, plain, timed):
+                for process, order in self._orders(port, plain, timed):
                     process.number += 1
                     began.append(process)
-                    process.send({**order, "duration": duration, "number": process.number})
+                    process.send({**order, "op": "load", "duration": duration, "number": process.number})
             for process in began:
                 process.answer()
         except TestbedError:
@@ -121,28 +120,24 @@ class WireBackend(Backend):
                 with contextlib.suppress(TestbedError):
                     self.stop(port)
             raise
-        begin = time.monotonic() + START_DELAY
-        _command_all(began, {"op": "go", "at": begin})
+        _command_all([(process, {"op": "go", "at": time.monotonic() + START_DELAY}) for process in began])
 
     def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[SenderProcess, ...]:
         """The processes that send: as few as the rate needs, at most this port's part of the CPUs."""
-        own = [process for process in self._processes.of(port) if not process.timed]
+        *own, of_probes = self._processes.of(port)
         needed = math.ceil(sum(stream.pps for stream in plain.streams) / SENDER_PPS)
         least = 0 if timed.streams and not plain.streams else 1
-        found = own[: max(least, min(needed, len(own) // max(1, sending)))]
-        return (*found, *(process for process in self._processes.of(port) if process.timed and timed.streams))
+        return (*own[: max(least, min(needed, len(own) // max(1, sending)))], *[of_probes] * bool(timed.streams))
 
     def _orders(
-        self, name: str, port: int, plain: SenderLoad, timed: SenderLoad | None
-    ) -> list[tuple[dict[str, Any], SenderProcess]]:
+        self, port: int, plain: SenderLoad, timed: SenderLoad | None
+    ) -> list[tuple[SenderProcess, dict[str, Any]]]:
+        """Return what each process that sends gets to send; without *timed* that of latency streams nothing."""
         senders = [process for process in self._active[port] if not process.timed]
-        found: list[tuple[dict[str, Any], SenderProcess]] = [
-            ({"op": name, "load": plain, "share": share, "shares": len(senders)}, process)
-            for share, process in enumerate(senders)
+        orders: list[tuple[SenderProcess, dict[str, Any]]] = [
+            (process, {"load": plain, "share": share, "shares": len(senders)}) for share, process in enumerate(senders)
         ]
-        if timed is not None:
-            found += [({"op": name, "load": timed}, process) for process in self._active[port] if process.timed]
-        return found
+        return orders + [(process, {"load": timed}) for process in self._active[port] if process.timed and timed]
 
     def _check(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         room = self._readers[port].read().mtu + _HEADERS
@@ -156,17 +151,14 @@ class WireBackend(Backend):
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         if self.sending(port):
             self._check(port, streams)
-            plain, timed = self._flows.change(port, streams)
-            begin = time.monotonic() + START_DELAY
-            orders = self._orders("update", port, plain, timed)
-            for order, process in orders:
-                process.send({**order, "at": begin})
-            for _, process in orders:
-                process.answer()
+            # a latency stream keeps its rate
+            plain = SenderLoad(tuple(stream for stream in streams if not stream.is_latency))
+            order = {"op": "update", "at": time.monotonic() + START_DELAY}
+            _command_all([(process, {**own, **order}) for process, own in self._orders(port, plain, None)])
 
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
-        _command_all(self._processes.of(port), {"op": "stop"})
+        _command_all([(process, {"op": "stop"}) for process in self._processes.of(port)])
 
     def sending(self, port: int) -> bool:
         # the server asks every few ms while a port sends: often enough to read what arrives
@@ -207,16 +199,14 @@ class WireBackend(Backend):
             return False
 
     def capture(self, port: int, limit: int) -> None:
-        old = self._captures.pop(port, None)
-        if old is not None:
-            old.close()
+        if port in self._captures:
+            self._captures.pop(port).close()
         if limit > 0:
             settings = self._ports[port]
             self._captures[port] = FrameCapture(settings.netns, settings.interface, port, limit)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        found = self._captures.get(port)
-        return found.frames() if found is not None else ()
+        return self._captures[port].frames() if port in self._captures else ()
 
     def utilisation(self) -> float:
         """CPU of the busiest sending process since the last call, in per cent of one CPU."""
@@ -239,12 +229,11 @@ class WireBackend(Backend):
         self._opened.close()
 
 
-def _command_all(processes: Iterable[SenderProcess], order: Mapping[str, Any]) -> None:
-    """Send one command to all, then wait for all, so that they carry it out at nearly the same time."""
-    processes = tuple(processes)
-    for process in processes:
+def _command_all(orders: Sequence[tuple[SenderProcess, Mapping[str, Any]]]) -> None:
+    """Send each process its command, then wait for all, so that they carry it out at nearly the same time."""
+    for process, order in orders:
         process.send(order)
-    for process in processes:
+    for process, _ in orders:
         process.answer()
 
 
@@ -263,7 +252,7 @@ class LatencyTracker:
     def __init__(self) -> None:
         self._start = 0
         self._next = 0
-        self._missing: OrderedDict[int, None] = OrderedDict()
+        self._missing: dict[int, None] = {}
         self._histogram: Counter[int] = Counter()
         self._frames = 0
         self._sum = 0.0
@@ -291,7 +280,7 @@ class LatencyTracker:
             for missed in range(max(0, ahead - MOST_MISSING), ahead):
                 self._missing[(self._next + missed) % _NUMBERS] = None
             while len(self._missing) > MOST_MISSING:
-                self._missing.popitem(last=False)
+                del self._missing[next(iter(self._missing))]
             self._next = (number + 1) % _NUMBERS
         elif number in self._missing:
             del self._missing[number]
@@ -334,8 +323,6 @@ READ_ALL = 100_000
 """More than can be waiting to be read."""
 MOST_LATENCY_PPS = 20_000.0
 """Latency frames/s of all ports together that a busy machine is sure to read in time."""
-LOSSES_LOGGED = 60.0
-"""Seconds between two looks for frames that found no room to wait."""
 STARTS = 255
 
 _ROOM = 32 << 20
@@ -350,8 +337,6 @@ _ACCEPTS = (
     (0x06, 0, 0, 0),  # else nothing
 )
 _UDP, _TCP = 17, 6
-
-log = logging.getLogger("lineproof.server")
 
 
 @dataclass(slots=True)
@@ -377,7 +362,6 @@ class FlowGroups:
         self._last: dict[int, SenderLoad] = {}
         """The latency streams that each port sends."""
         self._starts = 0
-        self._looked = time.monotonic()
 
     def prepare(
         self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool
@@ -387,37 +371,22 @@ class FlowGroups:
         *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
         """
         self._check(traffic, idle)
-        is_timed = any(stream.is_latency for streams in traffic.values() for stream in streams)
         self.collect()
-        if is_timed:
-            self._begin()
+        if any(stream.is_latency for streams in traffic.values() for stream in streams):
+            self._starts = self._starts % STARTS + 1
+            for port, place in self._ports.items():
+                if port not in self._receivers:
+                    self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
         elif idle:
             # no receivers without groups: they would only cost time
             self.close()
-        found = {port: self._loads(port, streams) for port, streams in traffic.items()}
-        for port, (_, timed) in found.items():
+        loads = {port: self._loads(port, streams) for port, streams in traffic.items()}
+        for port, (_, timed) in loads.items():
             self._last[port] = timed
-            self._expect(timed)
-        return found
-
-    def change(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad | None]:
-        """Do as :meth:`prepare` for a port that sends; None for latency streams that stay as they are."""
-        self._check({port: streams}, idle=False)
-        plain, timed = self._loads(port, streams)
-        last = self._last.get(port, SenderLoad())
-        if replace(timed, start=last.start) == last:
-            return plain, None
-        self.collect()
-        self._begin()
-        timed = self._last[port] = replace(timed, start=self._starts)
-        self._expect(timed)
-        return plain, timed
-
-    def _begin(self) -> None:
-        self._starts = self._starts % STARTS + 1
-        for port, place in self._ports.items():
-            if port not in self._receivers:
-                self._receivers[port] = Receiver(*place, _ROOM, _ACCEPTS)
+            for group in self._groups.values():
+                if group.number in timed.groups:
+                    group.tracker.begin(timed.start)
+        return loads
 
     def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
         rows = [stream for streams in traffic.values() for stream in streams if stream.is_latency]
@@ -428,11 +397,6 @@ class FlowGroups:
                 f"latency streams ask for {pps:.0f} frames/s together; expected {MOST_LATENCY_PPS:.0f} at most, each of"
                 " which is stamped and read by itself, and a stream without latency for the rest"
             )
-
-    def _expect(self, timed: SenderLoad) -> None:
-        for group in self._groups.values():
-            if group.number in timed.groups:
-                group.tracker.begin(timed.start)
 
     def _loads(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad]:
         timed = tuple(stream for stream in streams if stream.is_latency)
@@ -477,16 +441,6 @@ class FlowGroups:
                     delay = self._last_delay[group.port]
                 self._last_delay[group.port] = delay
                 group.tracker.add(start, sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
-        now = time.monotonic()
-        if now - self._looked > LOSSES_LOGGED:
-            self._looked = now
-            self._log_losses()
-
-    def _log_losses(self) -> None:
-        for port, receiver in self._receivers.items():
-            if dropped := receiver.new()[1]:
-                words = "%d latency frames of port %d came faster than they could be read and appear as lost"
-                log.warning(words, dropped, port)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of *group* up to this moment."""
@@ -510,7 +464,6 @@ class FlowGroups:
 
     def close(self) -> None:
         """Stop receiving; counts stay."""
-        self._log_losses()
         for receiver in self._receivers.values():
             receiver.close()
         self._receivers.clear()

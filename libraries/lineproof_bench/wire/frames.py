@@ -1,7 +1,7 @@
 """Frames of streams as arrays: their bytes, their order on the wire, and when they are due.
 
-Streams of one port are interleaved in the ratio of their rates, as evenly as integers allow. A stream that starts
-later (``isg_usec``) or ends after ``count`` frames divides time into phases, in each of which the ratio is constant.
+Streams of one port begin together and are interleaved in the ratio of their rates, as evenly as integers allow. A
+stream that ends after ``count`` frames divides time into phases, in each of which the ratio is constant.
 The k-th frame is computed for any k without history. Counts are exact on a monotonic clock, bursts are bounded.
 """
 
@@ -131,41 +131,21 @@ def _cycle(active: Sequence[int], shares: Sequence[int]) -> tuple[Indexes, Index
 def phases(traffic: Sequence[StreamTraffic]) -> tuple[RatioPhase, ...]:
     """The phases of one port's streams in order of time. Streams without a rate or without frames are never sent."""
     left = [math.inf if stream.count is None else stream.count for stream in traffic]
-    sent = np.zeros(len(traffic), np.int64)
-    found: list[RatioPhase] = []
-    now, first = 0.0, 0
-    while True:
-        waiting = [stream.isg_usec / 1e6 for stream in traffic if stream.isg_usec / 1e6 > now + 1e-12]
-        active = [
-            place
-            for place, stream in enumerate(traffic)
-            if left[place] > 0 and stream.pps > 0 and stream.isg_usec / 1e6 <= now + 1e-12
-        ]
-        if not active:
-            if not waiting:
-                return tuple(found)
-            now = min(waiting)
-            continue
+    sent, plan, now, first = np.zeros(len(traffic), np.int64), list[RatioPhase](), 0.0, 0
+    while active := [place for place, stream in enumerate(traffic) if left[place] > 0 and stream.pps > 0]:
         pps = sum(traffic[place].pps for place in active)
-        shares = weights([traffic[place].pps for place in active])
-        streams, steps = _cycle(active, shares)
+        streams, steps = _cycle(active, weights([traffic[place].pps for place in active]))
         per_cycle = np.bincount(streams, minlength=len(traffic)).astype(np.int64)
         length = min(_exhausted(streams, place, left[place]) for place in active)
-        until = min(waiting) if waiting else math.inf
-        cut = until < math.inf and round(pps * (until - now)) <= length
-        if cut:
-            length = round(pps * (until - now))
-        if length == math.inf:
-            found.append(RatioPhase(now, first, pps, None, streams, steps, per_cycle, sent.copy()))
-            return tuple(found)
-        if length:
-            found.append(RatioPhase(now, first, pps, int(length), streams, steps, per_cycle, sent.copy()))
-        cycles, rest = divmod(int(length), len(streams))
+        whole = None if length == math.inf else int(length)
+        plan.append(RatioPhase(now, first, pps, whole, streams, steps, per_cycle, sent.copy()))
+        if whole is None:
+            break
+        cycles, rest = divmod(whole, len(streams))
         done = cycles * per_cycle + np.bincount(streams[:rest], minlength=len(traffic))
         left = [remaining - int(count) for remaining, count in zip(left, done, strict=True)]
-        sent = sent + done
-        first += int(length)
-        now = until if cut else now + length / pps
+        sent, first, now = sent + done, first + whole, now + whole / pps
+    return tuple(plan)
 
 
 def _exhausted(streams: Indexes, stream: int, left: float) -> float:

@@ -255,7 +255,7 @@ def test_filters() -> None:
 
 
 def latency_traffic() -> StreamTraffic:
-    (found,) = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
+    found: StreamTraffic = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
     return found
 
 
