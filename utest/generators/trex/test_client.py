@@ -17,14 +17,8 @@ from lineproof.generators.base import GeneratorPort
 from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client import answers, pypi, sockets
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
-from lineproof.generators.trex.client.library import ALL_CORES, program_data
-from lineproof.generators.trex.client.running_traffic import (
-    COUNTS,
-    all_placed,
-    counted_since,
-    group_counts,
-    wait_for_drain,
-)
+from lineproof.generators.trex.client.library import ALL_CORES, stream_data
+from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
 from lineproof.generators.trex.client.service import CounterReading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client_process import ClientError
@@ -107,22 +101,20 @@ def test_errors_of_the_library_become_one_line() -> None:
     assert plain_message(KeyError("x")) == "KeyError: 'x'"
 
 
-def test_events_are_recorded_even_if_the_library_fails() -> None:
-    def fails(kind: int, data: Any) -> None:
-        raise KeyError("name")
-
+def test_a_port_that_was_taken_ends_a_trial() -> None:
     events = ServerEvents(session_id=7)
-    handler = events.wrap_event_handler(fails)
-    handler(4, {"port_id": 1})
-    handler(5, {"port_id": 0, "who": "bob", "session_id": 8, "force": True})
-    handler(5, {"port_id": 0, "who": "me", "session_id": 7, "force": True})
-    handler(99, None)
-    assert set(events.ended) == {1} and events.complaints == ["port 0 was taken by 'bob'"]
+    events.record(4, {"port_id": 1})
+    events.record(5, {"port_id": 0, "who": "me", "session_id": 7, "force": True})
+    events.record(99, None)
+    assert set(events.ended) == {1} and events.refusal is None
+    events.record(5, {"port_id": 0, "who": "bob", "session_id": 8, "force": True})
+    assert events.complaints == ["port 0 was taken by 'bob'"]
+    assert events.refusal is not None and events.refusal.kind == "taken"
 
 
 def test_a_short_link_loss_is_recorded_and_links_are_checked_after_changes() -> None:
     events = ServerEvents(session_id=7)
-    handler = events.wrap_event_handler(lambda kind, data: None)
+    handler = events.record
     assert not events.links_in_doubt
     handler(8, {"port_id": 0, "attr": {"link": {"up": True}, "promiscuous": {"enabled": True}}})
     assert events.links_in_doubt and events.links_down == set()
@@ -173,8 +165,8 @@ def test_streams_are_split_among_all_cores_of_a_pair_or_each_port_has_its_own(
     pins: bool, cores: int, sending: tuple[int, ...], masks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = pypi.PypiLibrary()
-    monkeypatch.setattr(library, "port_facts", lambda port: {"cores": list(range(cores))})
-    library.pins_cores = pins
+    monkeypatch.setattr(library, "ports", lambda ports: [{"cores": list(range(cores))}])
+    monkeypatch.setattr(library, "_pins_cores", pins)
     assert [library.core_mask(port, sending) for port in sending] == masks
 
 
@@ -299,8 +291,8 @@ def test_streams_of_a_users_file_carry_the_destination_of_their_direction() -> N
     frame = bytes(60)
     program = {"flags": 5, "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""}, "mode": {}, "vm": {}}
     item = Stream(frame.hex(), 1.0, program=json.dumps(program)).to_json()
-    assert program_data(item)["packet"] == program["packet"]
-    found = program_data({**item, "destination": "02:00:00:00:01:02"})
+    assert stream_data(item)["packet"] == program["packet"]
+    found = stream_data({**item, "destination": "02:00:00:00:01:02"})
     assert base64.b64decode(found["packet"]["binary"]) == bytes.fromhex("020000000102") + frame[6:]
     assert found["flags"] == 3  # source and destination from the packet
 
@@ -406,10 +398,10 @@ def test_events_report_a_taken_port_and_the_end_of_sending() -> None:
     session = recorded("get_async_events")[0]["params"]["session_id"]
     for ours, complaints in ((session, 0), (session + 1, 1)):
         events = ServerEvents(ours)
-        hear, done = events.wrap_event_handler(lambda kind, data: None), set()
+        done = set()
         for call in recorded("get_async_events"):
             for kind, data in answers.events(call["result"]):
-                hear(kind, data)
+                events.record(kind, data)
             done |= set(events.ended)
         assert done == {0} and bool(events.complaints) == bool(complaints)
         assert all("was taken by 'tester'" in item for item in events.complaints)
@@ -417,7 +409,7 @@ def test_events_report_a_taken_port_and_the_end_of_sending() -> None:
 
 def test_an_answer_without_data_has_no_events() -> None:
     assert list(answers.events({"data": []})) == list(answers.events({"data": None})) == []
-    assert list(answers.events({"data": [{"name": "trex-event", "type": 4, "data": None}]})) == [(4, {})]
+    assert list(answers.events({"data": [{"name": "trex-event", "type": 4, "data": None}]})) == [(4, None)]
 
 
 def test_a_group_without_latency_has_no_counts() -> None:
@@ -453,17 +445,6 @@ def test_received_frames_of_all_ports_are_those_of_a_histogram(
 def test_a_time_that_is_no_number_is_refused(time: object) -> None:
     with pytest.raises(ValueError, match=r"soon|its time is"):
         answers.moment({"ts": time})
-
-
-def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
-    def counted(*ports: int, frames: int) -> list[dict[str, int]]:
-        return [{"tx_port": port, "rx_port": 1 - port, **dict.fromkeys(COUNTS, frames)} for port in ports]
-
-    assert counted_since([], counted(0, 1, frames=5)) == counted(0, 1, frames=5)
-    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=7)) == counted(0, 1, frames=2)
-    # a direction without a report; counts that fall
-    assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
-    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=4)) == []
 
 
 @pytest.mark.parametrize(

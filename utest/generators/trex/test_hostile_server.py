@@ -16,7 +16,7 @@ import pytest
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.sockets import LARGEST_ANSWER, check_calls, read_answer
+from lineproof.generators.trex.client.sockets import LARGEST_ANSWER, read_answers, results
 from lineproof.generators.trex.client_process import ClientProcess
 from lineproof.generators.trex.clients import HANDSHAKE_LIMIT, ask_server
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
@@ -59,7 +59,7 @@ def test_a_bad_answer_takes_little_time_and_memory(name: str) -> None:
     parts = answer if isinstance(answer, list) else [answer]
     before, began = psutil.Process().memory_info().rss, time.thread_time()
     with pytest.raises(ValueError):
-        check_calls(read_answer(parts), [1])
+        results(read_answers(parts), [1])
     assert time.thread_time() - began < 1
     assert psutil.Process().memory_info().rss < before + LARGEST_ANSWER + (16 << 20)
 
