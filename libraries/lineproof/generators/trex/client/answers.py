@@ -7,6 +7,7 @@ import math
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,17 +58,6 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     }
 
 
-def destination_state(status: Mapping[str, Any]) -> str:
-    """State of the MAC address that a port sends to: ``known``, ``unresolved`` (its next hop is asked) or ``none``.
-
-    *status*: ``get_port_status``. Without a report it counts as known.
-    """
-    layers = status["attr"].get("layer_cfg") or {}
-    if (layers.get("ipv4") or {}).get("state") == "unresolved":
-        return "unresolved"
-    return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
-
-
 def reading(
     totals: Mapping[str, Any],
     ports: Mapping[int, Mapping[str, Any]],
@@ -109,11 +99,6 @@ def moment(answer: Mapping[str, Any]) -> float:
     return seconds
 
 
-def core_loads(answer: Mapping[str, Any]) -> list[list[float]]:
-    """Load of each sending core in per cent of each second, the latest first: ``get_utilization``."""
-    return [[float(load) for load in core.get("history") or ()] for core in answer.get("cpu") or ()]
-
-
 def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
     """Type and data of each event in the answer to ``get_async_events``, in order."""
     for message in answer.get("data") or ():
@@ -128,7 +113,7 @@ LONGEST_MESSAGE = 2000
 """Characters of a server's own words that a message repeats."""
 
 MOST_COMPLAINTS = 20
-"""Events of a trial that are repeated in words."""
+"""Events of a trial that are repeated in words, the last ones."""
 
 PORTS = range(256)
 """Numbers that a port may have."""
@@ -182,7 +167,7 @@ class ServerEvents:
         """Remove the events of the last trial."""
         self.ended: dict[int, float] = {}
         """When each port had sent all it was to send."""
-        self.complaints: list[str] = []
+        self.complaints = deque[str](maxlen=MOST_COMPLAINTS)
         self.refusal: Refusal | None = None
         """The event after which a trial is lost."""
         self.links_down: set[int] = set()
@@ -216,7 +201,6 @@ class ServerEvents:
             self._complain(f"the server was shut down ({str(data.get('cause'))[:200]})", "lost")
 
     def _complain(self, text: str, kind: str = "") -> None:
-        if len(self.complaints) < MOST_COMPLAINTS:
-            self.complaints.append(plain_message(text))
+        self.complaints.append(plain_message(text))
         if kind:
             self.refusal = Refusal(kind, "; ".join(self.complaints))

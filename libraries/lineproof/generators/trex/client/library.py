@@ -71,9 +71,7 @@ class ClientLibrary(ABC):
         self._handlers: dict[int, str] = {}
         self._pins_cores = False
         """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
-        self._next_hops: Mapping[int, NextHop] = {}
-        self._asked_hops: set[int] = set()
-        """Ports whose next hop of the testbed file has answered."""
+        self._next_hops: dict[int, NextHop] = {}
         self._promiscuous = False
         self._captures: set[int] = set()
         self._card_names: dict[int, tuple[str, ...]] = {}
@@ -159,9 +157,8 @@ class ClientLibrary(ABC):
         with contextlib.suppress(Exception):
             self.stop_traffic()
             for port in self.held:
-                with _ignored_refusals():
-                    if self._promiscuous:
-                        self._set_promiscuous(port, False)
+                if self._promiscuous:
+                    self._set_promiscuous(port, False)
                 with _ignored_refusals():
                     self._ask_port("release", port)
             self._handlers = {}
@@ -173,7 +170,8 @@ class ClientLibrary(ABC):
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-        return answers.core_loads(self.ask("get_utilization"))
+        cores = self.ask("get_utilization").get("cpu") or ()
+        return [[float(load) for load in core.get("history") or ()] for core in cores]
 
     def check_links(self, ports: Sequence[int]) -> None:
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
@@ -332,14 +330,9 @@ class ClientLibrary(ABC):
         for port in ports:
             with contextlib.suppress(Refusal):
                 self._ask_port("set_rx_feature", port, type="queue", enabled=False)
-        refusals = []
-        for port in ports:
-            try:
-                self._ask_port("service", port, enabled=False)
-            except Refusal as refusal:
-                refusals.append(refusal)
-        if refusals:
-            raise refusals[0]
+        with contextlib.ExitStack() as every:  # also those after one that refuses
+            for port in ports:
+                every.callback(self._ask_port, "service", port, enabled=False)
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
@@ -347,9 +340,8 @@ class ClientLibrary(ABC):
         """Ask for the MAC addresses that *ports* need, and do not know. Raises Refusal."""
         questions = []
         for port in ports:
-            named, own_mac = self._next_hops.get(port), str(self._static(port).get("hw_mac", ""))
-            explicit = named is not None and named.explicit and port not in self._asked_hops
-            if question := question_of(port, self._status(port), own_mac, named, explicit):
+            own_mac = str(self._static(port).get("hw_mac", ""))
+            if question := question_of(port, self._status(port), own_mac, self._next_hops.get(port)):
                 questions.append(question)
         if not questions:
             return
@@ -358,7 +350,8 @@ class ClientLibrary(ABC):
         for question in questions:
             if not (mac := macs.get(question.port)):
                 continue
-            self._asked_hops.add(question.port)
+            if hop := self._next_hops.get(question.port):
+                self._next_hops[question.port] = replace(hop, explicit=False)  # the server knows it now
             if question.ipv6:
                 self._ask_port("set_l2", question.port, dst_mac=mac, block=False)
             else:
@@ -369,19 +362,14 @@ class ClientLibrary(ABC):
 
     def _set_promiscuous(self, port: int, wanted: bool) -> None:
         """Let *port* receive frames for any MAC address, or only for its own. Raises Refusal if it cannot."""
-        refusal = ""
-        try:
+        with _ignored_refusals():
             self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": wanted}})
-        except Refusal as error:
-            if error.kind != "refused":
-                raise
-            refusal = f": {error}"
         # a card that cannot switch it off is no harm
         if wanted and not (self._status(port)["attr"].get("promiscuous") or {}).get("enabled"):
             raise Refusal(
                 "refused",
-                f"port {port} does not become promiscuous{refusal}; expected a card that can, or 'promiscuous: false'"
-                " in the testbed file",
+                f"port {port} does not become promiscuous; expected a card that can, or 'promiscuous: false' in the"
+                " testbed file",
             )
 
     # -- requests ------------------------------------------------------------------------------------------------------

@@ -450,23 +450,18 @@ def wait_for_drain(
     direction do not replace missing ones of another. If none is missing there is no wait.
     """
     began = changed = clock()
-    limit, steady = max(drain / clock_speed, MIN_WAIT), max(STEADY_TIME / clock_speed, 0.005)
-    quiet = max(QUIET_TIME / clock_speed, MIN_WAIT)
-    now = first
-    last: tuple[tuple[int, int], ...] = ()
+    limit, quiet = (max(seconds / clock_speed, MIN_WAIT) for seconds in (drain, QUIET_TIME))
+    steady, now, last = max(STEADY_TIME / clock_speed, 0.005), first, list[tuple[int, int]]()
     while True:
-        found = tuple((now.since(before, tx, "opackets"), now.since(before, rx, "ipackets")) for tx, rx in directions)
+        counts = [(now.since(before, tx, "opackets"), now.since(before, rx, "ipackets")) for tx, rx in directions]
         moment = clock()
-        if found != last:
-            last, changed = found, moment
-        complete = all(received >= sent for sent, received in found) and (
-            all(sent >= least[tx] for (tx, _), (sent, _) in zip(directions, found, strict=True))
-            or moment - changed >= steady
-        )
-        if complete or moment - began >= limit or moment - changed >= quiet:
+        if counts != last:
+            last, changed = counts, moment
+        still, is_whole = moment - changed, all(received >= sent for sent, received in counts)
+        has_sent = all(sent >= least[tx] for (tx, _), (sent, _) in zip(directions, counts, strict=True))
+        if (is_whole and (has_sent or still >= steady)) or moment - began >= limit or still >= quiet:
             return now, clock() - began
         # the longer nothing comes, the less often it is looked for
-        still = moment - changed
         sleep(min(max(MIN_WAIT, still) / 5, quiet - still, limit - (moment - began)))
         now = count()
 
