@@ -69,7 +69,6 @@ BAD_BYTES: Mapping[str, Answer] = {
     "a number": lambda _: b"7",
     "wrong id": lambda _: b'{"jsonrpc":"2.0","id":"other","result":{}}',
     "text for an error": lambda _: b'{"jsonrpc":"2.0","id":1,"error":"no"}',
-    "number for an error's text": lambda _: b'{"jsonrpc":"2.0","id":1,"error":{"message":5}}',
     "endless digits": result("1" * 100_000),
 }
 """Answers that no TRex server sends to any request."""

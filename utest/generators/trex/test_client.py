@@ -16,21 +16,16 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client import answers, pypi, sockets
+from lineproof.generators.trex.client.addresses import question_of
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
-from lineproof.generators.trex.client.library import ALL_CORES, program_data
-from lineproof.generators.trex.client.running_traffic import (
-    COUNTS,
-    all_placed,
-    counted_since,
-    group_counts,
-    wait_for_drain,
-)
+from lineproof.generators.trex.client.library import ALL_CORES, stream_data
+from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
 from lineproof.generators.trex.client.service import CounterReading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.client_process import ClientError
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings, connection_error, remedy_of
-from support.hostile_trex import HostileServer, hostile_trex, refusing, result
+from support.hostile_trex import Answer, HostileServer, hostile_trex, refusing, result
 from support.paths import DATA
 from support.ports import free_port
 
@@ -77,19 +72,20 @@ def test_a_server_in_another_mode_is_not_a_newer_one(server: HostileServer) -> N
 
 
 @pytest.mark.slow
-def test_a_message_that_crashes_the_library_does_not_kill_the_parent(server: HostileServer) -> None:
-    """The thread would send SIGTERM to this process's group."""
-    # a barrier before the message that crashes the thread would keep the connection
-    server.instead, server.published = {"publish_now": result("{}")}, [[b"{}"]]
-    with pytest.raises(TestbedError, match=rf"understands at port {server.pub_port}.*async_port"):
-        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
-
-
-@pytest.mark.slow
-def test_a_barrier_of_another_client_does_not_crash_the_library(server: HostileServer) -> None:
-    server.instead = {"get_version": refusing("so far, so good")}
-    server.published = [[b'{"name": "trex-barrier", "type": 1, "data": {}}']]
-    with pytest.raises(TestbedError, match="so far, so good"):
+@pytest.mark.parametrize(
+    ("answer", "published", "says"),
+    [
+        # the thread would send SIGTERM to this process's group; a barrier before that message would keep the connection
+        ({"publish_now": result("{}")}, b"{}", "understands at port .*async_port"),
+        ({"get_version": refusing("so far, so good")}, b'{"name": "trex-barrier", "type": 1, "data": {}}', "so far"),
+    ],
+    ids=["a message that crashes the library", "a barrier of another client"],
+)
+def test_what_is_published_ends_neither_the_library_nor_the_parent(
+    server: HostileServer, answer: dict[str, Answer | None], published: bytes, says: str
+) -> None:
+    server.instead, server.published = answer, [[published]]
+    with pytest.raises(TestbedError, match=says):
         TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
 
 
@@ -107,51 +103,44 @@ def test_errors_of_the_library_become_one_line() -> None:
     assert plain_message(KeyError("x")) == "KeyError: 'x'"
 
 
-def test_events_are_recorded_even_if_the_library_fails() -> None:
-    def fails(kind: int, data: Any) -> None:
-        raise KeyError("name")
-
+def test_events_say_which_port_was_taken_and_which_links_are_in_doubt() -> None:
     events = ServerEvents(session_id=7)
-    handler = events.wrap_event_handler(fails)
-    handler(4, {"port_id": 1})
-    handler(5, {"port_id": 0, "who": "bob", "session_id": 8, "force": True})
-    handler(5, {"port_id": 0, "who": "me", "session_id": 7, "force": True})
-    handler(99, None)
-    assert set(events.ended) == {1} and events.complaints == ["port 0 was taken by 'bob'"]
-
-
-def test_a_short_link_loss_is_recorded_and_links_are_checked_after_changes() -> None:
-    events = ServerEvents(session_id=7)
-    handler = events.wrap_event_handler(lambda kind, data: None)
-    assert not events.links_in_doubt
-    handler(8, {"port_id": 0, "attr": {"link": {"up": True}, "promiscuous": {"enabled": True}}})
+    strange = ({"port_id": 0}, {"port_id": 0, "attr": None}, {"port_id": 0, "attr": {"link": "up"}})
+    for data in strange:
+        events.record(8, data)
+    events.record(8, {"port_id": 0, "attr": {"link": {"up": True}, "promiscuous": {"enabled": True}}})
     assert events.links_in_doubt and events.links_down == set()
-    handler(8, {"port_id": 1, "attr": {"link": {"up": False}}})
-    handler(8, {"port_id": 1, "attr": {"link": {"up": True}}})
-    for strange in ({"port_id": 0}, {"port_id": 0, "attr": None}, {"port_id": 0, "attr": {"link": "up"}}):
-        handler(8, strange)
-    assert events.links_down == {1} and events.complaints == []
-    events.clear()
-    assert events.links_down == set() and not events.links_in_doubt
+    events.record(8, {"port_id": 1, "attr": {"link": {"up": False}}})
+    events.record(8, {"port_id": 1, "attr": {"link": {"up": True}}})
+    events.record(4, {"port_id": 1})
+    events.record(5, {"port_id": 0, "who": "me", "session_id": 7, "force": True})
+    events.record(99, None)
+    assert (set(events.ended), events.links_down, events.refusal) == ({1}, {1}, None)
+    events.record(5, {"port_id": 0, "who": "bob", "session_id": 8, "force": True})
+    assert list(events.complaints) == ["port 0 was taken by 'bob'"]
+    assert events.refusal is not None and events.refusal.kind == "taken"
 
 
 def test_peak_load_is_the_highest_second_of_one_core_in_the_trial() -> None:
     cores = [[30.0, 40.0, 90.0, 100.0], [0.0, 50.0]]
-    assert peak_load(cores, 0.4) == peak_load(cores, 1.9) == 30
-    assert peak_load(cores, 2) == 50 and peak_load(cores, 3.9) == 90 and peak_load(cores, 60) == 100
+    assert [peak_load(cores, seconds) for seconds in (0.4, 1.9, 2, 3.9, 60)] == [30, 30, 50, 90, 100]
     assert peak_load([], 5) is None and peak_load([[]], 5) is None
 
 
-def test_peak_load_during_a_short_time_excludes_other_times() -> None:
-    # 1.2 s of work, over 0.4 s ago: 0.6 s of it in the last second, 0.6 s in the one before
-    assert peak_load_during([[60.0, 60.0, 0.0]], 0.4, 1.2, 1.0) == pytest.approx(100)
-    # constant load, before as well
-    assert peak_load_during([[24.0, 40.0, 40.0]], 0.4, 1.2, 1.0) == pytest.approx(100 * (0.24 + 0.4) / 1.2, abs=0.05)
-    # work at another time does not count
-    assert peak_load_during([[0.0, 0.0, 100.0, 100.0], [5.0, 5.0, 0.0]], 0.1, 1.2, 1.0) == pytest.approx(
-        100 * 0.1 / 1.2, abs=0.05
-    )
-    assert peak_load_during([], 0.1, 1.0, 1.0) is None
+@pytest.mark.parametrize(
+    ("loads", "ago", "load"),
+    [
+        # 1.2 s of work: 0.6 s of it in the last second, 0.6 s in the one before
+        ([[60.0, 60.0, 0.0]], 0.4, 100),
+        # constant load, before as well
+        ([[24.0, 40.0, 40.0]], 0.4, 100 * (0.24 + 0.4) / 1.2),
+        # work at another time does not count
+        ([[0.0, 0.0, 100.0, 100.0], [5.0, 5.0, 0.0]], 0.1, 100 * 0.1 / 1.2),
+    ],
+)
+def test_peak_load_during_a_short_time_excludes_other_times(loads: list[list[float]], ago: float, load: float) -> None:
+    assert peak_load_during(loads, ago, 1.2, 1.0) == pytest.approx(load, abs=0.05)
+    assert peak_load_during([], ago, 1.2, 1.0) is None
 
 
 EVEN, ODD = 0x5555555555555555, 0xAAAAAAAAAAAAAAAA
@@ -173,8 +162,8 @@ def test_streams_are_split_among_all_cores_of_a_pair_or_each_port_has_its_own(
     pins: bool, cores: int, sending: tuple[int, ...], masks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = pypi.PypiLibrary()
-    monkeypatch.setattr(library, "port_facts", lambda port: {"cores": list(range(cores))})
-    library.pins_cores = pins
+    monkeypatch.setattr(library, "ports", lambda ports: [{"cores": list(range(cores))}])
+    monkeypatch.setattr(library, "_pins_cores", pins)
     assert [library.core_mask(port, sending) for port in sending] == masks
 
 
@@ -299,8 +288,8 @@ def test_streams_of_a_users_file_carry_the_destination_of_their_direction() -> N
     frame = bytes(60)
     program = {"flags": 5, "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""}, "mode": {}, "vm": {}}
     item = Stream(frame.hex(), 1.0, program=json.dumps(program)).to_json()
-    assert program_data(item)["packet"] == program["packet"]
-    found = program_data({**item, "destination": "02:00:00:00:01:02"})
+    assert stream_data(item)["packet"] == program["packet"]
+    found = stream_data({**item, "destination": "02:00:00:00:01:02"})
     assert base64.b64decode(found["packet"]["binary"]) == bytes.fromhex("020000000102") + frame[6:]
     assert found["flags"] == 3  # source and destination from the packet
 
@@ -338,7 +327,6 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "promiscuous": False,
             "is_virtual": True,
         }
-        assert answers.destination_state(status) == "known"
 
 
 @pytest.mark.parametrize(
@@ -381,48 +369,25 @@ def test_a_port_is_slower_than_the_platform_where_its_speed_is_known(
 
 
 @pytest.mark.parametrize(
-    ("ether", "ipv4", "found"),
-    [
-        ("configured", "none", "known"),
-        ("unconfigured", "none", "none"),
-        ("unconfigured", "unresolved", "unresolved"),
-        ("configured", "resolved", "known"),
-    ],
+    ("ether", "ipv4", "asked"),
+    [("configured", "none", ""), ("unconfigured", "unresolved", "100.65.1.1"), ("configured", "resolved", "")],
 )
-def test_the_destination_state_of_a_port_is_read(ether: str, ipv4: str, found: str) -> None:
-    layers = {"ether": {"state": ether}, "ipv4": {"state": ipv4}}
-    assert answers.destination_state({"attr": {"layer_cfg": layers}}) == found
-    assert answers.destination_state({"attr": {}}) == "known"
+def test_a_next_hop_is_asked_that_the_server_does_not_know(ether: str, ipv4: str, asked: str) -> None:
+    layers = {"ether": {"state": ether}, "ipv4": {"state": ipv4, "src": "100.65.1.2", "dst": "100.65.1.1"}}
+    question = question_of(0, {"attr": {"layer_cfg": layers}}, "02:00:00:00:00:01", None)
+    assert (question.address if question else "") == asked
+    assert question_of(0, {"attr": {}}, "", None) is None
 
 
-def test_core_loads_are_read_per_second() -> None:
-    (*_, core), (*_, later) = (item["result"]["cpu"] for item in recorded("get_utilization"))
-    cores = [{**each, "history": each["history"][:6]} for each in (core, later)]  # the recording has no more
-    assert answers.core_loads({"cpu": cores}) == [[55, 0, 0, 0, 0, 0], [2, 7, 52, 55, 0, 0]]
-    assert answers.core_loads({}) == [] and answers.core_loads({"cpu": [{}]}) == [[]]
-
-
-def test_events_report_a_taken_port_and_the_end_of_sending() -> None:
+def test_recorded_events_report_a_taken_port_and_the_end_of_sending() -> None:
     session = recorded("get_async_events")[0]["params"]["session_id"]
-    for ours, complaints in ((session, 0), (session + 1, 1)):
+    for ours, is_taken in ((session, False), (session + 1, True)):
         events = ServerEvents(ours)
-        hear, done = events.wrap_event_handler(lambda kind, data: None), set()
         for call in recorded("get_async_events"):
             for kind, data in answers.events(call["result"]):
-                hear(kind, data)
-            done |= set(events.ended)
-        assert done == {0} and bool(events.complaints) == bool(complaints)
-        assert all("was taken by 'tester'" in item for item in events.complaints)
-
-
-def test_an_answer_without_data_has_no_events() -> None:
-    assert list(answers.events({"data": []})) == list(answers.events({"data": None})) == []
-    assert list(answers.events({"data": [{"name": "trex-event", "type": 4, "data": None}]})) == [(4, {})]
-
-
-def test_a_group_without_latency_has_no_counts() -> None:
-    stats = [call["result"] for call in recorded("get_pgid_stats")]
-    assert stats and all(group_counts(item, 77, 0, 1) is None for item in stats)
+                events.record(kind, data)
+        assert set(events.ended) == {0} and ("was taken by 'tester'" in " ".join(events.complaints)) is is_taken
+    assert list(answers.events({"data": None})) == []
 
 
 @pytest.mark.parametrize(
@@ -443,27 +408,16 @@ def test_received_frames_of_all_ports_are_those_of_a_histogram(
         "flow_stats": {"7": {"tp": {"0": 15, "1": 0}, "rp": {"0": 2, "1": 10}}},
         "latency": {"7": {"lat": {"total_max": 30, "jit": 5, "histogram": histogram, "hdrh": hdrh}, "er": {"dup": 1}}},
     }
-    found = group_counts(answer, 7, 0, 1)
-    assert found is not None
-    assert (found["sent"], found["received"], found["elsewhere"], found["duplicates"]) == (15, 10, 2, 1)
-    assert "jitter" not in found and all_placed(found) is placed
+    counts = group_counts(answer, 7, 0, 1)
+    assert counts is not None and group_counts(answer, 8, 0, 1) is None
+    assert (counts["sent"], counts["received"], counts["elsewhere"], counts["duplicates"]) == (15, 10, 2, 1)
+    assert all_placed(counts) is placed
 
 
 @pytest.mark.parametrize("time", [float("inf"), float("nan"), "soon"])
 def test_a_time_that_is_no_number_is_refused(time: object) -> None:
     with pytest.raises(ValueError, match=r"soon|its time is"):
         answers.moment({"ts": time})
-
-
-def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
-    def counted(*ports: int, frames: int) -> list[dict[str, int]]:
-        return [{"tx_port": port, "rx_port": 1 - port, **dict.fromkeys(COUNTS, frames)} for port in ports]
-
-    assert counted_since([], counted(0, 1, frames=5)) == counted(0, 1, frames=5)
-    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=7)) == counted(0, 1, frames=2)
-    # a direction without a report; counts that fall
-    assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
-    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=4)) == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex import clients as copies
 from lineproof.generators.trex import profile_loader
+from lineproof.generators.trex.client.shipped import CLIENT_FILE, CLIENT_PATH
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -26,7 +27,7 @@ from support import real_trex, robot_run
 from support.patience import wait_until
 from support.server_support import FakeBackend
 from support.simulated_session import started
-from support.trex_profile_support import ARGPARSE, HEAD, HOME, LATENCY, NEEDED, Own, ours, project_with
+from support.trex_profile_support import ARGPARSE, HEAD, HOME, LATENCY, Own, ours, project_with
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +41,12 @@ BOTH = "{size: 128, both: true}"
     ("signature", "body", "tunables"),
     [
         ("self, direction=0, **kwargs", "return [stream(kwargs.get('size', 64), direction)]", "{size: 128}"),
-        ("self, direction=0, size=64, **kwargs", "return stream(size, direction)", "{size: 128}"),
         ("self, direction=0, port_id=0, size=64", "return [stream(size, port_id)]", "{size: 128}"),
         ("self, tunables, **kwargs", ARGPARSE, "[--size, 128]"),
         ("self, tunables, **kwargs", ARGPARSE, BOTH),
         ("self, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "("), BOTH),
-        ("self, port_id, direction, tunables, **kwargs", ARGPARSE.replace("kwargs.get('direction', ", "("), BOTH),
     ],
-    ids=["kwargs", "names", "no kwargs", "arguments", "tunables", "direction, tunables", "port_id"],
+    ids=["kwargs", "no kwargs", "arguments", "tunables", "direction, tunables"],
 )
 def test_every_signature_of_get_streams_gets_direction_and_tunables(
     own: Own, signature: str, body: str, tunables: str, client: str
@@ -110,16 +109,6 @@ def test_named_offsets_after_tags_and_tunnels(own: Own, client: str) -> None:
     assert struct.unpack("!4B", item.frame[30:34]) == (16, 0, 0, 1)
 
 
-def test_mac_addresses_are_the_ports_unless_the_profile_sets_them(own: Own) -> None:
-    text = ours(
-        'return [stream(), stream(mac_src_override_by_pkt=1), STLStream(packet=STLPktBuilder(pkt=Ether(src="02'
-        ':00:00:00:00:09", dst="02:00:00:00:00:08") / IP() / UDP()), mode=STLTXCont())]'
-    )
-    program = own.profile(text).program
-    assert program is not None
-    assert [json.loads(item.text)["flags"] for item in program.directions[0]] == [0, 1, 3]
-
-
 def test_a_file_is_loaded_again_only_after_a_change(own: Own) -> None:
     catalogue = own.read(ours("open(__file__ + '.seen', 'a').write('x')\nreturn stream(64, direction)"))
     catalogue.profile(["mine"])
@@ -130,14 +119,7 @@ def test_a_file_is_loaded_again_only_after_a_change(own: Own) -> None:
     assert not list(own.traffic.glob("__pycache__"))
 
 
-@pytest.mark.skipif(not HOME, reason=NEEDED)
-def test_the_client_of_trex_home_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TREX_HOME", HOME)
-    program = own.profile(ours("return stream(64, direction)")).program
-    assert program is not None and program.source.client.startswith("TRex's own, of ")
-
-
-def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_of_trex_home_or_the_latest_copy_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path | None] = []
 
     def ask(path: Path, entry: object, folder: Path | None, *_: object) -> dict[str, object]:
@@ -145,11 +127,15 @@ def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatc
         raise ConfigError("enough", path)
 
     monkeypatch.setattr("lineproof.generators.trex.profile_loader.run_profile", ask)
-    kept = copies.copies_folder() / "trex-v9.99"
+    kept, home = copies.copies_folder() / "trex-v9.99", own.folder / "home"
     kept.mkdir(parents=True)
-    with pytest.raises(ConfigError, match="enough"):
-        own.profile(ours("return stream(64, direction)"))
-    assert asked == [kept]
+    (home / CLIENT_PATH / CLIENT_FILE).parent.mkdir(parents=True)
+    (home / CLIENT_PATH / CLIENT_FILE).touch()
+    for folder in ("", str(home)):
+        monkeypatch.setenv("TREX_HOME", folder)
+        with pytest.raises(ConfigError, match="enough"):
+            own.profile(ours("return stream(64, direction)"))
+    assert asked == [kept, home]
 
 
 # -- sent --------------------------------------------------------------------------------------------------------------
@@ -186,21 +172,16 @@ def test_frames_to_a_mac_address_of_the_profile_may_go_to_the_ports(own: Own, ke
     assert [json.loads(item.text)["flags"] & 6 for item in program.directions[0]] == [flags]
 
 
-# -- wrong profiles, and data files: each is refused in one sentence, within limits of its own
-
-
 # -- what is wrong -----------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, str]] = [
-    ("return [", r"mine\.py:11: is not Python: '\[' was never closed"),
+    ("return [", r"mine\.py:11: fails with SyntaxError: '\[' was never closed"),
     ("return stream(1/0)", r"mine\.py:11: fails with ZeroDivisionError: division by zero"),
     ("return stream(vm=STLScVmRaw([STLVmFixIpv4(offset='IPv6')]))", r"mine\.py:\d+: fails.*no layer 'IPv6'"),
     ("sys.exit(3)", r"mine\.py:11: ends itself \(exit 3\)"),
     ("os._exit(4)", r"ended the process that loads it \(status 4\)"),
-    ("return []", "has no streams"),
     ("return [1]", "returns, as number 1, a int and no STLStream"),
-    # the streams themselves: traffic/test_trex_streams.py
-    ("return stream(isg=2000.0)", "stream 1 starts 2 ms late"),
+    # the streams themselves: traffic/test_profiles.py
 ]
 
 
@@ -214,10 +195,9 @@ def test_a_wrong_profile_is_reported_in_one_sentence(own: Own, body: str, says: 
 @pytest.mark.parametrize(
     ("signature", "tunables", "says"),
     [
-        ("self, tunables, **kwargs", "{sise: 64}", r"mine\.py:\d+: ends itself \(exit 2\): unrecognized.* --sise 64"),
+        ("self, tunables, **kwargs", "{sise: 64}", r"mine\.py:\d+: ends itself \(exit 2\): .*unrecognized.* --sise 64"),
         ("self, direction=0, size=64", "{sise: 64}", "has no tunable 'sise'; it has size"),
         ("self, direction=0, size=64", "[--size, 64]", "has no tunable '--size'; it has size"),
-        ("self, direction, colour, **kwargs", "{}", "missing 1 required positional argument: 'colour'"),
     ],
 )
 def test_an_unknown_tunable_is_refused(own: Own, signature: str, tunables: str, says: str) -> None:
@@ -230,9 +210,7 @@ def test_an_unknown_tunable_is_refused(own: Own, signature: str, tunables: str, 
     ("text", "says"),
     [
         ("x = 1\n", "has no function 'register()'"),
-        ("def register():\n    return 5\n", "has no 'get_streams'"),
         ("from trex.stl.api import *\n", "a newer client is used where TREX_HOME names a TRex"),
-        ("from trex_stl_lib.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
         ("import nothing_of_that_name\n", "mine.py:1: fails with ModuleNotFoundError"),
     ],
 )
@@ -254,13 +232,11 @@ return stream(64, direction)"""
 
 ONE_WAY: list[tuple[str, str]] = [
     ("return stream()", "its frames are the same in both directions"),
-    ("return [] if direction else stream()", "it has no streams for the second direction"),
     ("return stream(direction and [])", "fails with TypeError"),
-    ("return stream([64, 128][direction], direction)", "64 bytes on average, and 128 in the second direction"),
 ]
 
 
-@pytest.mark.parametrize(("body", "says"), ONE_WAY, ids=["same", "none", "fails", "sizes"])
+@pytest.mark.parametrize(("body", "says"), ONE_WAY, ids=["same", "fails"])
 def test_a_profile_of_one_direction_is_refused_for_two(own: Own, body: str, says: str) -> None:
     catalogue = own.read(ours(body))
     assert not parse("mine unidirectional ≥ 1 Mpps", catalogue).bidirectional
@@ -313,15 +289,8 @@ def refused(own: Own, body: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass",
-        "while True:\n    try: time.sleep(9)\n    except: pass",
-        "os.kill(os.getpid(), signal.SIGSTOP)",
-    ],
-)
-def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass"
     own.profile(ours("return stream(64, direction)"))  # the server's libraries are imported after it
     monkeypatch.setattr(profile_loader, "LIMIT", 3.0)
     began = time.monotonic()
@@ -329,12 +298,11 @@ def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, body: str, mon
     assert time.monotonic() - began < 30  # without a limit it runs for ever; a busy machine takes its time
 
 
-@pytest.mark.parametrize("end", ["return stream(64, direction)", "raise ValueError"])
-def test_what_it_started_ends_with_it(own: Own, end: str) -> None:
+def test_what_it_started_ends_with_it(own: Own) -> None:
     began = own.folder / "began"
     start = "import os, subprocess\nif not direction: os.symlink(str(subprocess.Popen(['sleep', '60']).pid), '{}')\n"
     with contextlib.suppress(ConfigError):
-        own.read(ours(start.format(began) + end)).profile(["mine"])
+        own.read(ours(start.format(began) + "raise ValueError")).profile(["mine"])
     wait_until(lambda: not psutil.pid_exists(int(str(began.readlink()))), limit=20)
 
 
@@ -390,17 +358,15 @@ def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, monke
             }
 
 
-def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
-    tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sentence_with_such_traffic_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    project_with(tmp_path, client, ours=ours(CHAIN))
+    project_with(tmp_path, ours=ours(CHAIN))
     suite = robot_run.write_suite(tmp_path, "ours bidirectional loses ≤ 0% at 10 kpps each way")
     ran = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path}", "-v", "GOAL:quick")
     records = [json.loads(line) for path in tmp_path.rglob("requirements.jsonl") for line in path.open()]
     assert [item["verdict"] for item in records] == ["PASS"], ran.console
     source = records[0]["extra"]["traffic_file"]
     assert source["file"] == "ours.py" and len(source["sha256"]) == 64
-    assert source["client"].startswith("trex-stl-lib 0.3" if client == "pypi" else "TRex's own")
+    assert source["client"].startswith("trex-stl-lib 0.3")
     assert source["pattern"].startswith("all streams at the same time")

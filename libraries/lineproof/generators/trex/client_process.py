@@ -80,17 +80,14 @@ class ClientProcess:
     def _ended(self, command: str) -> TestbedError:
         with contextlib.suppress(children.TimeoutExpired):
             self._process.wait(1)
-        status = self._process.poll()
+        status, last = self._process.poll(), ""
         self.kill()
-        output = f"; its last output: {self._last_output()}" if self._last_output() else ""
+        if not self._log.closed:
+            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
+            lines = self._log.read().decode(errors="replace").strip().splitlines()
+            last = " / ".join(line.strip() for line in lines[-3:])
+        output = f"; its last output: {last}" if last else ""
         return TestbedError(f"the TRex client's process ended (status {status}) during '{command}'{output}")
-
-    def _last_output(self) -> str:
-        if self._log.closed:
-            return ""
-        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return " / ".join(line.strip() for line in lines[-3:])
 
     def close(self) -> bool:
         """End it in order within :data:`CLOSE_LIMIT`, then by force. May be repeated.

@@ -83,17 +83,16 @@ def run_profile(path: Path, entry: TrexFile, folder: Path | None) -> Mapping[str
         last = " / ".join(" ".join(line.split()) for line in ran.stderr.strip().splitlines()[-2:])
         words = f"; its last output: {last[-300:]}" if last else ""
         raise ConfigError(f"ended the process that loads it (status {ran.returncode}){words}", path) from None
-    if error := answer.get("error"):
-        problem, line = error["message"], error["line"]
-        if error["kind"] == "install":
-            raise TestbedError(
-                f"'{path.name}' cannot be loaded: {problem}; expected trex-stl-lib 0.3 and what it"
-                " requires, which every client here needs: pip install trex-stl-lib==0.3"
-            )
-        older = folder is None and _NEEDS_NEWER_CLIENT.search(problem)
+    if missing := answer.get("error"):
+        raise TestbedError(
+            f"'{path.name}' cannot be loaded: {missing}; expected trex-stl-lib 0.3 and what it requires, which every"
+            " client here needs: pip install trex-stl-lib==0.3"
+        )
+    if error := answer["directions"][0].get("error"):
+        older = folder is None and _NEEDS_NEWER_CLIENT.search(error["message"])
         hint = (
             f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME_VARIABLE} names a TRex"
             " installation, or 'client' in the testbed file)"
         )
-        raise ConfigError(problem + (hint if older else ""), path, line)
+        raise ConfigError(error["message"] + (hint if older else ""), path, error["line"])
     return answer

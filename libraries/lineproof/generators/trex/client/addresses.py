@@ -8,9 +8,9 @@ import ipaddress
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from .answers import destination_state
 from .service import TRIES, TRY_SECONDS, NextHop, Refusal
 
 POLL_INTERVAL = 0.05
@@ -95,28 +95,26 @@ class Question:
         return mac if any(data) and not data[0] & 1 else ""
 
 
-def question_of(
-    port: int, status: Mapping[str, Any], own_mac: str, named: NextHop | None, explicit: bool
-) -> Question | None:
+def question_of(port: int, status: Mapping[str, Any], own_mac: str, named: NextHop | None) -> Question | None:
     """Return what *port* has to ask; None if its destination is known. Raises Refusal if there is nobody to ask.
 
-    *status*: ``get_port_status``; *named*: by the testbed file. *explicit*: it comes before what the server knows; else
-    it is for a server that knows no next hop.
+    *status*: ``get_port_status``; without a report of it the destination counts as known. *named*: by the testbed file.
     """
-    layers, state = status["attr"].get("layer_cfg") or {}, destination_state(status)
-    mac = str((layers.get("ether") or {}).get("src") or own_mac)
+    layers = status["attr"].get("layer_cfg") or {}
+    ether, ipv4 = layers.get("ether") or {}, layers.get("ipv4") or {}
+    has_gateway = ipv4.get("state") == "unresolved"
+    has_nobody = ether.get("state") == "unconfigured" and not has_gateway
+    mac = str(ether.get("src") or own_mac)
     tags = tuple(int(tag) for tag in (status["attr"].get("vlan") or {}).get("tags") or ())
-    if named and (explicit or state == "none"):
+    if named and (named.explicit or has_nobody):
         return Question(port, mac, named.source, named.address, tags, NEXT_HOP if named.explicit else ADDRESS)
-    if state == "unresolved":
-        return Question(port, mac, str(layers["ipv4"].get("src")), str(layers["ipv4"].get("dst")), tags)
-    if state == "none":
+    if has_nobody:
         raise Refusal(
             "refused",
             f"port {port} has no destination MAC address, so no router would take its frames; expected"
             " 'dest_mac', or 'ip' and 'default_gw', for this port in the server's trex_cfg.yaml",
         )
-    return None
+    return Question(port, mac, str(ipv4.get("src")), str(ipv4.get("dst")), tags) if has_gateway else None
 
 
 def find_next_hops(
@@ -127,9 +125,9 @@ def find_next_hops(
     *ask* is a request to the server; *capture* the number of a running CAPTURE on the ports. Raises Refusal if two
     machines answer one question, and what *check_cancelled* raises.
     """
-    found: dict[int, str] = {}
+    macs = dict[int, str]()
     for _ in range(TRIES):
-        silent = [question for question in questions if question.port not in found]
+        silent = [question for question in questions if question.port not in macs]
         for question in silent:
             packet = {"binary": base64.b64encode(question.frame).decode()}
             own = {"use_port_dst_mac": False, "use_port_src_mac": False}
@@ -138,26 +136,16 @@ def find_next_hops(
         while time.monotonic() < limit:
             check_cancelled()
             kept = ask("capture", command="fetch", capture_id=capture, pkt_limit=MOST_KEPT, snaplen=LENGTH_KEPT)
-            found |= _answers(silent, kept["pkts"])
-            if len(found) == len(questions):
-                return found
+            frames = [(row["port"], base64.b64decode(row["binary"])) for row in kept["pkts"]]
+            for question, (port, frame) in product(silent, frames):
+                mac = question.answer(frame) if port == question.port else ""
+                if mac and macs.setdefault(question.port, mac) != mac:
+                    both = f"{macs[question.port]} and {mac} both answer for {question}"
+                    raise Refusal("refused", f"{both}; expected one machine with that address")
+            if len(macs) == len(questions):
+                return macs
             time.sleep(POLL_INTERVAL)
-    return found
-
-
-def _answers(questions: Sequence[Question], rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for row in rows:
-        frame = base64.b64decode(row["binary"])
-        for question in questions:
-            mac = question.answer(frame) if question.port == row["port"] else ""
-            if mac and found.setdefault(question.port, mac) != mac:
-                raise Refusal(
-                    "refused",
-                    f"{found[question.port]} and {mac} both answer for {question}; expected one machine with that"
-                    " address",
-                )
-    return found
+    return macs
 
 
 def silence(questions: Sequence[Question]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .service import COUNTERS, CounterReading, Refusal
@@ -58,34 +58,22 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     }
 
 
-def destination_state(status: Mapping[str, Any]) -> str:
-    """State of the MAC address that a port sends to: ``known``, ``unresolved`` (its next hop is asked) or ``none``.
-
-    *status*: ``get_port_status``. Without a report it counts as known.
-    """
-    layers = status["attr"].get("layer_cfg") or {}
-    if (layers.get("ipv4") or {}).get("state") == "unresolved":
-        return "unresolved"
-    return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
-
-
 def reading(
-    ports: Sequence[int],
     totals: Mapping[str, Any],
-    by_port: Mapping[int, Mapping[str, Any]],
+    ports: Mapping[int, Mapping[str, Any]],
     earliest: Mapping[str, Any],
     latest: Mapping[str, Any],
+    asked: float,
 ) -> CounterReading:
-    """Return the counters of *ports*, of ``get_global_stats`` and ``get_port_stats``, read between two ``ping``.
+    """Return the counters of ``get_global_stats`` and, by port, ``get_port_stats``, read between two ``ping``.
 
-    Raises Refusal for a counter that is missing or none, ValueError for a time that is none.
+    *asked*: when, s of this machine's steady clock. Raises Refusal for a counter that is missing or none, ValueError
+    for a time that is none.
     """
-    missing = [f"{name} of port {port}" for port in ports for name in COUNTERS if name not in by_port[port]]
-    if missing:
-        raise Refusal("refused", f"the server reports no {', '.join(missing)}")
-    counters = {port: {name: _count(f"{name}-{port}", by_port[port][name]) for name in COUNTERS} for port in ports}
+    counters = {port: {name: _count(row, name, port) for name in COUNTERS} for port, row in ports.items()}
     full, load = _number(totals.get("m_total_queue_full")), _number(totals.get("m_rx_cpu_util"))
-    return CounterReading(moment(earliest), moment(latest), counters, full, load)
+    there = time.monotonic()
+    return CounterReading(moment(earliest), moment(latest), counters, full, load, asked=asked, moment=there)
 
 
 def _number(value: object) -> float | None:
@@ -93,12 +81,13 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _count(name: str, value: Any) -> int:
-    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
+def _count(counters: Mapping[str, Any], name: str, port: int) -> int:
+    """Return the counter *name* of *port*. Raises Refusal unless it is a whole number of a 64-bit counter."""
+    value = counters.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_COUNT:
-        raise Refusal("refused", f"its counter {name} is {str(value)[:40]!r}; expected a whole number of 64 bits")
+        raise Refusal("refused", f"its counter {name} of port {port} is {str(value)[:40]!r}; expected 0 to 2**64 - 1")
     if value != int(value):
-        raise Refusal("refused", f"its counter {name} is {value!r}; expected a whole number")
+        raise Refusal("refused", f"its counter {name} of port {port} is {value!r}; expected a whole number")
     return int(value)
 
 
@@ -110,17 +99,11 @@ def moment(answer: Mapping[str, Any]) -> float:
     return seconds
 
 
-def core_loads(answer: Mapping[str, Any]) -> list[list[float]]:
-    """Load of each sending core in per cent of each second, the latest first: ``get_utilization``."""
-    return [[float(load) for load in core.get("history") or ()] for core in answer.get("cpu") or ()]
-
-
-def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
     """Type and data of each event in the answer to ``get_async_events``, in order."""
     for message in answer.get("data") or ():
         if message.get("name") == "trex-event":
-            data = message.get("data")
-            yield int(message["type"]), data if isinstance(data, dict) else {}
+            yield int(message["type"]), message.get("data")
 
 
 JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
@@ -130,7 +113,7 @@ LONGEST_MESSAGE = 2000
 """Characters of a server's own words that a message repeats."""
 
 MOST_COMPLAINTS = 20
-"""Events of a trial that are repeated in words."""
+"""Events of a trial that are repeated in words, the last ones."""
 
 PORTS = range(256)
 """Numbers that a port may have."""
@@ -164,15 +147,12 @@ def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, 
     *cores*: the loads of periods of *second* s, the latest first, which ends now. Of a period that is partly outside
     of the time, as much work as possible counts.
     """
-    found: float | None = None
-    for core in cores:
-        busy = 0.0
-        for number, load in enumerate(core):
-            latest, earliest = number * second, (number + 1) * second
-            within = min(earliest, ago + took) - max(latest, ago)
-            busy += min(load / 100 * second, max(0.0, within))
-        found = max(found or 0.0, 100 * busy / took) if core else found
-    return None if found is None else round(found, 1)
+
+    def busy(core: Sequence[float]) -> float:
+        within = (min((i + 1) * second, ago + took) - max(i * second, ago) for i in range(len(core)))
+        return sum(min(load / 100 * second, max(0.0, time)) for load, time in zip(core, within, strict=True))
+
+    return max((round(100 * busy(core) / took, 1) for core in cores if core), default=None)
 
 
 class ServerEvents:
@@ -186,35 +166,29 @@ class ServerEvents:
     def clear(self) -> None:
         """Remove the events of the last trial."""
         self.ended: dict[int, float] = {}
-        self.complaints: list[str] = []
+        """When each port had sent all it was to send."""
+        self.complaints = deque[str](maxlen=MOST_COMPLAINTS)
+        self.refusal: Refusal | None = None
+        """The event after which a trial is lost."""
         self.links_down: set[int] = set()
         """Ports whose link was down."""
         self.links_in_doubt = False
         """An attribute of a port has changed: links have to be checked."""
 
-    def wrap_event_handler(self, original: Callable[[int, Any], None]) -> Callable[[int, Any], None]:
-        """A handler of events for the library, which records them and calls *original*."""
+    def record(self, kind: int, data: Any) -> None:
+        """Take an event of type *kind*, whose *data* may be anything."""
+        with self.changed:
+            self._record(kind, data if isinstance(data, dict) else {})
+            self.changed.notify_all()
 
-        def handle(kind: int, data: Any) -> None:
-            now = time.monotonic()
-            try:
-                original(kind, data)
-            except Exception as error:  # an error of the library must not end its thread
-                print(f"event {kind}: {type(error).__name__}: {error}", file=sys.stderr)
-            with self.changed:
-                self._record(kind, data if isinstance(data, dict) else {}, now)
-                self.changed.notify_all()
-
-        return handle
-
-    def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
+    def _record(self, kind: int, data: Mapping[str, Any]) -> None:
         port = data.get("port_id")
         if not isinstance(port, int) or port not in PORTS:
             port = None
         if kind == JOB_DONE and port is not None:
-            self.ended[port] = now
+            self.ended[port] = time.monotonic()
         elif kind == ACQUIRED and data.get("session_id") != self._session_id:
-            self._complain(f"port {port} was taken by '{str(data.get('who'))[:80]}'")
+            self._complain(f"port {port} was taken by '{str(data.get('who'))[:80]}'", "taken")
         elif kind == ERROR:
             self._complain(f"port {port} reports an error")
         elif kind == ATTRIBUTES and port is not None:
@@ -224,8 +198,9 @@ class ServerEvents:
                 self.links_down.add(port)
             self.links_in_doubt = True
         elif kind == SERVER_STOPPED:
-            self._complain(f"the server was shut down ({str(data.get('cause'))[:200]})")
+            self._complain(f"the server was shut down ({str(data.get('cause'))[:200]})", "lost")
 
-    def _complain(self, text: str) -> None:
-        if len(self.complaints) < MOST_COMPLAINTS:
-            self.complaints.append(plain_message(text))
+    def _complain(self, text: str, kind: str = "") -> None:
+        self.complaints.append(plain_message(text))
+        if kind:
+            self.refusal = Refusal(kind, "; ".join(self.complaints))

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The interface of a TRex client library in the client's process, and the part that both of them share."""
+"""A connection to a TRex server: what both client libraries share of it, and what each of them has of its own."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
+import itertools
 import json
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -27,27 +28,26 @@ from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
 MOST_UNDER_WAY = 16
 """Requests for counters that a server may have before it: a slow one gets no more."""
 
+BUSY_ERROR, TICKET_ERROR = -32001, -32002
+"""Errors of a busy server: repeat the request, or ask later with the ticket."""
+
+BUSY_WAIT = 0.05
+"""Seconds until a busy server is asked again."""
+
 ALL_CORES = (1 << 64) - 1
 """The mask of all cores of a port."""
 
 CORES_OF_SIDE = (0x5555555555555555, 0xAAAAAAAAAAAAAAAA)
 """Every other core, for the first and the second port of a pair: what TRex's own clients call "pin"."""
 
-
-def pps_multiplier(rate: float) -> dict[str, Any]:
-    """The multiplier that makes the streams of a port send *rate* frames/s in all."""
-    return {"type": "pps", "value": rate, "op": "abs"}
-
-
 Call = tuple[str, dict[str, Any]]
 """A method of the server and its parameters."""
 
 
 class ClientLibrary(ABC):
-    """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or an error of the library.
+    """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or ValueError for a strange answer.
 
-    The library connects, acquires ports and transmits; starts and readings, of which several are under way, go to the
-    server directly.
+    The library connects and acquires ports. All other requests go to the server directly, several at a time.
 
     Ports are numbers; counters are totals.
     """
@@ -60,57 +60,44 @@ class ClientLibrary(ABC):
     """Parameters of a request for the status of a port, beside the port."""
 
     def __init__(self) -> None:
-        self._library: SimpleNamespace | None = None
-        self._client: Any = None
-        self._link: Any = None
-        """The library's client of JSON-RPC."""
-        self._api: Any = "core"
-        """Return the library's name for the server's handle, or that handle."""
-        self._pipe: Pipe | None = None
-        """For the requests of which several are under way."""
+        self.cancelled = threading.Event()
+        """Set: whatever waits shall end."""
+        self.lost = False
+        """The server gave no answer: it is asked nothing more."""
         self.events = ServerEvents(0)
-        self.check_cancelled: Callable[[], None] = lambda: None
-        """Raises Refusal once a long search shall end."""
-        self.next_hops: Mapping[int, NextHop] = {}
-        """By port number."""
-        self._asked: set[int] = set()
+        self._client: Any = None
+        self._pipe: Pipe | None = None
+        self._numbers = itertools.count(1)
         self._handlers: dict[int, str] = {}
-        self._promiscuous: list[int] = []
+        self._pins_cores = False
+        """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
+        self._next_hops: dict[int, NextHop] = {}
+        self._promiscuous = False
         self._captures: set[int] = set()
         self._card_names: dict[int, tuple[str, ...]] = {}
         """The names of each card's own counters; empty: it has none."""
-        self.pins_cores = False
-        """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
 
-    def core_mask(self, port: int, sending: Container[int]) -> int:
-        """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
-        shared = self.pins_cores and port ^ 1 in sending and len(self.port_facts(port)["cores"]) > 1
-        return CORES_OF_SIDE[port % 2] if shared else ALL_CORES
+    # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Import the library, once. Raises Refusal."""
-        _ = self._loaded
+    @cached_property
+    def library(self) -> SimpleNamespace:
+        """The imported library. Raises Refusal."""
+        library = self._import()
+        limit_memory()
+        return library
 
-    @property
-    def _loaded(self) -> SimpleNamespace:
-        if self._library is None:
-            self._library = self._import()
-            limit_memory()
-        return self._library
-
-    def _connect_client(self) -> None:
+    def connect(self, server: str, sync_port: int, async_port: int, username: str, pins_cores: bool) -> dict[str, str]:
+        """Connect; return the versions of server, client and libraries."""
+        library, self._pins_cores = self.library, pins_cores
+        self._pipe = Pipe(f"tcp://{server}:{sync_port}")
         try:
-            self._client.connect()
-        except Refusal as refusal:
-            raise Refusal("connect", str(refusal)) from refusal
+            client, api = self._connect(server, sync_port, async_port, username)
         except Exception as error:
-            raise Refusal("connect", plain_message(error)) from error
-        self._pipe = Pipe(self._link.transport)
-
-    def _versions(self, client: str, api: str) -> dict[str, str]:
-        library, server = self._loaded, self._client.get_server_version()
+            text = str(error) if isinstance(error, Refusal) else plain_message(error)
+            raise Refusal("connect", text) from error
+        version = self._client.get_server_version()
         return {
-            "server": f"{server.get('version', '?')} ({server.get('build_date', '?')}, {server.get('mode', '?')})",
+            "server": f"{version.get('version', '?')} ({version.get('build_date', '?')}, {version.get('mode', '?')})",
             "client": client,
             "api": api,
             "scapy": str(library.scapy.__version__),
@@ -118,141 +105,153 @@ class ClientLibrary(ABC):
             "client python": ".".join(str(part) for part in sys.version_info[:3]),
         }
 
-    def acquire(
-        self, ports: Sequence[int], force: bool, former: Mapping[int, str], promiscuous: bool
-    ) -> dict[int, str]:
-        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
+    def ports(self, ports: Sequence[int]) -> list[dict[str, Any]]:
+        """Return ``index`` and :func:`.answers.port_facts` of *ports* as they are now."""
+        for number in ports:
+            if number not in self._client.ports:
+                raise Refusal("request", f"the server has no port {number}; it has {sorted(self._client.ports)}")
+        return [{"index": port, **answers.port_facts(self._status(port), self._static(port))} for port in ports]
 
-        *promiscuous*: the ports receive frames for any MAC address until their release.
+    @property
+    def held(self) -> list[int]:
+        """The acquired ports."""
+        return sorted(self._handlers)
+
+    def acquire(
+        self,
+        ports: list[int],
+        force: bool,
+        former: Mapping[int, str],
+        promiscuous: bool,
+        next_hops: Mapping[int, Mapping[str, Any]],
+    ) -> dict[int, str]:
+        """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
+
+        *former*: handlers of an earlier connection, whose ports are released first. A port that another user has
+        acquired since has another handler and is not released. *promiscuous*: the ports receive frames for any MAC
+        address until their release. *next_hops*: :class:`.service.NextHop` as data, by port.
         """
-        for number, handler in former.items():
-            with self._ignoring_refusals():  # that connection may not hold it any more
-                self._ask("release", handler=handler, port_id=number)
+        self.ports(ports)  # raises Refusal for ports that do not exist
+        self._next_hops = {port: NextHop(**hop) for port, hop in next_hops.items()}
+        for port, handler in former.items():
+            with _ignored_refusals():  # that connection may not hold it any more
+                self.ask("release", handler=handler, port_id=port)
         try:
-            self._client.acquire(list(ports), force=force, sync_streams=False)
-        except Refusal:
-            raise
+            self._client.acquire(ports, force=force, sync_streams=False)
         except Exception as error:
             raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
-        finally:
+        finally:  # one that fails may hold some of them
             handlers = {port: self._client.ports[port].handler for port in ports}
             self._handlers = {port: str(handler) for port, handler in handlers.items() if handler}
         for port in ports:
             self._ask_port("stop_traffic", port, **self.on_all)
             self._ask_port("remove_all_streams", port, **self.on_port)
         self._leave_service_mode(ports)
-        self._set_promiscuous(ports, promiscuous)
+        for port in ports:
+            self._set_promiscuous(port, promiscuous)
+        self._promiscuous = promiscuous
         return self._handlers
 
-    def release(self, ports: Sequence[int]) -> None:
-        """Release *ports*, but those that are not held any more."""
-        for port in sorted(self._handlers.keys() & ports):
-            with self._ignoring_refusals():
-                if port in self._promiscuous:
-                    self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
-            with self._ignoring_refusals():
-                self._ask_port("release", port)
-
-    def disconnect(self) -> None:
-        """Close the sockets only."""
-        if self._client is not None:
+    def close(self) -> bool:
+        """Stop the traffic, release the ports, disconnect; return whether no port is held any more."""
+        with contextlib.suppress(Exception):
+            self.stop_traffic()
+            for port in self.held:
+                if self._promiscuous:
+                    self._set_promiscuous(port, False)
+                with _ignored_refusals():
+                    self._ask_port("release", port)
+            self._handlers = {}
+        with contextlib.suppress(Exception):
             self._client.conn.disconnect()
         if self._pipe is not None:
             self._pipe.close()
-            self._pipe = None
-
-    def port_facts(self, port: int) -> dict[str, Any]:
-        """Return the facts of *port* now: see :func:`.answers.port_facts`."""
-        return answers.port_facts(self._status(port), self._static(port))
-
-    def port_numbers(self) -> Sequence[int]:
-        """The server's port numbers."""
-        return sorted(self._client.ports)
+        return not self._handlers
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-        return answers.core_loads(self._ask("get_utilization"))
+        cores = self.ask("get_utilization").get("cpu") or ()
+        return [[float(load) for load in core.get("history") or ()] for core in cores]
 
-    @staticmethod
-    @contextlib.contextmanager
-    def _ignoring_refusals() -> Iterator[None]:
-        """Ignore refusals of the server."""
-        try:
-            yield
-        except Refusal as refusal:
-            if refusal.kind != "refused":
-                raise
+    def check_links(self, ports: Sequence[int]) -> None:
+        """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
+        self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
+
+    def check_cancelled(self) -> None:
+        """Stop the traffic and raise Refusal if whatever waits shall end."""
+        if self.cancelled.is_set():
+            self.stop_traffic()
+            raise Refusal("cancelled", "stopped on request")
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*: :class:`lineproof.generators.streams.Stream` as data.
+    def replace_streams(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port.
 
         Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
         """
-        self._find_destinations(items)
-        for port in ports:
+        self._find_destinations(sorted(port for port, rows in items.items() if not all(r["destination"] for r in rows)))
+        for port in self.held:
             self._ask_port("remove_all_streams", port, **self.on_port)
         for port, rows in items.items():
             streams = [{"stream_id": number, "stream": self._stream(item)} for number, item in enumerate(rows, 1)]
-            self._ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
+            self.ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
 
-    def start(
-        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], gap: float
-    ) -> tuple[float, CounterReading]:
-        """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
+    def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
+        """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
 
         Until the answer comes, the counters are asked for each *gap* s.
         *duration* in s of the server's clock; -1: until stopped, or until the streams end. All of it is one message.
         """
         always, calls = {"duration": duration, "force": True, "start_at_ts": 0}, list[Call]()
         for port, rate in rates.items():
-            own = {"mul": pps_multiplier(rate), "core_mask": self.core_mask(port, rates)}
+            own = {"mul": _rate(rate), "core_mask": self.core_mask(port, rates)}
             calls.append(("start_traffic", {**self._about(port), **own, **always}))
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
-                asked, sent, results = self._ask_meanwhile([*calls, *self._reading(ports)], ports, gap)
+                asked, sent, results = self.ask_all([*calls, *self._reading(self.held)], gap)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
-                self.stop_traffic(list(rates))
+                self.stop_traffic()
                 if "owned" in str(refusal) or "acquire" in str(refusal):
                     holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
                     named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
                     raise Refusal("taken", named) from refusal
                 if "middle of configuration" not in str(refusal) or time.monotonic() > limit:
                     raise
-                time.sleep(0.05)
+                time.sleep(BUSY_WAIT)
             else:
                 reply = Reply(asked, sent[len(calls) :], results[len(calls) :])
-                return answers.moment(results[0]), self._counters_read(ports, reply)
+                return answers.moment(results[0]), self._counters_read(self.held, reply)
+
+    def core_mask(self, port: int, sending: Container[int]) -> int:
+        """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
+        shared = self._pins_cores and port ^ 1 in sending and len(self.ports([port])[0]["cores"]) > 1
+        return CORES_OF_SIDE[port % 2] if shared else ALL_CORES
 
     def update(self, rates: Mapping[int, float]) -> None:
         """Change the rates of sending ports in one message."""
-        changes = {port: {"mul": pps_multiplier(rate), "force": True} for port, rate in rates.items()}
-        self._ask_all([("update_traffic", {**self._about(port), **change}) for port, change in changes.items()])
+        changes = {port: {"mul": _rate(rate), "force": True} for port, rate in rates.items()}
+        self.ask_all([("update_traffic", {**self._about(port), **change}) for port, change in changes.items()])
 
-    def stop_traffic(self, ports: Sequence[int]) -> None:
-        """Stop traffic on those of *ports* that are held."""
-        for port in sorted(self._handlers.keys() & ports):
-            with self._ignoring_refusals():
+    def stop_traffic(self) -> None:
+        """Stop all traffic of the held ports."""
+        for port in self.held:
+            with _ignored_refusals():
                 self._ask_port("stop_traffic", port, **self.on_all)
 
-    def check_links(self, ports: Sequence[int]) -> None:
-        """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
-        self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
+    # -- counters ------------------------------------------------------------------------------------------------------
 
-    def read_counters(
-        self, ports: Sequence[int], groups: Sequence[int] = (), cards: Sequence[int] = ()
-    ) -> CounterReading:
-        """Counters of *ports*, of packet *groups*, and the cards' own of the ports *cards*. Fetches events, too."""
+    def read_counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> CounterReading:
+        """Counters of the held ports, of packet *groups*, and the own ones of the cards of the ports *cards*."""
+        self.check_cancelled()
         of_cards = self._of_cards(cards)
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
-        calls = self._reading(ports)
-        asked, sent, results = self._ask_meanwhile([*calls, *more], ports, REPLY_LIMIT)
-        reading = self._counters_read(ports, Reply(asked, sent, results[: len(calls)]))
-        return replace(reading, groups=dict(*results[len(calls) :]), cards=of_cards)
+        asked, sent, results = self.ask_all([*self._reading(self.held), *more])
+        last = results.pop() if groups else {}
+        return replace(self._counters_read(self.held, Reply(asked, sent, results)), groups=dict(last), cards=of_cards)
 
     def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, int]]:
         """The cards' own counters of errors, pause frames and frames to a group, where there are any."""
@@ -260,30 +259,32 @@ class ClientLibrary(ABC):
             if port not in self._card_names:
                 self._card_names[port] = ()
                 with contextlib.suppress(Exception):
-                    self._card_names[port] = tuple(self._ask("get_port_xstats_names", port_id=port)["xstats_names"])
-        named, found = [port for port in ports if self._card_names[port]], dict[int, dict[str, int]]()
+                    self._card_names[port] = tuple(self.ask("get_port_xstats_names", port_id=port)["xstats_names"])
+        calls = [("get_port_xstats_values", {"port_id": port}) for port in ports if self._card_names[port]]
+        counts = dict[int, dict[str, int]]()
         with contextlib.suppress(Exception):
-            values = self._ask_all([("get_port_xstats_values", {"port_id": port}) for port in named]) if named else []
-            for port, row in zip(named, values, strict=False):
-                counts = zip(self._card_names[port], row["xstats_values"], strict=False)
-                found[port] = {name: int(count) for name, count in counts if _is_kept(name)}
-        return found
+            for (_, about), row in zip(calls, self.ask_all(calls).results if calls else (), strict=True):
+                pairs = zip(self._card_names[about["port_id"]], row["xstats_values"], strict=False)
+                counts[about["port_id"]] = {name: int(count) for name, count in pairs if _is_kept(name)}
+        return counts
 
-    def ask_counters(self, ports: Sequence[int]) -> None:
-        """Ask for the counters of *ports* without waiting for the answer."""
+    def ask_counters(self) -> None:
+        """Ask for the counters of the held ports without waiting for the answer."""
         if self.under_way < MOST_UNDER_WAY:
-            self._send(self._reading(ports))
+            self._send(self._reading(self.held))
 
     @property
     def under_way(self) -> int:
         """Return the number of such requests whose counters were not taken."""
         return self._pipe.under_way if self._pipe else 0
 
-    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, CounterReading] | None:
-        """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
-        if self._pipe is None or (come := self._pipe.answer(wait)) is None:
-            return None
-        return come.asked, self._counters_read(ports, come)
+    def counters_come(self, wait: float) -> CounterReading | None:
+        """The next counters that were asked for; None: none came within *wait* s."""
+        self.check_cancelled()
+        reply = self._connection.answer(wait)
+        return reply and self._counters_read(self.held, reply)
+
+    # -- captures and service mode -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def capturing(self, ports: Sequence[int], limit: int, packets: str = "") -> Iterator[int]:
@@ -297,7 +298,7 @@ class ClientLibrary(ABC):
             for port in ports:
                 self._ask_port("service", port, enabled=True)
             keep = {"mode": "cyclic", "limit": limit, "filter": packets}
-            number = int(self._ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
+            number = int(self.ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
             self._captures.add(number)
             yield number
         finally:
@@ -306,162 +307,143 @@ class ClientLibrary(ABC):
 
     def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
         """Return the last *limit* frames of a capture by port, in their order."""
-        frames_by_port = defaultdict[int, list[bytes]](list)
+        frames = defaultdict[int, list[bytes]](list)
         if limit:
-            kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+            kept = self.ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
             for row in kept["pkts"]:
-                frames_by_port[int(row["port"])].append(binascii.a2b_base64(row["binary"]))
-        return frames_by_port
+                frames[int(row["port"])].append(base64.b64decode(row["binary"]))
+        return frames
+
+    def _leave_service_mode(self, ports: Sequence[int]) -> None:
+        """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
+        # those that a killed client left on these ports, too; other users may capture on theirs
+        mask, ours = sum(1 << port for port in ports), self._captures.copy()
+        self._captures.clear()
+        for row in self.ask("capture", command="status"):
+            filtered = row.get("filter") or {}
+            seen = int(filtered.get("rx") or 0) | int(filtered.get("tx") or 0)
+            if seen and not seen & ~mask:
+                ours.add(row["id"])
+        for number in ours:
+            with contextlib.suppress(Refusal):
+                self.ask("capture", command="remove", capture_id=number)
+        for port in ports:
+            with contextlib.suppress(Refusal):
+                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
+        with contextlib.ExitStack() as every:  # also those after one that refuses
+            for port in ports:
+                every.callback(self._ask_port, "service", port, enabled=False)
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
-    def _find_destinations(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Ask for the MAC addresses that ports need for the streams *items*, and do not know. Raises Refusal."""
+    def _find_destinations(self, ports: Sequence[int]) -> None:
+        """Ask for the MAC addresses that *ports* need, and do not know. Raises Refusal."""
         questions = []
-        for port in sorted(port for port, rows in items.items() if not all(row["destination"] for row in rows)):
-            named = self.next_hops.get(port)
-            explicit = named is not None and named.explicit and port not in self._asked
-            if question := question_of(
-                port, self._status(port), str(self._static(port).get("hw_mac", "")), named, explicit
-            ):
+        for port in ports:
+            own_mac = str(self._static(port).get("hw_mac", ""))
+            if question := question_of(port, self._status(port), own_mac, self._next_hops.get(port)):
                 questions.append(question)
         if not questions:
             return
-        ports = [question.port for question in questions]
-        with self.capturing(ports, MOST_KEPT, CAPTURE_FILTER) as capture:
-            found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
+        with self.capturing([question.port for question in questions], MOST_KEPT, CAPTURE_FILTER) as capture:
+            macs = find_next_hops(self.ask, capture, questions, self.check_cancelled)
         for question in questions:
-            if (mac := found.get(question.port)) is None:
+            if not (mac := macs.get(question.port)):
                 continue
-            self._asked.add(question.port)
+            if hop := self._next_hops.get(question.port):
+                self._next_hops[question.port] = replace(hop, explicit=False)  # the server knows it now
             if question.ipv6:
                 self._ask_port("set_l2", question.port, dst_mac=mac, block=False)
             else:
                 addresses = {"src_addr": question.source, "dst_addr": question.address}
                 self._ask_port("set_l3", question.port, **addresses, resolved_mac=mac, block=False)
-        if silent := [question for question in questions if question.port not in found]:
+        if silent := [question for question in questions if question.port not in macs]:
             raise Refusal("refused", silence(silent))
 
-    def _set_promiscuous(self, ports: Sequence[int], wanted: bool) -> None:
-        """Let *ports* receive frames for any MAC address, or only for their own. Raises Refusal if one cannot."""
-        for port in ports:
-            refusal = ""
-            try:
-                self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": wanted}})
-            except Refusal as error:
-                if error.kind != "refused":
-                    raise
-                refusal = f": {error}"
-            # a card that cannot switch it off is no harm
-            if wanted and not (self._status(port)["attr"].get("promiscuous") or {}).get("enabled"):
-                raise Refusal(
-                    "refused",
-                    f"port {port} does not become promiscuous{refusal}; expected a card that can, or 'promiscuous:"
-                    " false' in the testbed file",
-                )
-        self._promiscuous = list(ports) if wanted else []
-
-    # -- service mode --------------------------------------------------------------------------------------------------
-
-    def _leave_service_mode(self, ports: Sequence[int]) -> None:
-        """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
-        while self._captures:
-            with contextlib.suppress(Refusal):
-                self._ask("capture", command="remove", capture_id=self._captures.pop())
-        # those that a killed client left on these ports; other users may capture on theirs
-        mask = sum(1 << port for port in ports)
-        for row in self._ask("capture", command="status"):
-            filtered = row.get("filter") or {}
-            seen = int(filtered.get("rx") or 0) | int(filtered.get("tx") or 0)
-            if seen and not seen & ~mask:
-                with contextlib.suppress(Refusal):
-                    self._ask("capture", command="remove", capture_id=row["id"])
-        problems = []
-        for port in ports:
-            with contextlib.suppress(Refusal):
-                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
-            try:
-                self._ask_port("service", port, enabled=False)
-            except Refusal as refusal:
-                problems.append(refusal)
-        if problems:
-            raise problems[0]
+    def _set_promiscuous(self, port: int, wanted: bool) -> None:
+        """Let *port* receive frames for any MAC address, or only for its own. Raises Refusal if it cannot."""
+        with _ignored_refusals():
+            self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": wanted}})
+        # a card that cannot switch it off is no harm
+        if wanted and not (self._status(port)["attr"].get("promiscuous") or {}).get("enabled"):
+            raise Refusal(
+                "refused",
+                f"port {port} does not become promiscuous; expected a card that can, or 'promiscuous: false' in the"
+                " testbed file",
+            )
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    @property
-    def reachable(self) -> bool:
-        """Return whether the library reports a connection."""
-        return self._client is not None and bool(self._client.is_connected())
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """The server's answer, also if it is busy at first. Raises Refusal."""
+        limit = time.monotonic() + REPLY_LIMIT
+        while True:
+            try:
+                return self.ask_all([(method, parameters)]).results[0]
+            except Refusal as refusal:
+                if refusal.code not in (BUSY_ERROR, TICKET_ERROR) or time.monotonic() > limit:
+                    raise
+                if refusal.code == TICKET_ERROR:
+                    method, parameters = "get_async_results", {"ticket_id": int(str(refusal))}
+            time.sleep(BUSY_WAIT)
 
-    @property
-    def lost(self) -> bool:
-        """Return whether the server no longer answers. False before the first connection."""
-        return self._client is not None and not (self._client.is_connected() and self._link.connected)
+    def ask_all(self, calls: Sequence[Call], gap: float = 0.0) -> Reply:
+        """The answers to *calls* in one message. Raises Refusal if one of them is refused.
 
-    @property
-    def disconnect_cause(self) -> str:
-        """Why there is no connection."""
-        if self._client is None:
-            return "never connected"
-        cause = self._client.conn.get_disconnection_cause()
-        return plain_message(cause or f"it gave no answer within {REPLY_LIMIT:g} s")
-
-    def _ask(self, method: str, **parameters: Any) -> Any:
-        """The server's answer. Raises Refusal."""
-        answer = self._client.conn.rpc.transmit(method, parameters)
-        if not answer:
-            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
-        return answer.data()
-
-    def _ask_all(self, calls: Sequence[Call]) -> list[Any]:
-        """The answers to several requests in one message. Raises Refusal if one of them is refused."""
-        return self._ask_meanwhile(calls, (), REPLY_LIMIT).results
-
-    def _ask_meanwhile(self, calls: Sequence[Call], ports: Sequence[int], gap: float) -> Reply:
-        """The answers to *calls* in one message. Until they come, the counters are asked for each *gap* s."""
+        Until they come, the counters are asked for each *gap* s, if it is not 0.
+        """
         while self.under_way:  # readings of traffic that was stopped, or refused
-            self.counters_come(ports, gap)
+            self._connection.answer(gap or REPLY_LIMIT)
         self._send(calls)
-        while self._pipe is not None:
-            if come := self._pipe.answer(gap):
-                return come
-            self.ask_counters(ports)
-        raise Refusal("lost", self.disconnect_cause)
+        while not (reply := self._connection.answer(gap or REPLY_LIMIT)):
+            if gap:
+                self.ask_counters()
+        return reply
+
+    @property
+    def _connection(self) -> Pipe:
+        if self.lost or self._pipe is None:
+            raise Refusal("lost", "the connection was lost before" if self.lost else "the server was never connected")
+        return self._pipe
 
     def _send(self, calls: Sequence[Call]) -> None:
-        if self._pipe is not None:
-            make = self._link.create_jsonrpc_v2
-            self._pipe.ask([make(name, dict(values), self._api, encode=False)[1] for name, values in calls])
+        handle = {"api_h": self._handle}
+        rows = [{"method": method, "params": {**parameters, **handle}} for method, parameters in calls]
+        self._connection.ask([{"jsonrpc": "2.0", "id": next(self._numbers), **row} for row in rows])
 
     def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
-        self._ask(method, handler=self._handlers[port], port_id=port, **parameters)
+        self.ask(method, handler=self._handlers[port], port_id=port, **parameters)
 
     def _about(self, port: int) -> dict[str, Any]:
         """Return the parameters of a request about the traffic of *port*."""
         return {"handler": self._handlers[port], "port_id": port, **self.on_port}
 
     def _status(self, port: int) -> dict[str, Any]:
-        return dict(self._ask("get_port_status", port_id=port, **self.on_status))
+        return dict(self.ask("get_port_status", port_id=port, **self.on_status))
 
     def _static(self, port: int) -> Mapping[str, Any]:
         """The port's entry in ``get_system_info``, which newer servers give in the reverse order."""
         rows = enumerate(self._client.system_info["ports"])
-        found: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
-        return found[port]
+        static: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
+        return static[port]
 
-    # -- implemented by each library -----------------------------------------------------------------------------------
+    # -- of each library -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; return the versions of server, client and libraries."""
+    def _import(self) -> SimpleNamespace: ...
+
+    @abstractmethod
+    def _connect(self, server: str, sync_port: int, async_port: int, username: str) -> tuple[str, str]:
+        """Connect; return the names of the client and of the API. Raises what the library raises."""
+
+    @property
+    @abstractmethod
+    def _handle(self) -> str:
+        """The server's handle of the API."""
 
     @abstractmethod
     def poll_events(self) -> None:
         """Fetch the server's events, if the library has to ask for them."""
-
-    @abstractmethod
-    def _import(self) -> SimpleNamespace: ...
 
     @abstractmethod
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -476,9 +458,24 @@ class ClientLibrary(ABC):
         """The counters, from the answers to :meth:`_reading`."""
 
 
+@contextlib.contextmanager
+def _ignored_refusals() -> Iterator[None]:
+    """Ignore refusals of the server inside the block."""
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.kind != "refused":
+            raise
+
+
 @lru_cache(4096)
 def _is_kept(name: str) -> bool:
     return is_error(name) or is_pause(name) or is_group_count(name)
+
+
+def _rate(pps: float) -> dict[str, Any]:
+    """The multiplier that makes the streams of a port send *pps* frames/s in all."""
+    return {"type": "pps", "value": pps, "op": "abs"}
 
 
 MAC_FROM_PACKET = 1
@@ -486,9 +483,25 @@ MAC_FROM_PACKET = 1
 
 
 def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``."""
+    """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``.
+
+    A stream of a user's own file stays as it is but for its destination, and for a burst.
+    """
     if item["program"]:
-        return program_data(item)
+        data: dict[str, Any] = {"next_stream_id": -1, **json.loads(item["program"])}
+        frame = base64.b64decode(data["packet"]["binary"])
+    else:
+        data, frame = _own_data(item), bytes.fromhex(item["frame"])
+    if to := item["destination"]:
+        frame = bytes.fromhex(to.replace(":", "")) + frame[6:]
+        data["flags"] = data["flags"] & ~(3 << 1) | MAC_FROM_PACKET << 1
+    data["packet"] = {**data["packet"], "binary": base64.b64encode(frame).decode()}
+    if item["burst"] and item["group"] is None:
+        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
+    return data
+
+
+def _own_data(item: Mapping[str, Any]) -> dict[str, Any]:
     instructions: list[dict[str, Any]] = []
     for field in item["variables"]:
         limits = {"init_value": field["minimum"], "min_value": field["minimum"], "max_value": field["maximum"]}
@@ -497,41 +510,19 @@ def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
         instructions += [counter | limits, written | {"name": field["name"]}]
     if item["fix_ipv4"] is not None:
         instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": item["fix_ipv4"]})
-    frame, flags = bytes.fromhex(item["frame"]), 0
-    if to := item["destination"]:
-        frame, flags = _mac(to) + frame[6:], MAC_FROM_PACKET << 1
-    mode: dict[str, Any] = {"type": "continuous", "rate": {"type": "pps", "value": item["share"]}}
+    rate: float = item["share"]
     counted: dict[str, Any] = {"enabled": False}
     if item["group"] is not None:
-        counted = {"enabled": True, "rule_type": "latency", "stream_id": item["group"]}
-        mode["rate"]["value"] = item["pps"]
-    elif item["burst"]:
-        mode |= {"type": "single_burst", "total_pkts": item["burst"]}
+        rate, counted = item["pps"], {"enabled": True, "rule_type": "latency", "stream_id": item["group"]}
     return {
         "action_count": 0,
         "enabled": True,
-        "flags": flags,
+        "flags": 0,
         "flow_stats": counted,
         "isg": item["gap"],
-        "mode": mode,
+        "mode": {"type": "continuous", "rate": {"type": "pps", "value": rate}},
         "next_stream_id": -1,
-        "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""},
+        "packet": {"meta": ""},
         "self_start": True,
         "vm": {"instructions": instructions},
     }
-
-
-def _mac(text: str) -> bytes:
-    return bytes.fromhex(text.replace(":", ""))
-
-
-def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream of a user's own file as data: unchanged, or limited to the burst and with the destination of *item*."""
-    data: dict[str, Any] = json.loads(item["program"])
-    if to := item.get("destination"):
-        frame = base64.b64decode(data["packet"]["binary"])
-        data["packet"] = {**data["packet"], "binary": base64.b64encode(_mac(to) + frame[6:]).decode()}
-        data["flags"] = data["flags"] & ~(3 << 1) | MAC_FROM_PACKET << 1
-    if item["burst"]:
-        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
-    return {"next_stream_id": -1, **data}

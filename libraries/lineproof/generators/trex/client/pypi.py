@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import itertools
 import os
 import random
 import sys
@@ -60,11 +59,8 @@ class PypiLibrary(ClientLibrary):
     def _import(self) -> SimpleNamespace:
         return load_library(BASIC_LAYERS)  # streams hold finished frames
 
-    # -- connection and ports ------------------------------------------------------------------------------------------
-
-    def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        library = self._loaded
-        client = library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
+    def _connect(self, server: str, sync_port: int, async_port: int, username: str) -> tuple[str, str]:
+        client = self.library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
         self._client, self.events = client, ServerEvents(client.session_id)
         # The library's own handler of silence fails (it adds strings) and ends its thread; a busy machine may be silent
         # for 3 s.
@@ -72,21 +68,23 @@ class PypiLibrary(ClientLibrary):
         # Its thread crashes on a barrier (for example another client's) before its own first request.
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
         client.conn.async_connection.handle_async_barrier = self._note_barrier
-        events = client.event_handler
-        events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
+        client.event_handler.on_async_event = self.events.record
         # the library's own statistics of the counters are not used
-        events.on_async_stats_update = lambda *_: None
-        self._link = link = client.conn.rpc.rpc_link
-        # instead of eight random letters
-        link.id_gen = itertools.count(1)
+        client.event_handler.on_async_stats_update = lambda *_: None
+        link = client.conn.rpc.rpc_link
         # the server zips the answers to zipped requests: that takes longer than what it saves
         link.zipper.MSG_COMPRESS_THRESHOLD = 1 << 16
-        self._connect_client()
-        link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
+        client.connect()
+        link.socket.setsockopt(self.library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
-        return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
+        return f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api
 
-    # -- traffic -------------------------------------------------------------------------------------------------------
+    @property
+    def _handle(self) -> str:
+        return str(self._client.conn.api_h["core"])
+
+    def poll_events(self) -> None:
+        """Nothing: the library's thread receives events."""
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = stream_data(item)
@@ -94,9 +92,6 @@ class PypiLibrary(ClientLibrary):
             data.pop(key, None)
         data["vm"].setdefault("split_by_var", "")
         return data
-
-    def poll_events(self) -> None:
-        """Nothing: the library's thread receives events."""
 
     def _reading(self, ports: Sequence[int]) -> list[Call]:
         key = random.getrandbits(32)
@@ -109,11 +104,9 @@ class PypiLibrary(ClientLibrary):
         with self._has_published:
             if not self._has_published.wait_for(lambda: key in self._published, REPLY_LIMIT):
                 raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
-        flat = self._published.pop(key)
-        by_port = {
-            port: {name: flat[f"{name}-{port}"] for name in COUNTERS if f"{name}-{port}" in flat} for port in ports
-        }
-        return answers.reading(ports, flat, by_port, earliest, latest)
+            flat = self._published.pop(key)
+        by_port = {port: {name: flat.get(f"{name}-{port}") for name in COUNTERS} for port in ports}
+        return answers.reading(flat, by_port, earliest, latest, reply.asked)
 
     def _note_barrier(self, key: int, _: Any) -> None:
         """Keep the counters that came before the barrier *key*. In the library's thread, also for its own barriers."""

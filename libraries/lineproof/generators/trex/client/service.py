@@ -20,21 +20,24 @@ REQUEST_SECONDS = 0.2
 
 
 class Refusal(Exception):
-    """An answer that is an error. ``kind``: request, install, connect, taken, refused, lost, cancelled or internal."""
+    """An answer that is an error. ``kind``: request, install, connect, taken, refused, lost, cancelled or internal.
 
-    def __init__(self, kind: str, message: str) -> None:
+    ``code``: the server's, of JSON-RPC.
+    """
+
+    def __init__(self, kind: str, message: str, code: Any = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.code = kind, code
 
 
 def read_message(line: str | bytes) -> dict[str, Any]:
     """Return the message in *line*. Keys that are numbers are numbers again: those of ports and packet groups."""
-    found: dict[str, Any] = json.loads(line, object_hook=_with_numbers)
-    return found
 
+    def numbered(data: dict[str, Any]) -> dict[Any, Any]:
+        return {int(key) if key.isdecimal() else key: value for key, value in data.items()}
 
-def _with_numbers(data: dict[str, Any]) -> dict[Any, Any]:
-    return {int(key) if key.isdecimal() else key: value for key, value in data.items()}
+    message: dict[str, Any] = json.loads(line, object_hook=numbered)
+    return message
 
 
 def search_limit(ports: int) -> float:
@@ -103,8 +106,9 @@ class CounterReading:
     """The cards' own counters of errors, pause frames and frames to a group, by port; read before the others."""
     groups: Mapping[str, Any] = field(default_factory=dict)
     """The server's counts of packet groups."""
+    asked: float = 0.0
     moment: float = 0.0
-    """When it was read, s of the machine's monotonic clock."""
+    """When it was asked for, and when it was there, s of the machine's monotonic clock."""
 
     def since(self, before: CounterReading, port: int, name: str) -> int:
         """Return by how much a counter of *port* grew since *before*."""

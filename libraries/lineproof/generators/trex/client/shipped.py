@@ -12,7 +12,6 @@ trial over the same connection.
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,9 +31,6 @@ CLIENT_PATH = Path("automation/trex_control_plane/interactive")
 
 CLIENT_FILE = Path("trex/stl/trex_stl_client.py")
 """The file that identifies a client."""
-
-BUSY_ERROR, TICKET_ERROR = -32001, -32002
-"""Errors of a busy server: repeat the request, or ask later with the ticket."""
 
 
 def client_folder(folder: Path) -> Path | None:
@@ -89,44 +85,43 @@ class ShippedLibrary(ClientLibrary):
     def _import(self) -> SimpleNamespace:
         return load_library(self._folder)
 
-    # -- connection and ports ------------------------------------------------------------------------------------------
-
-    def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        library = self._loaded
-        client = library.STLClient(
+    def _connect(self, server: str, sync_port: int, async_port: int, username: str) -> tuple[str, str]:
+        ok = self.library.RC_OK
+        self._client = client = self.library.STLClient(
             username=username, server=server, sync_port=sync_port, async_port=async_port, sync_timeout=REPLY_LIMIT
         )
-        self._client, self.events = client, ServerEvents(client.ctx.session_id)
-        self._handle_event = self.events.wrap_event_handler(lambda kind, data: None)
+        self.events = ServerEvents(client.ctx.session_id)
         # in place of the library's subscriber: it does nothing, always with success
-        idle = dict.fromkeys(("connect", "barrier", "disconnect", "set_as_zombie"), lambda *_, **__: library.RC_OK())
+        idle = dict.fromkeys(("connect", "barrier", "disconnect", "set_as_zombie"), lambda *_, **__: ok())
         client.conn.async_ = SimpleNamespace(last_data_recv_ts=None, **idle)
-        self._link = rpc = client.conn.rpc
+        rpc = client.conn.rpc
         rpc.set_retry_base = lambda enable: None  # otherwise it waits four times as long for an answer
-        rpc.handle_async_transmit = self._final_answer
+        # what it does itself where the server is busy fails
+        rpc.handle_async_transmit = lambda method, parameters, *_: ok(self.ask(method, **(parameters or {})))
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
-        self._connect_client()
-        self._api = rpc.api_h
+        client.connect()
         # the server keeps events from now on, for as long as it is asked every 10 s
         self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
-        self._ask("get_async_events", **self._event_session)
+        self.poll_events()
         api = client.ctx.api_ver
-        return self._versions(f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}")
+        return f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}"
 
-    # -- traffic -------------------------------------------------------------------------------------------------------
+    @property
+    def _handle(self) -> str:
+        return str(self._client.conn.rpc.api_h)
+
+    def poll_events(self) -> None:
+        self._record(self.ask("get_async_events", **self._event_session))
+
+    def _record(self, answer: Mapping[str, Any]) -> None:
+        for kind, data in answers.events(answer):
+            self.events.record(kind, data)
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = {"start_paused": False, "core_id": -1, **stream_data(item)}
         # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
         data["vm"].pop("split_by_var", None)
         return data
-
-    def poll_events(self) -> None:
-        self._handle_events(self._ask("get_async_events", **self._event_session))
-
-    def _handle_events(self, answer: Mapping[str, Any]) -> None:
-        for kind, data in answers.events(answer):
-            self._handle_event(kind, data)
 
     def _reading(self, ports: Sequence[int]) -> list[Call]:
         each = [("get_port_stats", {"port_id": port}) for port in ports]
@@ -135,19 +130,5 @@ class ShippedLibrary(ClientLibrary):
 
     def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
         earliest, totals, *each, latest, events = reply.results
-        self._handle_events(events)
-        # of readings that are only taken off the pipe, no port is asked for
-        return answers.reading(ports, totals, dict(zip(ports, each, strict=False)), earliest, latest)
-
-    # -- requests ------------------------------------------------------------------------------------------------------
-
-    def _final_answer(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
-        """The final answer after *answer*, if the server was busy. Replaces the library's function, which fails."""
-        rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY_LIMIT
-        request = dict(parameters or {})
-        while not answer and answer.errno() in (BUSY_ERROR, TICKET_ERROR) and time.monotonic() < limit:
-            if answer.errno() == TICKET_ERROR:
-                method, request = "get_async_results", {"ticket_id": int(answer.err())}
-            time.sleep(0.05)
-            answer = rpc.invoke_rpc_method(method, dict(request))
-        return answer
+        self._record(events)
+        return answers.reading(totals, dict(zip(ports, each, strict=True)), earliest, latest, reply.asked)

@@ -36,6 +36,9 @@ MEMORY_LIMIT = 2 << 30
 """Bytes that this process may hold (0.3 GB with both directions' streams): ZeroMQ collects the frames of one message
 for as long as more come, and only this ends it."""
 
+OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 5000, zmq.HEARTBEAT_TIMEOUT: 60000}
+"""Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
+
 
 def limit_memory() -> None:
     """Bound this process's memory: a server that sends more ends it, and the driver names the server."""
@@ -44,22 +47,12 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
-OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 5000, zmq.HEARTBEAT_TIMEOUT: 60000}
-"""Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
-
-
 class Reply(NamedTuple):
-    """The answers to the *calls* of one message, which was sent at *asked* (s, steady clock)."""
+    """The *results* of the *calls* of one message, which was sent at *asked* (s, steady clock)."""
 
     asked: float
     calls: Sequence[Mapping[str, Any]]
     results: list[Any]
-
-
-def _is_answered(answers: Any, calls: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether *answers* are those to *calls*."""
-    first = answers[0] if isinstance(answers, list) and answers else answers
-    return isinstance(first, dict) and first.get("id") == calls[0]["id"]
 
 
 class Pipe:
@@ -89,7 +82,7 @@ class Pipe:
     def answer(self, wait: float) -> Reply | None:
         """Return the answers to the oldest message; None: they did not come within *wait* s.
 
-        Raises Refusal if one is an error, ValueError for what is no answer of a TRex server.
+        Raises Refusal if one is an error, or is missing; ValueError for what is no answer of a TRex server.
         """
         if not self._socket.poll(math.ceil(1000 * wait)):
             if self._asked and time.monotonic() - self._asked[0][0] > REPLY_LIMIT:
@@ -99,15 +92,10 @@ class Pipe:
         if not self._asked:
             raise ValueError("it was not asked")
         asked, calls = self._asked.popleft()
-        answers = read_answer(parts[1:])
-        if any(_is_answered(answers, later) for _, later in self._asked):
+        answers = read_answers(parts[1:])
+        if any(answers[0].get("id") == later[0]["id"] for _, later in self._asked):
             raise Refusal("lost", "the server left out an answer")
-        check_calls(answers, [call["id"] for call in calls])
-        answers = answers if isinstance(answers, list) else [answers]
-        refused = [answer["error"] for answer in answers if "error" in answer]
-        if refused:
-            raise Refusal("refused", plain_message(refused[0].get("specific_err") or refused[0].get("message")))
-        return Reply(asked, calls, [answer["result"] for answer in answers])
+        return Reply(asked, calls, results(answers, [call["id"] for call in calls]))
 
     def close(self) -> None:
         """Close the connection, whatever is under way."""
@@ -131,31 +119,27 @@ def plain_bytes(data: bytes, largest: int = LARGEST_ANSWER) -> bytes:
     return unzipped
 
 
-def read_answer(parts: list[bytes]) -> Any:
-    """Return the value of a message of the server. Raises ValueError for what no TRex sends."""
+def read_answers(parts: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Return the answers in a message of the server, at least one. Raises ValueError for what no TRex sends."""
     if len(parts) != 1:
         raise ValueError(f"it has {len(parts)} frames; expected 1")
     # a TRex writes infinity (1e+9999) into rates that nobody reads here; whoever reads a number checks it
-    return parse_json(plain_bytes(parts[0]), LARGEST_ANSWER, strict=False)
+    message = parse_json(plain_bytes(parts[0]), LARGEST_ANSWER, strict=False)
+    answers = message if isinstance(message, list) else [message]
+    if not answers or not all(isinstance(answer, dict) for answer in answers):
+        raise ValueError("it is no answer of JSON-RPC")
+    return answers
 
 
-def check_calls(found: Any, ids: list[Any]) -> None:
-    """Raise ValueError unless *found* answers the calls with *ids*, in their order: a result or an error for each."""
-    answers = found if isinstance(found, list) else [found]
-    if len(answers) != len(ids) and not (len(answers) == 1 and _is_error(answers[0])):
-        raise ValueError(f"it has {len(answers)} answers to {len(ids)} calls")
-    for answer, number in zip(answers, ids, strict=False):
-        if not isinstance(answer, dict) or not ("result" in answer or _is_error(answer)):
-            raise ValueError("it is neither a result nor an error of JSON-RPC")
-        if "result" in answer and answer.get("id", number) != number:
-            raise ValueError(f"it answers call {str(answer['id'])[:40]}; expected {str(number)[:40]}")
+def results(answers: Sequence[Mapping[str, Any]], ids: Sequence[Any]) -> list[Any]:
+    """Return the results of the calls with *ids* in *answers*, in their order.
 
-
-def _is_error(answer: Any) -> bool:
-    error = answer.get("error") if isinstance(answer, dict) else None
-    # the ticket of a busy server is a number
-    return (
-        isinstance(error, dict)
-        and isinstance(error.get("message", ""), str)
-        and isinstance(error.get("specific_err", ""), str | int)
-    )
+    Raises Refusal if one of them is an error, ValueError if they are not the answers to these calls.
+    """
+    for answer in answers:
+        if isinstance(error := answer.get("error"), dict):
+            text = plain_message(error.get("specific_err") or error.get("message"))
+            raise Refusal("refused", text, error.get("code"))
+    if [answer.get("id") for answer in answers] != list(ids) or not all("result" in answer for answer in answers):
+        raise ValueError("it does not answer what was asked")
+    return [answer["result"] for answer in answers]
