@@ -220,7 +220,7 @@ def _latency() -> Mapping[str, str]:
         came = sum(histogram.values())
         fields = {"sent": came, "received": came, "maximum": float(max(histogram, default=0)), "minimum": 5.0, **more}
         probes = [probe_group(histogram, tx_port=at, rx_port=1 - at, **fields) for at in (0, 1)]
-        return T((lost,), faults=faults, probes=probe_counts(probes, 1.0))
+        return T((lost,), faults=faults, probes=probe_counts(probes))
 
     fast = t({20: 20_000})
     own = {"load_pps": 1e6, "frames": 900, "mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10, "minimum_us": 2}
