@@ -438,11 +438,7 @@ def _others() -> Mapping[str, str]:
     return {
         "bypass: nothing came": bypass((26, 1)),
         "bypass: routed": bypass((6, 9)),
-        **{
-            f"cause: {words}": cause(words)
-            for words in ("64b", "78b ipv6", "68b vlan", "72b qinq", "68b mpls", "64b tcp", "9000b", "64b 256-networks")
-        },
-        "cause: other networks": SeenFrames(["10.0.0.0/8"]).likely_cause(one, directions),
+        "cause: 72b qinq": cause("72b qinq"),
         "cause: 1518b after 64b": cause("1518b", "64b"),
         "margin": margin_of(PureRouter(6e6)),
         "margin of all": margin_of(PureRouter()),

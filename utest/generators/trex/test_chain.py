@@ -315,7 +315,7 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
         # the claim of a run that goes on is not used
-        with pytest.raises(TestbedError, match="taken: .*'alice'"):
+        with pytest.raises(TestbedError, match=r"taken: .*'alice'"):
             TrexGenerator(testbed.settings(username="alice"))
         with testbed.user("bob", force=True) as other:
             assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
