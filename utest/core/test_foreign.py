@@ -15,7 +15,6 @@ from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import EXAMINED, DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
-from lineproof.session.came_back import size_problem
 from lineproof.simulation import parse_fault
 from support.made_testbeds import router, verdict_on
 from support.simulated_session import opened, owed
@@ -152,29 +151,6 @@ def test_the_most_frequent_comes_first_with_its_period() -> None:
     assert found == f"ARP from {SENDER}, every 1 s; LLDP from {SENDER}, once in 10 s"
     assert origins([arp] * 250, 10.0) == f"ARP from {SENDER}, 25 a second"
     assert origins([], 10.0) == ""
-
-
-@pytest.mark.parametrize(
-    ("forwarded", "size", "words"),
-    [
-        (100, 64.0, ""),
-        (90, 60.0, "4 fewer: the generator's card counts no FCS"),
-        (100, 61.0, "which lost frames do not explain: other frames were counted too"),
-        (95, 68.0, "which lost frames do not explain: other frames were counted too"),
-    ],
-)
-def test_bytes_show_frames_that_were_not_sent_and_a_card_that_leaves_the_fcs_out(
-    forwarded: int, size: float, words: str
-) -> None:
-    found = size_problem(DirectionCount(0, 1, 100, 100, forwarded, 6400, int(forwarded * size)), 64, 64)
-    assert words in found and bool(words) is bool(found)
-
-
-@given(st.lists(st.sampled_from((64, 594, 1518)), min_size=2, max_size=30), st.data())
-def test_loss_alone_explains_any_bytes(sizes: list[int], data: st.DataObject) -> None:
-    kept = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True, min_size=1))
-    count = DirectionCount(0, 1, len(sizes), len(sizes), len(kept), sum(sizes), sum(sizes[place] for place in kept))
-    assert not size_problem(count, min(sizes), max(sizes))
 
 
 # -- pause frames by the names of drivers' counters: DPDK's, Linux's, FreeBSD's

@@ -220,7 +220,7 @@ def _latency() -> Mapping[str, str]:
         came = sum(histogram.values())
         fields = {"sent": came, "received": came, "maximum": float(max(histogram, default=0)), "minimum": 5.0, **more}
         probes = [probe_group(histogram, tx_port=at, rx_port=1 - at, **fields) for at in (0, 1)]
-        return T((lost,), faults=faults, probes=probe_counts(probes, 1.0))
+        return T((lost,), faults=faults, probes=probe_counts(probes))
 
     fast = t({20: 20_000})
     own = {"load_pps": 1e6, "frames": 900, "mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10, "minimum_us": 2}
@@ -438,11 +438,7 @@ def _others() -> Mapping[str, str]:
     return {
         "bypass: nothing came": bypass((26, 1)),
         "bypass: routed": bypass((6, 9)),
-        **{
-            f"cause: {words}": cause(words)
-            for words in ("64b", "78b ipv6", "68b vlan", "72b qinq", "68b mpls", "64b tcp", "9000b", "64b 256-networks")
-        },
-        "cause: other networks": SeenFrames(["10.0.0.0/8"]).likely_cause(one, directions),
+        "cause: 72b qinq": cause("72b qinq"),
         "cause: 1518b after 64b": cause("1518b", "64b"),
         "margin": margin_of(PureRouter(6e6)),
         "margin of all": margin_of(PureRouter()),

@@ -85,16 +85,13 @@ COARSE = (Habit(kind="coarse latency"),)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_fast_frames_pass_and_late_ones_do_not(tmp_path: Path, client: str) -> None:
+def test_frames_that_a_coarse_histogram_does_not_place_prove_nothing(tmp_path: Path, client: str) -> None:
     with opened(tmp_path, client=client, habits=COARSE) as session:
-        passed = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
-        assert passed.ruling is Ruling.PASS, passed.message
-        (count,) = passed.trials[-1].outcome.latency
-        assert count.histogram.get(0, 0) > 0, "the frames are in the bucket in doubt"
-        session.cause_fault(parse_fault("late frames", start=1, share=0.05, every=True))
-        for statistic in ("p99 ≤ 100 µs", "max ≤ 100 µs", "mean ≤ 1 ms"):
-            found = judged(session, SENTENCE.format(statistic))
+        for late in (False, True):
+            if late:
+                session.cause_fault(parse_fault("late frames", start=1, share=0.05, every=True))
+            found = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
             (count,) = found.trials[-1].outcome.latency
-            assert count.unplaced > 0 and count.maximum == 1.5e6
+            assert count.unplaced > 0 and (count.maximum == 1.5e6) is late
             assert found.ruling is Ruling.INCONCLUSIVE, found.message
             assert "later than 1 s" in str(found.reason) and "'--hdrh'" in str(found.reason)

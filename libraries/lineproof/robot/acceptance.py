@@ -29,8 +29,6 @@ from ..evidence.records import RequirementRecord, TrialRecord, unexpected
 from ..evidence.resume import EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import ExecutionSummary, RunSummary, summary, summary_of
-from ..generators.streams import sizes_sent
-from ..session.came_back import size_problem
 from ..session.judging import EndedTrial, Reading, decided, judge
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -266,10 +264,6 @@ class AcceptanceKeywords(Component):
             table = trials_document(record, verdict.trials, title, session.simulated)
             allure.attach("Trials", as_page(table), "HTML")
             self.shared.shown.append(as_html(table))
-            sizes = sizes_sent(requirement.profile, any(trial.outcome.latency for trial in verdict.trials))
-            for row in (row for trial in verdict.trials for row in trial.outcome.directions):
-                if words := size_problem(row, *sizes):
-                    logger.info(words)
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document(ledgers_document(verdict.ledgers, title, session.simulated))

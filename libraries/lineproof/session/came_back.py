@@ -3,22 +3,20 @@
 RFC 2544 section 10 and RFC 1242 count a frame as forwarded only if it is the one that was sent. Each captured frame is
 compared with those that the direction sent: addresses, ports, other fields of the IP header, length and payload, a time
 to live that is less by one (a bridge's is the same), a right header checksum, and the MAC address of the port that it
-came to. The generator counts flows in order, so one that comes out of its turn came in the place of another.
+came to. Whether one came in the place of another is what the probe frames show.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import math
-from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 
 from ..core.bounds import highest_share
 from ..core.doubts import name, ports
-from ..core.traffic.frame_kinds import FrameKind, kinds_of
 from ..core.traffic.ip_header import IpHeaderPosition, ip_header, ipv4_checksum
 from ..core.traffic.profiles import LABEL, TAG, AddressRange, Profile
 from ..core.trial import EXAMINED, EXAMINED_SLOWLY, DirectionCount, Fault, Outcome, Problem
@@ -29,28 +27,6 @@ from ..units import FCS
 
 SHORTEST = 64
 """Bytes with FCS of the shortest frame of Ethernet (IEEE 802.3 4.2.3.3)."""
-
-
-def size_problem(row: DirectionCount, smallest: int, largest: int) -> str:
-    """Return that the missing bytes of *row* are not those of its missing frames, in words; "" if they may be.
-
-    Frames of *smallest* to *largest* bytes were sent. A surplus of frames explains nothing: a problem of its own names
-    it.
-    """
-    if not (row.offered and row.forwarded and row.offered_bytes and row.forwarded_bytes):
-        return ""
-    frames, missing = row.offered - row.forwarded, row.offered_bytes - row.forwarded_bytes
-    if smallest * frames <= missing <= largest * frames:
-        return ""
-    sent, received = row.offered_bytes / row.offered, row.forwarded_bytes / row.forwarded
-    words = f"port {row.tx_port} to {row.rx_port}: {received:.8g} bytes per frame received, {sent:.8g} sent, "
-    if abs(sent - received - FCS) < 1e-6:
-        return (
-            f"{words}{FCS} fewer: the generator's card counts no FCS of what it receives (net_ixgbe does not), or the"
-            " router takes off a tag"
-        )
-    return f"{words}which lost frames do not explain: other frames were counted too, or the router changes their size"
-
 
 MOST_KEPT, MOST_BYTES = 1000, 500_000
 """Frames of each direction that are looked at, and their bytes: four turns of the usual 251 flows of short frames."""
@@ -64,22 +40,14 @@ def frames_kept(profile: Profile) -> int:
 CUT, LENGTH = "cut short", "of another length"
 PAYLOAD, HEADER = "with another payload", "with another IP header"
 ADDRESSES, TAGS = "with other addresses or ports (address translation?)", "with other tags or labels"
-COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
 """Words for frames that are wrong; how many of other origin are no matter beside those that came without traffic."""
-
-_NEAR, _WORKERS, _IN_ORDER, _BEHIND = 8, 32, 0.65, 1.5
-"""A flow does not come again within so many frames, while each of so many workers has a part of the flows. Where one
-alone has them, more than this share comes next to the one before; of two workers half. A flow comes so many times as
-often as its turn where its worker is behind the others as sending ends."""
 
 _PORTS = 4
 """Bytes of the ports, after the IP header."""
 
 _PROBE, _MAGIC = b"\xff\xff", 0xAB
 """TRex gives probe frames this identification, or end of the flow label, a bit of ECN, and a payload that begins so."""
-
-_Flow = tuple[int, ...]
 
 
 class SentFrames:
@@ -92,61 +60,52 @@ class SentFrames:
         self.stream, self.data = stream, bytes.fromhex(stream.frame)
         self.header = ip_header(self.data)
         self.packet, _ = _packet(self.data, self.header)
-        begin = self.header.offset if self.header else 0
-        self._variable = [item.offset - begin for item in stream.variables]
+
+    def is_kin(self, header: IpHeaderPosition | None, packet: bytes) -> bool:
+        """Return whether *packet* has protocol and ports, or all after them, of these frames."""
+        if self.header is None or header is None:
+            return self.header is header
+        at, protocol = (20, 9) if header.version == 4 else (40, 6)
+        mine, end = self.packet, at + _PORTS
+        is_like = packet[at:end] == mine[at:end] or packet[end:] == mine[end:]
+        same = packet[protocol : protocol + 1] == mine[protocol : protocol + 1]
+        return self.header.version == header.version and is_like and same
 
     def differs(self, packet: bytes) -> str:
         """Return in what *packet* differs from those that were sent; "": in nothing."""
         if self.header is None:
             return "" if packet == self.packet else PAYLOAD
-        if not self._has_addresses(packet, self.header):
+        expected, shown, begin = bytearray(self.packet), bytearray(packet), self.header.offset
+        for variable in self.stream.variables:
+            at = variable.offset - begin
+            beyond = int.from_bytes(packet[at : at + 4], "big") - variable.minimum
+            if not 0 <= beyond <= variable.maximum - variable.minimum or beyond % variable.step:
+                return ADDRESSES
+            expected[at : at + 4] = shown[at : at + 4] = bytes(4)
+        source, destination = self.header.addresses()
+        end = destination.stop - begin + _PORTS
+        if expected[source.start - begin : end] != shown[source.start - begin : end]:
             return ADDRESSES
         if len(packet) != len(self.packet):
             return LENGTH
-        is_probe = self.stream.group is not None
-        has_end = not is_probe or packet[-PROBE_PAYLOAD] == _MAGIC
-        if not has_end or self._fixed(packet, self.header) != self._fixed(self.packet, self.header):
-            return PAYLOAD
-        was, now = (_marks(item, self.header.version) for item in (self.packet, packet))
-        return "" if now == was or (is_probe and _PROBE in now) else HEADER
-
-    def flow(self, packet: bytes) -> _Flow:
-        """Return the variable addresses of *packet*, each as its number in its range."""
-        beyond = zip(self.stream.variables, self._variable, strict=True)
-        return tuple((int.from_bytes(packet[at : at + 4], "big") - item.minimum) // item.step for item, at in beyond)
-
-    def _has_addresses(self, packet: bytes, header: IpHeaderPosition) -> bool:
-        expected, found = bytearray(self.packet), bytearray(packet)
-        for variable, at in zip(self.stream.variables, self._variable, strict=True):
-            beyond = int.from_bytes(packet[at : at + 4], "big") - variable.minimum
-            if not 0 <= beyond <= variable.maximum - variable.minimum or beyond % variable.step:
-                return False
-            expected[at : at + 4] = found[at : at + 4] = bytes(4)
-        source, destination = header.addresses()
-        compared = slice(source.start - header.offset, destination.stop - header.offset + _PORTS)
-        return expected[compared] == found[compared]
-
-    def _fixed(self, packet: bytes, header: IpHeaderPosition) -> bytes:
-        """Return the bytes of *packet* that no router and no generator changes, after the addresses."""
-        at = header.addresses()[1].stop - header.offset
-        protocol = packet[9:10] if header.version == 4 else packet[6:7]
         # a probe's last bytes are its number and its time
-        return protocol + packet[at : len(packet) - (PROBE_PAYLOAD if self.stream.group is not None else 0)]
-
-
-def _marks(packet: bytes, version: int) -> bytes:
-    """Return DSCP, ECN, identification and flags of *packet*; of IPv6 its traffic class and flow label."""
-    return packet[1:2] + packet[4:8] if version == 4 else packet[:4]
+        is_probe = self.stream.group is not None
+        last = len(shown) - PROBE_PAYLOAD if is_probe else len(shown)
+        if expected[end:last] != shown[end:last] or (is_probe and shown[last] != _MAGIC):
+            return PAYLOAD
+        # DSCP, ECN, identification and flags; of IPv6 the traffic class and the flow label
+        was, now = (
+            bytes(item[1:2] + item[4:8] if self.header.version == 4 else item[:4]) for item in (expected, shown)
+        )
+        return "" if now == was or (is_probe and _PROBE in now) else HEADER
 
 
 def _packet(frame: bytes, header: IpHeaderPosition | None) -> tuple[bytes, int]:
     """Return the packet in *frame* without padding, as far as it came, and its length by its own header."""
     if header is None:
         return frame[12:], len(frame) - 12
-    at = header.offset
-    is_4 = header.version == 4
-    length = int.from_bytes(frame[at + 2 : at + 4] if is_4 else frame[at + 4 : at + 6], "big") + (0 if is_4 else 40)
-    return frame[at : at + length], length
+    end = header.packet_end(frame)
+    return frame[header.offset : end], end - header.offset
 
 
 @dataclass
@@ -157,54 +116,47 @@ class Content:
     directions: Sequence[Direction]
     probe: Probe | None
     generator_ports: Mapping[int, GeneratorPort]
-    _sent: dict[Direction, tuple[SentFrames, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         # the frames of a flow are often the same, in one trial and in the next
         self._compare = lru_cache(4 * MOST_KEPT)(self._compared)
-        self._sent = {
-            item: tuple(map(SentFrames, profile_streams(self.profile, item, self.probe))) for item in self.directions
-        }
+
+    @cached_property
+    def _sent(self) -> Mapping[Direction, tuple[SentFrames, ...]]:
+        streams = ((way, profile_streams(self.profile, way, self.probe)) for way in self.directions)
+        return {way: tuple(map(SentFrames, of_way)) for way, of_way in streams}
 
     @property
     def is_kept_at_any_load(self) -> bool:
         """Return whether the ports receive in software, so that they keep frames at any load."""
         return all(self.generator_ports[item.rx_port].is_virtual for item in self.directions)
 
-    def wrong(self, direction: Direction, frames: Iterable[bytes], lost: int = MOST_KEPT) -> Counter[str]:
-        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong.
+    def wrong(self, direction: Direction, frames: Iterable[bytes]) -> Counter[str]:
+        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong."""
+        words, tags = Counter[str](), Counter[bytes]()
+        for word, before_packet in map(partial(self._compare, direction), frames):
+            words[word] += 1
+            if before_packet is not None:
+                tags[before_packet] += 1
+        del words[""]
+        # a router may take tags off or have its own, but of all frames
+        words[TAGS] += tags.total() - max(tags.values(), default=0)
+        return +words
 
-        *lost*: the most frames that are missing among them.
-        """
-        found, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
-        for word, place in map(partial(self._compare, direction), frames):
-            if word:
-                found[word] += 1
-            if place:
-                came[place[0]].append(place[1:])
-        lost += found.total()
-        for stream, those in came.items():
-            found[COPIES] += self._copies(stream, [flow for _, flow in those], lost)
-            # a router may take tags off or have its own, but of all frames
-            found[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
-        return +found
-
-    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, tuple[Stream, bytes, _Flow] | None]:
-        """Return what is wrong with *frame*, and of one that was sent its stream, tags and flow."""
+    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, bytes | None]:
+        """Return what is wrong with *frame*, and of one that was sent its tags and labels."""
         header = ip_header(frame)
         packet, length = _packet(frame, header)
-        differs = Counter({CUT: 1} if len(packet) < length else {})
-        for sent in self._sent[direction]:
-            if not _is_kin(sent, header, packet):
-                continue
-            differs[sent.differs(packet)] += 1
-            if "" in differs:
-                tags = frame[12 : header.offset] if header else b""
-                return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
-        others = (sent for item in self.directions if item != direction for sent in self._sent[item])
-        if any(_is_kin(sent, header, packet) and not sent.differs(packet) for sent in others):
+        kin = {way: [item for item in sent if item.is_kin(header, packet)] for way, sent in self._sent.items()}
+        words = {item.differs(packet): item for item in kin[direction]}
+        if "" in words:
+            tags = frame[12 : header.offset] if header else b""
+            return self._wrong_on_the_way(direction, words[""], frame, header), tags
+        if any(not item.differs(packet) for way in self.directions if way != direction for item in kin[way]):
             return "of another direction", None
-        return next((word for word in (CUT, HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differs), OTHER), None
+        if len(packet) < length:
+            return CUT, None
+        return next((word for word in (HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in words), OTHER), None
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
@@ -227,71 +179,34 @@ class Content:
         # after labels the outer time to live counts (RFC 3443)
         return "" if self.profile.headers.labels or now == was - (not is_bridged) else "with a wrong time to live"
 
-    def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int) -> int:
-        """Return how many frames of *stream* came in the place of another flow's, by the order of their flows."""
-        if not stream.variables:
-            return 0
-        flows, first = self.profile.flows.count, stream.variables[0]
-        values = (first.maximum - first.minimum) // first.step + 1
-        next_ones = sum((flow[0] - before[0]) % values == 1 for before, flow in pairwise(turns))
-        apart = min(_NEAR, flows // _WORKERS)
-        if apart and next_ones > _IN_ORDER * len(turns):
-            # a frame may be late by half a turn; where some are missing, a turn is shorter
-            apart = max(apart, flows // 2 - lost)
-        near, repeated = deque[_Flow](maxlen=apart), 0
-        for flow in turns:
-            repeated += flow in near
-            near.append(flow)
-        # of two workers, or two cores of the generator, one may be behind
-        most = math.ceil(_BEHIND * len(turns) / flows) + 1
-        beyond = sum(max(0, count - most) for count in Counter(turns).values())
-        return max(repeated, beyond)
-
-
-def _is_kin(sent: SentFrames, header: IpHeaderPosition | None, packet: bytes) -> bool:
-    """Return whether *packet* has protocol and ports, or all after them, of the frames *sent*."""
-    if sent.header is None or header is None:
-        return sent.header is header
-    if sent.header.version != header.version:
-        return False
-    at, protocol = (20, 9) if header.version == 4 else (40, 6)
-    mine, end = sent.packet, at + _PORTS
-    is_like = packet[at:end] == mine[at:end] or packet[end:] == mine[end:]
-    return is_like and packet[protocol : protocol + 1] == mine[protocol : protocol + 1]
-
 
 def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, tuple[Counter[str], int]]) -> Outcome:
     """Return *outcome* with the frames that came back and are none that was sent, as its bytes and frames show.
 
     *slow*: by receiving port, what was wrong with how many frames that were sent slowly before.
     """
+    if content is None:
+        return outcome
     problems, readings, rows = list(outcome.problems), dict(outcome.readings), list[DirectionCount]()
     for row in outcome.directions:
-        changed = 0
-        if content is not None:
-            changed, shortened = _by_bytes(row, content)
-            problems += shortened
-            frames = outcome.frames.get(row.rx_port, ())
-            wrong, looked_at = slow.get(row.rx_port, (Counter[str](), 0))
-            if looked_at:
-                readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
-            if frames:
-                direction = next(item for item in content.directions if item.tx_port == row.tx_port)
-                wrong, looked_at = content.wrong(direction, frames, max(0, row.offered - row.received)), len(frames)
-                if row.offered - row.received > FEW_LOST * row.offered:
-                    # where flows are lost, the others have no turn
-                    del wrong[COPIES]
-                # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
-                wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
-                readings[f"{EXAMINED}{row.rx_port}"] = looked_at
-                # which of two alike frames came late is not known, so copies may only hide
-                changed = max(changed, min(wrong.total() - wrong[COPIES], row.forwarded))
-            if wrong := +wrong:
-                kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
-                words = f"{name(row)}: of {looked_at} captured frames {kinds}"
-                share = highest_share(min(wrong.total(), looked_at), looked_at)
-                hidden = max(0.0, share * row.offered - changed)
-                problems.append(Problem(Fault.CHANGED, words, hidden, ports(row)))
+        changed, shortened = _by_bytes(row, content)
+        problems += shortened
+        frames = outcome.frames.get(row.rx_port, ())
+        wrong, looked_at = slow.get(row.rx_port, (Counter[str](), 0))
+        if looked_at:
+            readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
+        if frames:
+            direction = next(item for item in content.directions if item.tx_port == row.tx_port)
+            wrong, looked_at = content.wrong(direction, frames), len(frames)
+            # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
+            wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
+            readings[f"{EXAMINED}{row.rx_port}"] = looked_at
+            changed = max(changed, min(wrong.total(), row.forwarded))
+        if wrong := +wrong:
+            kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
+            words = f"{name(row)}: of {looked_at} captured frames {kinds}"
+            share = highest_share(min(wrong.total(), looked_at), looked_at)
+            problems.append(Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
     return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings)
 
@@ -333,36 +248,17 @@ class SeenFrames:
         """The router may be set up otherwise now."""
         self._longest.clear()
 
-    def likely_cause(self, profile: Profile, directions: Sequence[Direction], made: Collection[FrameKind] = ()) -> str:
-        """Return what to look at on a router that forwards no frame of *profile* in one of *directions*.
-
-        *made*: kinds of frames that the run itself has set it up for.
-        """
-        headers, size, found = profile.headers, longest_size(profile), []
+    def likely_cause(self, profile: Profile, directions: Sequence[Direction]) -> str:
+        """Return what to look at on a router that forwards no frame of *profile* in one of *directions*."""
+        size, flows = longest_size(profile), profile.flows
         if any(self._kind(profile, direction) in self._longest for direction in directions):
-            return f"shorter ones came through: check its routes, and whether an MTU is too small {_mtu_words(profile)}"
-        if headers.prefix and "ipv6" not in made:
-            found.append("its forwarding of IPv6, and its IPv6 routes to their destinations")
-        if headers.tags and "vlan" not in made:
-            vlans = " in ".join(str(vlan) for _, vlan in reversed(headers.tags))
-            found.append(f"its sub-interface for VLAN {vlans}")
-        if headers.labels and "mpls" not in made:
-            labels = sorted({headers.of_pair(item.pair).labels[0] for item in directions if not item.swapped})
-            labels += sorted({headers.of_pair(item.pair).labels_back[0] for item in directions if item.swapped})
-            found.append(f"its label route for label {' or '.join(map(str, labels))}")
-        if any(isinstance(self._network(item), tuple) for item in (profile.flows.source, profile.flows.destination)):
-            found.append(
-                f"its routes to {profile.flows.destination.first} or {profile.flows.source.first}, which are in none of"
-                " the testbed's networks"
-            )
-        if headers.transport == "tcp":
-            found.append("its filters of TCP")
-        # every router's default MTU takes the longest untagged frame of IEEE 802.3
-        if size > 1518 + headers.ip - 14:
-            found.append(f"whether an MTU is too small {_mtu_words(profile)}")
-        own = ", ".join(sorted(kinds_of(profile) & set(made)))
-        words = f"check {', and '.join(found) or 'its routes, neighbours and filters'}"
-        return f"the run itself has set it up for them ('set_up': {own}); {words}" if own else words
+            check = "shorter ones came through: check MTU and routes"
+        else:
+            check = "check its routes, neighbours, filters and MTU"
+        return (
+            f"{check} for frames with {profile.headers}, of {size} bytes with FCS (packets of"
+            f" {size - FCS - profile.headers.ip} bytes), between {flows.source.first} and {flows.destination.first}"
+        )
 
     def _kind(self, profile: Profile, direction: Direction) -> Hashable:
         if profile.has_own_addresses:
@@ -388,15 +284,6 @@ def longest_frames(profile: Profile) -> Profile:
         return profile
     frame = max(profile.frames, key=lambda item: item.size)
     return replace(profile, name=f"{profile.name} ({frame.size} bytes)", frames=(frame,))
-
-
-def _mtu_words(profile: Profile) -> str:
-    size = longest_size(profile)
-    packet = size - FCS - profile.headers.ip
-    return (
-        f"for frames of {size} bytes with FCS (packets of {packet} bytes): of the router's interfaces, or of the"
-        " generator's ports"
-    )
 
 
 _SOURCE_MAC, _ADDRESSES = slice(6, 12), slice(26, 34)

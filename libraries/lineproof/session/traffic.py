@@ -301,8 +301,7 @@ class SentTraffic:
 
     def _cause(self, profile: Profile, directions: tuple[Direction, ...]) -> str:
         """Return why no frames of *profile* came back: what the router shows, or else what nobody looked at."""
-        made = self.plan.testbed.set_up if self.plan.testbed.prepare == "configure" else ()
-        return self.router.trouble() or self._seen.likely_cause(profile, directions, made)
+        return self.router.trouble() or self._seen.likely_cause(profile, directions)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.

@@ -164,10 +164,10 @@ def named_client(client: str) -> Path:
     return folder
 
 
-def misfit(server: ServerFacts, folder: Path | None, refusal: str) -> TestbedError:
-    """The error for a server that does not take *folder*'s client; *refusal*: its words, which name both versions."""
+def misfit(server: ServerFacts, folder: Path | None, refusal: str) -> str:
+    """Return that *server* does not take *folder*'s client, in words; *refusal*: its own, which name both versions."""
     ours = "trex-stl-lib 0.3" if folder is None else f"the client in '{folder}'"
-    return TestbedError(
+    return (
         f"{server.description}, but not {ours}: {refusal}; expected the client of the server's own installation: its"
         " folder as 'client', or 'client: from server'"
     )

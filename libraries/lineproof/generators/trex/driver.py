@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from ...core.foreign import Heard
 from ...core.step_down import CountSnapshot, Sample, StepDown
 from ...core.traffic.profiles import Profile
-from ...core.trial import DURING_READING, During, Load, Outcome
+from ...core.trial import DURING_READING, DirectionCount, During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import run_in_namespace
@@ -30,7 +30,7 @@ from .client.service import CounterReading, LoadStep, NextHop, TrialCounts, Tria
 from .client_process import ClientError, ClientProcess
 from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
 from .outcomes import make_outcome
-from .port_claims import PortClaim, read_claims, write_claim
+from .port_claims import PortClaim, left_claims, write_claim
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
@@ -51,10 +51,10 @@ CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
 
 
-def _default_username() -> str:
+def _username() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):
+    except (OSError, KeyError):  # a container's user need not have a name
         return "lineproof"
 
 
@@ -76,7 +76,7 @@ class TrexSettings:
     async_port: int = 4500
     ports: tuple[int, ...] = (0, 1)
     force: bool = False
-    username: str = field(default_factory=_default_username)
+    username: str = field(default_factory=_username)
     client: str = ""
     clock_speed: float = 1.0
     drain: float = 2.0
@@ -92,19 +92,24 @@ class TrexSettings:
         return f"{self.server}:{self.sync_port}{' of a network namespace' if self.namespace else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The streams on the sending ports. ``speeds``: of the links in bit/s, by port."""
+
+    profile: Profile
+    directions: tuple[Direction, ...]
+    probe: Probe | None
+    streams: Mapping[int, list[dict[str, Any]]]
+    speeds: Mapping[int, float]
+
+
 class TrexGenerator(Generator):
     """A connected TRex server with claimed ports. Connects when created; after a TestbedError nothing is left."""
 
     def __init__(self, settings: TrexSettings, fetch: FetchClient | None = None) -> None:
         """Connect. *fetch* gets the client that a server ships, if the settings or the server need it."""
-        self.settings = settings
-        self._fetch = fetch
-        self._directions: tuple[Direction, ...] = ()
-        self._profile: Profile | None = None
-        self._streams: dict[int, list[dict[str, Any]]] = {}
-        self._groups: dict[int, list[int]] = {}
-        self._times = True
-        self._speeds: dict[int, float] = {}
+        self.settings, self._fetch = settings, fetch
+        self._prepared: _Prepared | None = None
         self._versions: dict[str, str] = {}
         self._handlers: dict[int, str] = {}
         self._claim: PortClaim | None = None
@@ -112,40 +117,38 @@ class TrexGenerator(Generator):
         self._connect()
 
     def _connect(self) -> None:
-        try:
-            self._open()
-        except BaseException:
-            self.close()
-            raise
-
-    def _open(self) -> None:
         """Start the client's process, connect and acquire the ports. Raises TestbedError."""
         setting = self.settings
-        if setting.client == PYPI:
-            self._process = ClientProcess(namespace=setting.namespace)  # imports during the request to the server
-        server = run_in_namespace(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
-        folder = choose_client(server, setting.client, self._fetch)
-        self._process = self._process or ClientProcess(folder, setting.namespace)
         try:
-            self._versions = self._call(
-                "connect",
-                IMPORT_LIMIT + CALL_LIMIT,
-                server=setting.server,
-                sync_port=setting.sync_port,
-                async_port=setting.async_port,
-                username=setting.username,
-                pins_cores=setting.pins_cores,
-            )
-            self._acquire_ports()
-        except ClientError as error:
-            raise connection_error(error, setting.async_port, server, folder) from error
+            if setting.client == PYPI:
+                # it imports during the request to the server
+                self._process = ClientProcess(namespace=setting.namespace)
+            server = run_in_namespace(setting.namespace, partial(ask_server, setting.server, setting.sync_port))
+            folder = choose_client(server, setting.client, self._fetch)
+            self._process = self._process or ClientProcess(folder, setting.namespace)
+            try:
+                self._versions = self._call(
+                    "connect",
+                    IMPORT_LIMIT + CALL_LIMIT,
+                    server=setting.server,
+                    sync_port=setting.sync_port,
+                    async_port=setting.async_port,
+                    username=setting.username,
+                    pins_cores=setting.pins_cores,
+                )
+                self._acquire_ports()
+            except ClientError as error:
+                raise connection_error(error, setting.async_port, server, folder) from error
+        except BaseException:
+            self._end_process()
+            raise
 
     def _acquire_ports(self) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
         setting, numbers = self.settings, list(self.settings.ports)
-        ended, _ = read_claims(setting.address)
-        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if port in numbers}
-        owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
+        left = left_claims(setting.address)
+        former = {port: handler for claim in left for port, handler in claim.handlers.items() if port in numbers}
+        owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers) if item["owner"]}
         # handlers of this generator's own earlier connection replace older ones
         self._handlers = self._call(
             "acquire",
@@ -155,23 +158,16 @@ class TrexGenerator(Generator):
             promiscuous=setting.promiscuous,
             next_hops={port: asdict(hop) for port, hop in setting.next_hops.items()},
         )
-        self._remove_claim()
-        self._claim = write_claim(setting.address, self._handlers) if setting.outlives_run else None
-        held = {port: owner for port, owner in owners.items() if owner}
-        for claim in ended:
+        for claim in (*left, *filter(None, [self._claim])):
             claim.remove()
-        if returned := {port: owner for port, owner in held.items() if port in former}:
-            runs = "; ".join(map(str, ended))
+        self._claim = write_claim(setting.address, self._handlers) if setting.outlives_run else None
+        if returned := {port: owner for port, owner in owners.items() if port in former}:
+            runs = "; ".join(claim.run for claim in left)
             self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
-        modes = [item["promiscuous"] for item in self._call("ports", ports=numbers)]
-        self._versions["promiscuous"] = "not known" if None in modes else f"{sum(modes)} of {len(modes)} ports"
+        modes = [port.promiscuous for port in self.ports]
+        self._versions["promiscuous"] = "not known" if None in modes else f"{modes.count(True)} of {len(modes)} ports"
         if setting.force:
-            self._versions["force"] = f"allowed; held when the run began: {_owners_text(held) or 'none'}"
-
-    def _remove_claim(self) -> None:
-        if self._claim is not None:
-            self._claim.remove()
-            self._claim = None
+            self._versions["force"] = f"allowed; held when the run began: {_owners_text(owners) or 'none'}"
 
     # -- Generator -----------------------------------------------------------------------------------------------------
 
@@ -190,30 +186,28 @@ class TrexGenerator(Generator):
 
         *probe* frames are part of the load: TRex subtracts their fixed rate before it multiplies the rest.
         """
-        self._directions = ()
+        self._prepared = None
         try:
-            data = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))
+            streams = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
-        self._put(data)
-        self._streams = data
-        self._speeds = {port.index: port.speed_bps for port in self.ports}
-        self._directions, self._profile = directions, profile
-        self._groups = {item.tx_port: probe_groups(profile, item) for item in directions} if probe else {}
-        self._times = probe is None or probe.times
+        self._put(streams)
+        speeds = {port.index: port.speed_bps for port in self.ports}
+        self._prepared = _Prepared(profile, directions, probe, streams, speeds)
 
     def has_fine_latency(self, profile: Profile) -> bool:
         """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
 
         Nothing is sent: the first frame is not due when the traffic is stopped. No streams are on the ports afterwards.
         """
-        port, self._directions = self.ports[0], ()
+        port, self._prepared = self.ports[0], None
         direction = Direction(port.index, port.index, destination=port.mac)
         streams = profile_streams(profile, direction, Probe(1.0))
         self._put({port.index: [replace(stream, gap=NEVER).to_json() for stream in streams]})
         (group,) = groups = probe_groups(profile, direction)
-        trial = TrialRequest({port.index: 2.0}, [(port.index, port.index)], groups={port.index: groups})
-        live = TrexLive(self._ask, trial)
+        live = TrexLive(
+            self._ask, TrialRequest({port.index: 2.0}, [(port.index, port.index)], groups={port.index: groups})
+        )
         try:
             live.begin()
             (now,) = live.readings()
@@ -227,7 +221,7 @@ class TrexGenerator(Generator):
     @property
     def streams(self) -> Mapping[str, object]:
         """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
-        return {str(port): streams for port, streams in self._streams.items()}
+        return {str(port): streams for port, streams in self._prepared.streams.items()} if self._prepared else {}
 
     def measure(
         self,
@@ -242,17 +236,31 @@ class TrexGenerator(Generator):
         A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
         in hardware at low loads only.
         """
-        before, trial, limit = cpu_times(), self._trial(load, duration, rates), self._trial_limit(duration)
-        readings = dict[str, float]()
-        if during is not None:
-            counts, readings = self._trial_during(trial, during, limit)
+        before, trial, readings = cpu_times(), self._trial(load, duration, rates), dict[str, float]()
+        if during is None:
+            counts = self._counts_of(replace(trial, keep=keep))
         else:
-            counts = _COUNTS.validate_python(self._ask("trial", limit, **asdict(replace(trial, keep=keep))))
-        outcome = make_outcome(counts, load, duration, self._directions, trial.clock_speed, trial.rates, self._speeds)
+            counts = self._trial_during(trial, during, readings)
+        outcome = self._outcome(counts, load, duration, trial.rates)
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
         frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in counts.frames.items()}
         return replace(outcome, readings={**outcome.readings, **readings}, frames=frames)
+
+    def _trial_during(self, trial: TrialRequest, during: During, readings: dict[str, float]) -> TrialCounts:
+        """Return the counts of *trial*, in which *during* is called; DURING_READING is put in *readings*."""
+        with TrexLive.begun(self._ask, trial) as live:
+
+            def since_start() -> float:
+                # both processes read the machine's monotonic clock
+                return (time.monotonic() - live.began.asked) * trial.clock_speed
+
+            while not readings and since_start() < (trial.duration or 0.0):
+                live.wait(BEGIN_WAIT)
+                if all(live.snapshot(*live.readings()).offered):
+                    during(live.wait)
+                    readings[DURING_READING] = since_start()
+            return live.finish(self._limit(trial))
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
@@ -263,48 +271,49 @@ class TrexGenerator(Generator):
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
-        if frames < 1 or self._profile is None or not self._directions:
-            raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
-        load, seconds = Load(pps), frames / pps
-        trial, directions = replace(self._trial(load, seconds), groups={}, frames=frames), self._directions
-        self._directions = ()  # until the profile's streams are back
-        self._put(_streams_by_port(directions, partial(burst_streams, self._profile, frames=frames)))
-        answer = self._ask("trial", self._trial_limit(seconds), **asdict(trial))
-        self._put(self._streams)
-        self._directions = directions
-        return make_outcome(_COUNTS.validate_python(answer), load, seconds, directions, self.settings.clock_speed)
+        if frames < 1:
+            raise TestbedError(f"a burst needs at least 1 frame, not {frames}")
+        load, seconds, prepared = Load(pps), frames / pps, self._required
+        trial = replace(self._trial(load, seconds), groups={}, frames=frames)
+        self._prepared = None  # until the profile's streams are back
+        self._put(_streams_by_port(prepared.directions, partial(burst_streams, prepared.profile, frames=frames)))
+        counts = self._counts_of(trial)
+        self._put(prepared.streams)
+        self._prepared = prepared
+        return self._outcome(counts, load, seconds)
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
     ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
         duration, speed = first_duration + second_duration, self.settings.clock_speed
-        trial, limit = self._trial(first, duration), self._trial_limit(duration)
+        trial = self._trial(first, duration)
+        limit = self._limit(trial)
         with TrexLive.begun(self._ask, trial) as live:
-            live.readings(first_duration / speed, first_duration / speed, limit)
+            live.wait(first_duration)
             changed = live.change(second)
             # until the generator itself has ended, after the whole duration, with a limit
             readings = live.readings(1.5 * duration / speed + 5, interval / speed, limit)
             counts = live.finish(limit)
-        outcome = make_outcome(counts, first, duration, self._directions, speed)
+        outcome = self._outcome(counts, first, duration)
         before, after, *samples = map(live.snapshot, (changed.before, changed.after, *readings))
         ends = [item.offered for item in outcome.directions]
         # counts read after the end of sending give no time
         samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
         # s of the second phase: the change lies between its request and its answer
-        shortest = duration - (changed.answered - live.began.asked) * speed
-        longest = duration - (changed.asked - live.began.answered) * speed
-        rows, rates = [], []
-        for index, row in enumerate(outcome.directions):
-            most, least = row.offered - before.offered[index], row.offered - after.offered[index]
-            rates.append((least / longest if longest > 0 else 0.0, most / shortest if shortest > 0 else math.inf))
+        shortest = max(0.0, duration - (changed.answered - live.began.asked) * speed)
+        longest = max(0.0, duration - (changed.asked - live.began.answered) * speed)
+        rows, slowest, fastest = list[DirectionCount](), math.inf, 0.0
+        for row, early, late in zip(outcome.directions, before.offered, after.offered, strict=True):
+            most, least = row.offered - early, row.offered - late
+            slowest = min(slowest, least / longest if longest else 0.0)
+            fastest = max(fastest, most / shortest if shortest else math.inf)
             # any count of the first phase is enough: it only has to overload the router
-            short, over = second.pps * max(shortest, 0.0) - most, least - second.pps * max(longest, 0.0)
-            rows.append(replace(row, intended=row.offered + round(max(short, 0.0) - max(over, 0.0))))
+            short, over = max(0.0, second.pps * shortest - most), max(0.0, least - second.pps * longest)
+            rows.append(replace(row, intended=row.offered + round(short - over)))
         more = {"second_load_pps": second.pps, "change_uncertainty": longest - shortest}
         outcome = replace(outcome, directions=tuple(rows), readings={**outcome.readings, **more})
-        second_rate = (min(low for low, _ in rates), max(high for _, high in rates))
-        return StepDown(outcome, second, before, after, tuple(samples), second_rate)
+        return StepDown(outcome, second, before, after, tuple(samples), (slowest, fastest))
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
@@ -324,22 +333,19 @@ class TrexGenerator(Generator):
         Ports that this generator still holds are taken over; ports of other users only with the settings' ``force``.
         """
         self.close()
-        self._directions, self._profile = (), None
         self._connect()
 
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
+        self._prepared = None
         released = self._end_process()
         if not released and self._handlers:
             # it was killed: another one takes its ports over, and ends
-            try:
-                self._open()
-            except TestbedError:
-                self._end_process()
-            else:
+            with contextlib.suppress(TestbedError):
+                self._connect()
                 released = self._end_process()
-        if released:
-            self._remove_claim()  # otherwise a later run releases the ports
+        if released and self._claim is not None:  # otherwise a later run releases the ports
+            self._claim.remove()
 
     def _end_process(self) -> bool:
         """End the client's process; return whether it has released its ports."""
@@ -354,46 +360,46 @@ class TrexGenerator(Generator):
         """Close."""
         self.close()
 
-    def _trial_during(self, trial: TrialRequest, during: During, limit: float) -> tuple[TrialCounts, dict[str, float]]:
-        """Return the counts of *trial*, in which *during* is called, and DURING_READING; *limit*: s for its end."""
-        speed, readings = trial.clock_speed, dict[str, float]()
-        with TrexLive.begun(self._ask, trial) as live:
-
-            def since_start() -> float:
-                # both processes read the machine's monotonic clock
-                return (time.monotonic() - live.began.asked) * speed
-
-            while since_start() < (trial.duration or 0.0):
-                live.wait(BEGIN_WAIT)
-                (now,) = live.readings()
-                if all(live.snapshot(now).offered):
-                    during(live.wait)
-                    readings[DURING_READING] = since_start()
-                    break
-            return live.finish(limit), readings
-
     # -- the process ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _required(self) -> _Prepared:
+        if self._prepared is None:
+            raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
+        return self._prepared
 
     def _put(self, streams: Mapping[int, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
     def _trial(self, load: Load, duration: float | None, rates: Sequence[float] = ()) -> TrialRequest:
-        if not self._directions:
-            raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
-        of_each = dict(zip(self._directions, rates or [load.pps] * len(self._directions), strict=True))
+        prepared = self._required
+        directions, probe = prepared.directions, prepared.probe
+        of_each = zip(directions, rates or [load.pps] * len(directions), strict=True)
         return TrialRequest(
-            rates={direction.tx_port: pps for direction, pps in of_each.items()},
-            directions=[(direction.tx_port, direction.rx_port) for direction in self._directions],
+            rates={direction.tx_port: pps for direction, pps in of_each},
+            directions=[(direction.tx_port, direction.rx_port) for direction in directions],
             duration=duration,
             clock_speed=self.settings.clock_speed,
             drain=self.settings.drain,
-            groups=self._groups,
-            times=self._times,
+            groups={item.tx_port: probe_groups(prepared.profile, item) for item in directions} if probe else {},
+            times=probe is None or probe.times,
         )
 
-    def _trial_limit(self, duration: float) -> float:
+    def _counts_of(self, trial: TrialRequest) -> TrialCounts:
+        return _COUNTS.validate_python(self._ask("trial", self._limit(trial), **asdict(trial)))
+
+    def _limit(self, trial: TrialRequest) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
-        return (1.5 * duration + self.settings.drain) / self.settings.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+        seconds = 1.5 * (trial.duration or 0.0) + trial.drain
+        return seconds / trial.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+
+    def _outcome(
+        self, counts: TrialCounts, load: Load, duration: float, rates: Mapping[int, float] | None = None
+    ) -> Outcome:
+        prepared = self._required
+        return make_outcome(
+            counts, load, duration, prepared.directions, self.settings.clock_speed, rates, prepared.speeds
+        )
 
     def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
         if self._process is None:
@@ -406,22 +412,23 @@ class TrexGenerator(Generator):
             raise TestbedError(f"{error}; it was connected to the TRex server at {self.settings.address}") from error
 
     def _ask(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
-        where = self.settings.address
+        server = f"the TRex server at {self.settings.address}"
         try:
             return self._call(command, limit, **arguments)
         except ClientError as error:
+            kind, words = TestbedError, f"{server}, asked to {command}: {error}"
             if error.kind == "lost":
                 # which request was the first without an answer depends on the moment, and says nothing
                 more = "" if str(error).startswith(("[RPC]", "the server ")) else f": {error}"
-                raise TestbedError(f"the TRex server at {where} no longer answers{more}") from error
-            if error.kind == "taken":
-                raise TestbedError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
-            if "API handler" in str(error):
+                words = f"{server} no longer answers{more}"
+            elif error.kind == "taken":
+                words = f"the ports of {server} are no longer ours: {error}"
+            elif "API handler" in str(error):
                 # a server has a new handler after each start; the client still sends the old one
-                raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
-            remedy = remedy_of(str(error))
-            words = f"the TRex server at {where}, asked to {command}: {error}{remedy}"
-            raise (ProbesRefused if remedy else TestbedError)(words) from error
+                words = f"{server} was started again meanwhile: {error}"
+            elif remedy := remedy_of(str(error)):
+                kind, words = ProbesRefused, f"{words}{remedy}"
+            raise kind(words) from error
 
 
 class TrexLive:
@@ -461,14 +468,9 @@ class TrexLive:
 
     def snapshot(self, now: CounterReading) -> CountSnapshot:
         """Return the frames of each direction that were counted since the start."""
-
-        def since(port: int, name: str) -> int:
-            return max(0, now.since(self.began.before, port, name))
-
-        ports = self._trial.directions
-        return CountSnapshot(
-            tuple(since(tx, "opackets") for tx, _ in ports), tuple(since(rx, "ipackets") for _, rx in ports)
-        )
+        before, ports = self.began.before, self._trial.directions
+        sent = tuple(max(0, now.since(before, tx, "opackets")) for tx, _ in ports)
+        return CountSnapshot(sent, tuple(max(0, now.since(before, rx, "ipackets")) for _, rx in ports))
 
     def start(self, load: Load) -> Sample:
         """See :class:`~lineproof.core.step_down.LiveTraffic`."""
@@ -508,27 +510,22 @@ def _owners_text(owners: Mapping[int, str]) -> str:
 
 def connection_error(error: ClientError, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
     """*error* of the client's process that connects and acquires ports, for a person. *folder*: of its library."""
-    address = server.where
+    words = f"the TRex server at {server.where}: {error}"
     if error.kind == "install":
-        return TestbedError(
-            f"{error}; expected trex-stl-lib 0.3 and what it requires, which every client here needs:"
-            " pip install trex-stl-lib==0.3"
+        words = f"{error}; expected trex-stl-lib 0.3 and what it requires: pip install trex-stl-lib==0.3"
+    elif error.kind == "connect" and "mismatch" in str(error).lower():
+        words = misfit(server, folder, str(error))
+    elif error.kind == "connect" and "subscriber" in str(error):
+        words = (
+            f"the TRex server at {server.where} answers, but publishes nothing that trex-stl-lib 0.3 understands at"
+            f" port {async_port}; fix 'async_port' in the testbed file ({error})"
         )
-    if error.kind == "connect" and "mismatch" in str(error).lower():
-        return misfit(server, folder, str(error))
-    if error.kind == "connect" and "subscriber" in str(error):
-        return TestbedError(
-            f"the TRex server at {address} answers, but publishes nothing that trex-stl-lib 0.3 understands at port"
-            f" {async_port}; fix 'async_port' in the testbed file ({error})"
-        )
-    if error.kind == "taken":
-        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
+    elif error.kind == "taken":
         return PortsTaken(
-            f"a port of the TRex server at {address} is taken: {error}"
-            + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
-            + "; have it released there, or set 'force: true' for the generator in the testbed file to take it away"
+            f"a port of the TRex server at {server.where} is taken: {error} (TRex does not report since when); have it"
+            " released there, or set 'force: true' for the generator in the testbed file to take it away"
         )
-    return TestbedError(f"the TRex server at {address}: {error}")
+    return TestbedError(words)
 
 
 _REMEDIES = {

@@ -1,9 +1,8 @@
 """Makes an outcome from the counts of a trial, as the client's process answers them.
 
 TRex counts probe frames in a histogram for each packet group, of three digits where it was started ``--hdrh``. The
-other one (v3.08, ``src/time_histogram.cpp``) has buckets of one digit, of frames of 10 µs to less than 1 s. A later
-frame is in none. Its bucket 0 (less than 10 µs) has the highest count that it ever had in the server's life: no reset
-takes it back, so it may be of an earlier trial. It is absent if the trial had no such frame.
+other one (v3.08, ``src/time_histogram.cpp``) has buckets of one digit, of frames of 10 µs to less than 1 s. Its bucket
+0 (less than 10 µs) proves nothing: no reset takes it back, so it may be of an earlier trial.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import base64
 import math
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -63,165 +63,151 @@ def make_outcome(
     pause frames or frames to a group at port 0 grew, ``received_around.0``: frames
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
-    before, after, snapshots, ended = counts.before, counts.after, counts.snapshots, counts.at_end.latest
-    sent = {item.tx_port: after.since(before, item.tx_port, "opackets") for item in directions}
-    least, most = (clock_speed * s for s in sending_bounds(counts.first, ended, snapshots, sent))
+    before, snapshots = counts.before, counts.snapshots
+    sent = {item.tx_port: counts.after.since(before, item.tx_port, "opackets") for item in directions}
+    least, most = (clock_speed * s for s in sending_bounds(counts.first, counts.at_end.latest, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
     elapsed = duration if least <= duration <= most else (least + most) / 2
-    problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]
-    times = [counts.first, *(time for item in snapshots for time in (item.earliest, item.latest)), ended]
-    if any(earlier > later for earlier, later in pairwise(times)):
-        problems.append(Problem(Fault.CLOCK, "the server's went back"))
-    server, slowest, fastest = counts.clocks
-    if not slowest * (1 - CLOCK_DRIFT) <= server <= fastest * (1 + CLOCK_DRIFT):
-        words = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
-        problems.append(Problem(Fault.CLOCK, words))
-    ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
-    for number, up in counts.links.items():
-        if not up:
-            concerned = tuple(pair for pair in ports if number in pair)
-            problems.append(Problem(Fault.LINK_DOWN, f"generator port {number}", directions=concerned))
-
-    def difference(port: int, name: str) -> int:
-        grown = after.since(before, port, name)
-        # a counter that began anew within the trial may end above where it began
-        of_snapshots = {"opackets": "offered", "ipackets": "received"}.get(name)
-        during = [getattr(item, of_snapshots).get(port, 0) for item in snapshots] if of_snapshots else []
-        shown = [0, *during, counts.at_end.since(before, port, name), grown]
-        if (fall := -grown if grown < 0 else max(earlier - later for earlier, later in pairwise(shown))) > 0:
-            words = f"{name} of generator port {port} fell by {fall}"
-            place = 0 if name.startswith("o") else 1
-            concerned = tuple(pair for pair in ports if pair[place] == port)
-            problems.append(Problem(Fault.COUNTERS, words, directions=concerned))
-        return max(0, grown)
-
-    counted = tuple(
-        DirectionCount(
-            tx_port=direction.tx_port,
-            rx_port=direction.rx_port,
-            intended=round((rates or {}).get(direction.tx_port, load.pps) * duration),
-            offered=difference(direction.tx_port, "opackets"),
-            forwarded=difference(direction.rx_port, "ipackets"),
-            offered_bytes=difference(direction.tx_port, "obytes"),
-            forwarded_bytes=difference(direction.rx_port, "ibytes"),
-        )
-        for direction in directions
-    )
-    counted = tuple(
-        replace(item, backlog=queue_growth(snapshots, sent, item.tx_port, item.rx_port, item.lost)) for item in counted
-    )
-    unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
+    latency = probe_counts(counts.latency)
+    rows = list[DirectionCount]()
     for direction in directions:
-        if failed := unsent[direction.tx_port]:
-            words = (
-                f"port {direction.tx_port} failed to send {failed} frames{_extended_text(counts, direction.tx_port)}"
-            )
-            problems.append(Problem(Fault.UNSENT, words, failed, ((direction.tx_port, direction.rx_port),)))
-    # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
-    for port in sorted(after.ports.keys() - sent.keys()):
-        if stray := difference(port, "opackets"):
-            words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
-            # they may be lost in the place of others, and come back in the place of others
-            problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
-    missed = [difference(direction.rx_port, "ierrors") for direction in directions]
-    latency = probe_counts(counts.latency, max(duration, most))
-    probes = {item.tx_port: item.sent for item in latency}
-    for item, count in zip(counted, missed, strict=True):
-        problems.extend(_pauses(counts, item.tx_port, item.rx_port, load, speeds or {}))
-        if count and item.lost:
-            # the generator itself may have missed so many of them; any loss beyond that is the router's
-            words = f"port {item.rx_port} received {count} frames with errors, or missed them"
-            words += _extended_text(counts, item.rx_port)
-            if count == probes.get(item.tx_port):
-                words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
-            problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
-    first, last, cpu = before.queue_full, after.queue_full, counts.cpu_util
-    queue_full = None if first is None or last is None else max(0.0, last - first)
-    if cpu is None or (not cpu and queue_full):
-        # a core that filled its queue was not idle: the reading was not there yet
-        cpu = None
-        if any(item.lost for item in counted):
-            words = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
-            problems.append(Problem(Fault.CPU_BOUND, words))
-    if abs(counts.clock_jump) > CLOCK_JUMP:
-        problems.append(Problem(Fault.CLOCK, f"it moved by {counts.clock_jump:+.1f} s during the trial"))
+        ports = direction.tx_port, direction.rx_port
+        intended = round((rates or {}).get(ports[0], load.pps) * duration)
+        names = (ports[0], "opackets"), (ports[1], "ipackets"), (ports[0], "obytes"), (ports[1], "ibytes")
+        row = DirectionCount(*ports, intended, *(_grown(counts, port, name) for port, name in names))
+        rows.append(replace(row, backlog=queue_growth(snapshots, sent, row)))
+    queues = before.queue_full, counts.after.queue_full
+    queue_full = None if None in queues else max(0.0, queues[1] - queues[0])  # type: ignore[operator]
+    # a core that filled its queue was not idle: the reading was not there yet
+    cpu = None if not counts.cpu_util and queue_full else counts.cpu_util
+    problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]
+    problems += _of_clocks(counts)
+    problems += _of_counters(counts, rows)
+    for row in rows:
+        problems += _pauses(counts, row, load, speeds or {})
+        problems += _missed(counts, row, latency)
+    if cpu is None and any(row.lost for row in rows):
+        words = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
+        problems.append(Problem(Fault.CPU_BOUND, words))
     if not counts.finished:
         problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
+    readings = {
+        "cpu_util": cpu,
+        "rx_cpu_util": counts.at_end.rx_load,
+        "elapsed_uncertainty": most - elapsed,
+        "ierrors": sum(_grown(counts, row.rx_port, "ierrors") for row in rows),
+        "oerrors": sum(_grown(counts, row.tx_port, "oerrors") for row in rows),
+        "queue_full": queue_full,
+        "drain": counts.drained * clock_speed,
+    }
+    for port, of_card in counts.cards.items():
+        readings |= {f"card.{port}.{name}": count for name, count in of_card.items()}
+        if _of_card(counts, port, is_group_count):
+            readings[f"{RECEIVED_AROUND}{port}"] = counts.received_around.get(port)
+    for row in rows:
+        if any(count.tx_port == row.tx_port for count in latency):
+            readings[f"{UNDER_WAY}{row.tx_port}"] = under_way(snapshots, row, duration / clock_speed)
+    moments = {"before": before, "ended": counts.at_end, "after": counts.after}
     return Outcome(
         load=load,
         duration=duration,
         elapsed=elapsed,
         started=counts.started,
-        directions=counted,
+        directions=tuple(rows),
         problems=tuple(problems),
-        readings={
-            name: float(value)
-            for name, value in {
-                "cpu_util": cpu,
-                "rx_cpu_util": counts.at_end.rx_load,
-                "elapsed_uncertainty": most - elapsed,
-                "ierrors": sum(missed),
-                "oerrors": sum(unsent.values()),
-                "queue_full": queue_full,
-                "drain": counts.drained * clock_speed,
-                **{
-                    f"card.{port}.{name}": count
-                    for port, of_card in counts.cards.items()
-                    for name, count in of_card.items()
-                },
-                **{
-                    f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
-                    for row in counted
-                    if row.tx_port in probes
-                },
-                **{
-                    f"{RECEIVED_AROUND}{port}": count
-                    for port, count in counts.received_around.items()
-                    if _of_card(counts, port, is_group_count)
-                },
-            }.items()
-            if value is not None
-        },
+        readings={name: float(value) for name, value in readings.items() if value is not None},
         latency=latency,
         counters={
-            moment: {
-                f"{port}.{name}": count for port, totals in reading.ports.items() for name, count in totals.items()
-            }
-            for moment, reading in (("before", before), ("ended", counts.at_end), ("after", after))
+            moment: {f"{port}.{name}": count for port, totals in read.ports.items() for name, count in totals.items()}
+            for moment, read in moments.items()
         },
     )
 
 
-def _extended_text(counts: TrialCounts, port: int) -> str:
-    """The card's own counters of errors at *port*, in words; "": none."""
-    rows = _rows(_of_card(counts, port, is_error))
-    return f" (the card's own counters in this trial: {rows})" if rows else ""
+def _grown(counts: TrialCounts, port: int, name: str) -> int:
+    """Return by how much a counter of *port* grew in the trial; 0 where it fell."""
+    return max(0, counts.after.since(counts.before, port, name))
+
+
+def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
+    """Yield that the clock of the server, or the time of day, cannot be believed."""
+    times = [counts.first, *(time for item in counts.snapshots for time in (item.earliest, item.latest))]
+    if any(earlier > later for earlier, later in pairwise([*times, counts.at_end.latest])):
+        yield Problem(Fault.CLOCK, "the server's went back")
+    server, slowest, fastest = counts.clocks
+    if not slowest * (1 - CLOCK_DRIFT) <= server <= fastest * (1 + CLOCK_DRIFT):
+        words = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
+        yield Problem(Fault.CLOCK, words)
+    if abs(counts.clock_jump) > CLOCK_JUMP:
+        yield Problem(Fault.CLOCK, f"it moved by {counts.clock_jump:+.1f} s during the trial")
+
+
+def _of_counters(counts: TrialCounts, rows: Sequence[DirectionCount]) -> Iterator[Problem]:
+    """Yield links that were down, counters that fell, and frames that were not sent or that nobody asked for."""
+    ways = [(row.tx_port, row.rx_port) for row in rows]
+    for port, up in counts.links.items():
+        if not up:
+            concerned = tuple(way for way in ways if port in way)
+            yield Problem(Fault.LINK_DOWN, f"generator port {port}", directions=concerned)
+    for way in ways:
+        for port, initial in zip(way, "oi", strict=True):
+            shown = {name: [0] for name in (f"{initial}packets", f"{initial}bytes", f"{initial}errors")}
+            # a counter that began anew within the trial may end above where it began
+            for item in counts.snapshots:
+                shown[f"{initial}packets"].append((item.offered if initial == "o" else item.received).get(port, 0))
+            for name, values in shown.items():
+                values += [reading.since(counts.before, port, name) for reading in (counts.at_end, counts.after)]
+                if (fall := max(earlier - later for earlier, later in pairwise(values))) > 0:
+                    words = f"{name} of generator port {port} fell by {fall}"
+                    yield Problem(Fault.COUNTERS, words, directions=(way,))
+        if failed := _grown(counts, way[0], "oerrors"):
+            words = f"port {way[0]} failed to send {failed} frames{_error_words(counts, way[0])}"
+            yield Problem(Fault.UNSENT, words, failed, (way,))
+    # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
+    for port in sorted(counts.after.ports.keys() - {tx_port for tx_port, _ in ways}):
+        if stray := _grown(counts, port, "opackets"):
+            words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
+            # they may be lost in the place of others, and come back in the place of others
+            yield from (Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN))
+
+
+def _missed(counts: TrialCounts, row: DirectionCount, latency: Sequence[LatencyCount]) -> Iterator[Problem]:
+    """Yield that the generator itself may have missed some of the lost frames; any loss beyond is the router's."""
+    if not row.lost or not (missed := _grown(counts, row.rx_port, "ierrors")):
+        return
+    words = f"port {row.rx_port} received {missed} frames with errors, or missed them"
+    words += _error_words(counts, row.rx_port)
+    if any((count.tx_port, count.sent) == (row.tx_port, missed) for count in latency):
+        words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
+    yield Problem(Fault.GENERATOR, words, missed, ((row.tx_port, row.rx_port),))
+
+
+def _error_words(counts: TrialCounts, port: int) -> str:
+    """Return the card's own counters of errors at *port*, in words; "": none."""
+    shown = _counter_words(_of_card(counts, port, is_error))
+    return f" (the card's own counters in this trial: {shown})" if shown else ""
 
 
 def _of_card(counts: TrialCounts, port: int, fits: Callable[[str], bool]) -> dict[str, int]:
-    """By how much the card's own counters at *port* grew whose names fit."""
+    """Return by how much the card's own counters at *port* grew whose names fit."""
     return {name: count for name, count in counts.cards.get(port, {}).items() if fits(name)}
 
 
-def _rows(counters: Mapping[str, int]) -> str:
+def _counter_words(counters: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counters.items())
 
 
-def _pauses(
-    counts: TrialCounts, tx_port: int, rx_port: int, load: Load, speeds: Mapping[int, float]
-) -> Iterator[Problem]:
-    """Yield that pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way.
+def _pauses(counts: TrialCounts, row: DirectionCount, load: Load, speeds: Mapping[int, float]) -> Iterator[Problem]:
+    """Yield that pause frames held up the frames of *row*, at either end of their way.
 
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """
-    for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
-        counters = _of_card(counts, port, is_pause)
-        pauses = {name: count for name, count in counters.items() if is_received_pause(name) == received}
-        if rows := _rows(pauses):
-            frames = None
-            if speed := speeds.get(port):
-                frames = math.ceil(pause_seconds(max(pauses.values()), speed) * load.pps)
-            yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
+    for port, received, fault in ((row.tx_port, True, Fault.PAUSED), (row.rx_port, False, Fault.PAUSING)):
+        pauses = _of_card(counts, port, is_pause)
+        if pauses := {name: count for name, count in pauses.items() if is_received_pause(name) == received}:
+            speed, most = speeds.get(port), max(pauses.values())
+            frames = math.ceil(pause_seconds(most, speed) * load.pps) if speed else None
+            yield Problem(fault, f"port {port}: {_counter_words(pauses)}", frames, ((row.tx_port, row.rx_port),))
 
 
 FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
@@ -284,26 +270,21 @@ def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float
     return max(0, math.floor(fewest) - row.lost)
 
 
-def queue_growth(
-    snapshots: Sequence[Snapshot], offered: Mapping[int, int], tx_port: int, rx_port: int, lost: int
-) -> int | None:
-    """Return the most frames by which queues from *tx_port* to *rx_port* grew while frames were sent.
+def queue_growth(snapshots: Sequence[Snapshot], offered: Mapping[int, int], row: DirectionCount) -> int | None:
+    """Return the most frames by which queues of the direction *row* grew while frames were sent.
 
-    Those under way near the end and not *lost*, less those that were under way soon after the start. The readings while
+    Those under way near the end and not lost, less those that were under way soon after the start. The readings while
     every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
     during = [item for item in snapshots if all(item.offered[port] < count for port, count in offered.items())]
-    half = EARLY_SHARE * offered[tx_port]
-    first = [item for item in during if FIRST_SHARE * offered[tx_port] <= item.offered[tx_port] < half]
-    last = during[-BACKLOG_READINGS:]
+    counts = [(sent := item.offered[row.tx_port], sent - item.received[row.rx_port]) for item in during]
+    half, last = EARLY_SHARE * row.offered, counts[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
-    if not last or last[0].offered[tx_port] < half:
+    if not last or last[0][0] < half:
         return None
-    ending, beginning = (
-        min((item.offered[tx_port] - item.received[rx_port] for item in some), default=lost) for some in (last, first)
-    )
     # how many were lost before an early reading is not known: perhaps all of them
-    return max(0, ending - lost - max(0, beginning - lost))
+    early = min((missing for sent, missing in counts if FIRST_SHARE * row.offered <= sent < half), default=0)
+    return max(0, min(missing for _, missing in last) - row.lost - max(0, early - row.lost))
 
 
 LOWEST, HIGHEST, DIGITS = 1, 10_000_000, 3
@@ -312,42 +293,51 @@ LOWEST, HIGHEST, DIGITS = 1, 10_000_000, 3
 LARGEST = 1 << 18
 """Characters and unzipped bytes of a fine histogram: 15 360 counters of at most 9 bytes are 184 000 characters."""
 
-_FIRST_BUCKET, _LATER = 10, 1_000_000
-"""µs: the coarse histogram holds frames from the one to the other exactly."""
-
-_FAR_BELOW = 100_000
-"""µs: if no frame is known to be later, nothing overtook a frame that is later than ``_LATER`` for 0.9 s."""
+_FIRST_BUCKET = 10
+"""µs: from here on the coarse histogram is certain."""
 
 
-def probe_counts(groups: Sequence[Mapping[str, Any]], seconds: float) -> tuple[LatencyCount, ...]:
-    """Return the probe frames of each direction: the sum of its *groups*, sent within *seconds*. Raises TestbedError.
+def probe_counts(groups: Sequence[Mapping[str, Any]]) -> tuple[LatencyCount, ...]:
+    """Return the probe frames of each direction: the sum of its *groups*. Raises TestbedError.
 
     A group: the fields of a LatencyCount with the coarse histogram, and ``hdrh``, the fine one or "". One without
     histograms has counts only.
     """
-    directions: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    directions = defaultdict[tuple[int, int], list[Mapping[str, Any]]](list)
     for group in groups:
-        directions.setdefault((group["tx_port"], group["rx_port"]), []).append(group)
-    return tuple(_of_direction(rows, seconds) for rows in directions.values())
+        directions[group["tx_port"], group["rx_port"]].append(group)
+    return tuple(LatencyCount.of_groups(_counts(of_direction)) for of_direction in directions.values())
 
 
-def _of_direction(groups: Sequence[Mapping[str, Any]], seconds: float) -> LatencyCount:
+def _counts(groups: Sequence[Mapping[str, Any]]) -> list[LatencyCount]:
+    """Return the counts of each of a direction's *groups*, with the finest histograms that all of them have."""
+    counts, coarse, fine, texts = list[LatencyCount](), list[dict[int, int]](), list[dict[int, int]](), list[str]()
+    for group in groups:
+        fields = {key: value for key, value in group.items() if key not in ("histogram", "hdrh")}
+        counts.append(LatencyCount(**fields))
+        coarse.append({int(key): frames for key, frames in group.get("histogram", {}).items()})
+        texts.append(group.get("hdrh", ""))
+        fine.append(fine_histogram(texts[-1]) if texts[-1] else {})
     if not any("histogram" in group for group in groups):
-        return LatencyCount.of_groups([LatencyCount(**group) for group in groups])
-    counts = []
-    for group in groups:
-        coarse = {int(key): frames for key, frames in group["histogram"].items()}
-        fields = {key: value for key, value in group.items() if key != "hdrh"}
-        counts.append(LatencyCount(**{**fields, "histogram": coarse}))
-    texts = [group.get("hdrh") or "" for group in groups]
-    fine = [fine_histogram(text) if text else {} for text in texts]
-    if any(count.received + count.elsewhere and not histogram for count, histogram in zip(counts, fine, strict=True)):
-        # with --software and several cores, v3.08 adds up the coarse ones alone (src/stx/stl/trex_stl.cpp)
+        return counts
+    # with --software and several cores, v3.08 adds up the coarse ones alone (src/stx/stl/trex_stl.cpp)
+    if any(count.received + count.elsewhere and not rows for count, rows in zip(counts, fine, strict=True)):
         remedy = "with '--software' and one core" if any(texts) else "with '--hdrh'"
-        return LatencyCount.of_groups([_coarse(count, seconds, remedy) for count in counts])
+        return [_coarse(count, rows, remedy) for count, rows in zip(counts, coarse, strict=True)]
     finest = Resolution.THREE_DIGITS
-    pairs = zip(counts, fine, strict=True)
-    return LatencyCount.of_groups([replace(count, histogram=rows, resolution=finest) for count, rows in pairs])
+    return [replace(count, histogram=rows, resolution=finest) for count, rows in zip(counts, fine, strict=True)]
+
+
+def _coarse(count: LatencyCount, histogram: Mapping[int, int], remedy: str) -> LatencyCount:
+    """Return *count* with the frames of TRex's coarse *histogram* whose bucket is certain."""
+    placed = {key: frames for key, frames in histogram.items() if key >= _FIRST_BUCKET and frames}
+    count, doubt = replace(count, histogram=placed), "the generator's histogram has one digit"
+    if count.unplaced > 0:
+        doubt = (
+            f"{count.unplaced:,} of {count.received + count.elsewhere:,} received probe frames came in less than 10 µs,"
+            f" or later than 1 s (the latest known: {count.maximum:g} µs)"
+        )
+    return replace(count, doubt=f"{doubt}; expected TRex started {remedy}")
 
 
 def fine_histogram(text: str) -> dict[int, int]:
@@ -369,46 +359,3 @@ def fine_histogram(text: str) -> dict[int, int]:
     except (ValueError, IndexError, OverflowError, zlib.error) as error:
         raise TestbedError(f"the TRex server's 'hdrh' is no histogram of TRex's: {error}") from None
     return {histogram.get_value_from_index(place): count for place, count in enumerate(histogram.counts) if count}
-
-
-def _coarse(count: LatencyCount, seconds: float, remedy: str) -> LatencyCount:
-    """Return *count*, whose histogram is TRex's coarse one, with the frames whose bucket is certain."""
-    placed = {key: frames for key, frames in count.histogram.items() if key >= _FIRST_BUCKET and frames}
-    short, count = count.histogram.get(0, 0), replace(count, histogram=placed)
-    if count.unplaced < 0:
-        return count
-    unexplained = max(0, count.unplaced - short)
-    # two readings agree, and both begin anew with each trial
-    late = unexplained if count.maximum >= _LATER else 0
-    most_late, total = _most_late(count, unexplained, seconds), count.received + count.elsewhere
-    known = f"the latest known: {count.maximum:g} µs"
-    if unexplained:
-        doubt = (
-            f"{unexplained:,} of {total:,} received probe frames are missing in the generator's histogram, which"
-            f" leaves out those later than 1 s ({known})"
-        )
-    elif most_late:
-        doubt = (
-            f"{most_late:,} of {total:,} received probe frames came in less than 10 µs, or later than 1 s"
-            f" ({count.out_of_order} out of order, {count.lost} lost, {known})"
-        )
-    else:
-        doubt = "the generator's histogram has one digit"
-    histogram = {0: count.unplaced - most_late, **placed, _LATER: late}
-    placed = {key: frames for key, frames in histogram.items() if frames}
-    return replace(count, histogram=placed, doubt=f"{doubt}; expected TRex started {remedy}")
-
-
-def _most_late(count: LatencyCount, unexplained: int, seconds: float) -> int:
-    """Return the most of the frames in no bucket from 10 µs on that may be later than 1 s, in a trial of *seconds*.
-
-    The bucket 0 does not show that they were fast: it may be of an earlier trial. Their order does. A frame that is 1 s
-    late and not overtaken holds up all that follow: those sent within the next 0.9 s are later than 100 ms, or lost,
-    and if it is among the last ones, it is the maximum. Otherwise it came out of order.
-    """
-    disorder = count.out_of_order + count.duplicates
-    followed = (count.lost + disorder + 1) * seconds <= 0.9 * count.sent
-    latest = max(count.histogram, default=0)
-    if followed and not unexplained and latest < _FAR_BELOW and 0 < count.maximum < _FAR_BELOW:
-        return min(count.unplaced, disorder)
-    return count.unplaced

@@ -18,69 +18,50 @@ from io import FileIO
 from pathlib import Path
 
 from ...errors import TestbedError
-from ...system.folders import is_locked, lock_within, runtime_folder
+from ...system.folders import lock_within, runtime_folder
 
 _SUFFIX = ".held"
 
 
 @dataclass(frozen=True, slots=True)
 class PortClaim:
-    """The ports of one run. ``since``: s since the epoch; ``handlers`` by port number, as text.
-
-    ``file``: locked, where the run is this process.
-    """
+    """The ports of one run, in a *file* that is locked until it is closed. ``handlers`` by port; ``run``: in words."""
 
     path: Path
-    server: str
-    since: float
+    file: FileIO
     handlers: Mapping[int, str]
-    pid: int
-    file: FileIO | None = None
-
-    @property
-    def ports(self) -> str:
-        """The port numbers, for messages."""
-        return ", ".join(map(str, self.handlers))
-
-    def __str__(self) -> str:
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
-        return f"process {self.pid} of this machine, since {when}"
+    run: str
 
     def remove(self) -> None:
         """Remove the file. May be repeated."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
-        if self.file is not None:
-            self.file.close()
+        self.file.close()
 
 
 def write_claim(server: str, handlers: Mapping[int, str]) -> PortClaim | None:
     """Write the claim of this process on ports of *server* (``host:port``); None if it cannot be written."""
-    try:
+    run = f"process {os.getpid()} of this machine, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    with contextlib.suppress(OSError, TestbedError):
         path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
         file = FileIO(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600))
         lock_within(file.fileno())
-        claim = PortClaim(path, server, time.time(), dict(handlers), os.getpid(), file)
-        data = {name: getattr(claim, name) for name in ("server", "since", "handlers", "pid")}
-        file.write(json.dumps(data).encode())
-    except (OSError, TestbedError):
-        return None
-    return claim
+        file.write(json.dumps([server, dict(handlers), run]).encode())
+        return PortClaim(path, file, handlers, run)
+    return None
 
 
-def read_claims(server: str) -> tuple[list[PortClaim], list[PortClaim]]:
-    """Claims of this user's runs on ports of *server*: those of ended processes, and those of running ones."""
-    ended, running = list[PortClaim](), list[PortClaim]()
+def left_claims(server: str) -> list[PortClaim]:
+    """Return the claims on ports of *server* of this user's runs that have ended; from now on they are this one's."""
+    claims = list[PortClaim]()
     with contextlib.suppress(OSError, TestbedError):
         for path in sorted(runtime_folder().glob(f"*{_SUFFIX}")):
-            try:
-                with FileIO(path) as file:
-                    claims = running if is_locked(file.fileno()) else ended
-                    data = json.loads(file.read())
-                handlers = {int(key): str(value) for key, value in data["handlers"].items()}
-                claim = PortClaim(path, str(data["server"]), float(data["since"]), handlers, int(data["pid"]))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                continue
-            if claim.server == server:
-                claims.append(claim)
-    return ended, running
+            file = FileIO(path)
+            with contextlib.suppress(ValueError):  # its run was killed while it wrote
+                if lock_within(file.fileno()):
+                    where, handlers, run = json.loads(file.read())
+                    if where == server:
+                        claims.append(PortClaim(path, file, {int(port): handlers[port] for port in handlers}, run))
+                        continue
+            file.close()
+    return claims
