@@ -8,9 +8,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -27,9 +25,10 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
-from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
-from lineproof.generators.programs.kind import SwitchSettings, checked_by_switch, read_switch
+from lineproof.generators.programs.driver import ProgramGenerator, Sent, outcome_of
+from lineproof.generators.programs.frame_list import config_line, listed_frames
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
+from lineproof.generators.programs.switch import Switch, SwitchSettings
 from lineproof.generators.site import GeneratorEndpoint, Place, SiteSide
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
@@ -80,28 +79,22 @@ def test_a_line_of_trafgen_is_the_frame(frame: bytes) -> None:
 # -- a trial -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class StandIn:
+class StandIn(Port):
     """A port without a host: it keeps what it was asked, and its programs print what they print."""
 
-    index: int
-    output: str
-    said: list[str] = field(default_factory=list)
-    mtu: str = "1500"
-    counts: int = 0
-    mac: str = OWN
-    place: Place = field(default_factory=lambda: Place("p0", router_mac=ROUTER))
+    def __init__(self, index: int, output: str) -> None:
+        self.index, self.output, self.mac, self.mtu = index, output, OWN, "1500"
+        self.place = Place("p0", router_mac=ROUTER)
+        self.said: list[str] = []
+        self._counted, self._made = 0, {}
 
-    def ask(self, command: str, limit: float = 0.0) -> str:
+    def order(self, command: str, limit: float = 0.0) -> Callable[[], str]:
         self.said.append(command)
+        return lambda: self._answered(command)
+
+    def _answered(self, command: str) -> str:
+        self.said += ["answered"] if command.startswith("start send") else []
         return "0\n1" if command == "cores" else "here" if command.startswith("command -v") else ""
-
-    def order(self, command: str) -> Callable[[], str]:
-        self.ask(command)
-        return lambda: self.ask("answered")
-
-    def undo(self, command: str) -> None:
-        self.said.append(f"undo {command}")
 
     def facts(self) -> dict[str, str]:
         return {"address": OWN, "carrier": "1", "speed": "", "mtu": self.mtu, "driver": ""}
@@ -112,12 +105,9 @@ class StandIn:
     def watched_span(self) -> Span:
         return Span(5.0, 5.0, 6.0, 6.0)
 
-    def clock(self) -> tuple[float, float]:
-        return 0.0, 0.0
-
     def counters(self) -> dict[str, int]:
-        self.counts += 1000
-        return dict.fromkeys(COUNTERS, self.counts) | {"ierrors": 0, "oerrors": 0}
+        self._counted += 1000
+        return dict.fromkeys(COUNTERS, self._counted) | {"ierrors": 0, "oerrors": 0}
 
     def close(self) -> None: ...
 
@@ -128,7 +118,7 @@ def generator(
     """The program *name* with *words* prepared in one direction, on two stand-ins, the first of which is returned."""
     monkeypatch.setattr(driver, "DRAIN", 0.0)
     monkeypatch.setattr(driver, "OPENING", 0.0)
-    ports: Any = [StandIn(index, OUTPUTS[name]) for index in (0, 1)]
+    ports = [StandIn(index, OUTPUTS[name]) for index in (0, 1)]
     endpoint, side = GeneratorEndpoint((0, 1), Mock()), SiteSide("198.18.0.1/24", "198.18.0.2")
     monkeypatch.setattr(driver, "Port", lambda index, place: ports[index])
     made = ProgramGenerator(
@@ -156,7 +146,7 @@ def test_a_trial_starts_the_program_and_counts_its_frames(
     assert [row.offered for row in found.directions] == [1000] and HOST_COUNTS in found.readings
     assert (found.readings["sender_cpu_seconds"], found.readings["sender_cores"]) == (2.0, 1.0)
     changes = [*PROGRAMS[name].prepare, *PROGRAMS[name].pace]
-    assert len([line for line in port.said if line.startswith("undo ")]) == len(changes)
+    assert len([line for line in port.said if line.startswith("undo=")]) == len(changes)
 
 
 def test_two_programs_count_where_no_interface_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,12 +169,12 @@ def test_all_programs_are_asked_to_start_before_the_first_has_answered(monkeypat
     assert said == ["start", "start", "answered", "answered"]
 
 
-def test_what_would_be_fragments_is_refused_before_any_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, port = generator("iperf3", monkeypatch)
-    del port.said[:]
-    with pytest.raises(TestbedError, match="a datagram of 1476 bytes does not fit the MTU of 1500 bytes of p0"):
-        program.prepare(CATALOGUE.profile(["1522b", "1-flow"]), (OUT,))
-    assert port.said == []
+@pytest.mark.parametrize(
+    ("words", "mtu"), [("1522b 1-flow", 1504), ("64b 1-flow", 1500), ("datagram-1500 1-flow", 1500)]
+)
+def test_a_port_has_the_mtu_of_its_frames(words: str, mtu: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, port = generator("iperf3", monkeypatch, words)
+    assert f"ip link set p0 mtu {mtu}" in port.said
 
 
 def test_flows_use_no_more_cores_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +219,7 @@ def shell(script: str) -> str:
 
 @pytest.mark.slow
 def test_an_interface_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(TestbedError, match=r"^there is no interface 'eth7none' on this machine; there are: .*lo"):
+    with pytest.raises(TestbedError, match=r"there is no interface 'eth7none'; there are: .*lo"):
         Port(0, Place("eth7none"))
 
 
@@ -273,15 +263,15 @@ def test_a_discipline_that_somebody_set_is_not_lost(shown: str) -> None:
 
 @pytest.mark.slow
 def test_a_port_is_locked_for_other_runs_of_its_user(tmp_path: Path) -> None:
-    argv = ["/bin/sh", "-c", f"id() {{ echo 7; }}\n{LOCK}", "lineproof-port", "eth0"]
+    argv = ["/bin/sh", "-c", f"id() {{ echo 7; }}\n{LOCK}", "lineproof-port", "eth0", "mine"]
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as first:
         assert first.stdin is not None and first.stdout is not None
-        first.stdin.write(b'printf mine > "$lock"; echo locked\n')
+        first.stdin.write(b'printf %s "$2" > "$1"; echo locked\n')
         first.stdin.flush()
         assert first.stdout.readline() == b"locked\n"
-        second = subprocess.run(argv, input=b"echo mine, too", stdout=subprocess.PIPE, env=env, timeout=20, check=False)
-        assert second.stdout == b"@@held mine\n"
+        second = subprocess.run(argv, input=b"echo too", stdout=subprocess.PIPE, env=env, timeout=20, check=False)
+        assert second.stdout == b"another run uses it (mine); wait for its end\n"
         first.stdin.close()
     assert next(tmp_path.glob(".cache/*")).stat().st_mode & 0o777 == 0o700
 
@@ -349,7 +339,7 @@ def test_frames_that_control_a_program_are_neither_load_nor_forgiven() -> None:
     found = outcome(Sent(1000, 1.0, 1.0, others=20), p0_opackets=1014, p1_ipackets=1010, p1_opackets=12)
     (row,) = found.directions
     assert (row.offered, row.forwarded, row.lost) == (1000, 996, 4)
-    assert not found.problems and found.counters["after"]["0.others"] == 14
+    assert not found.problems and found.counters["after"]["0.opackets"] == 1000
 
 
 def both(first: Span, second: Span) -> Outcome:
@@ -378,10 +368,11 @@ def test_a_hosts_clock_that_is_ahead_does_not_set_directions_apart() -> None:
 
 def switched(sent: int, received: int, tolerance: float = 0.0) -> Outcome:
     """A trial with 1000 frames sent and 900 received, beside a switch that counted so many."""
-    found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=900)
     before = {"0.in": 5, "0.out": 6, "1.in": 7, "1.out": 8}
-    reads = iter([before, {**before, "0.in": 5 + sent, "1.out": 8 + received}])
-    return checked_by_switch(lambda: found, lambda: next(reads), tolerance, 0.0)
+    after = {**before, "0.in": 5 + sent, "1.out": 8 + received}
+    settings = SwitchSettings(run="true", received="()", sent="()", ports=(), tolerance=tolerance, settle=0)
+    switch = Mock(wraps=Switch(settings, (), ENVIRONMENT), settings=settings, read=lambda: after)
+    return Switch.checked(switch, outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=900), before)
 
 
 def test_a_switch_that_counts_the_same_gives_the_label() -> None:
@@ -420,11 +411,11 @@ def test_the_documents_show_switches_that_are_read(
     (tmp_path / program).write_text(f"#!/bin/sh\n{PRINTED[program]}\n")
     (tmp_path / program).chmod(0o755)
     settings = SwitchSettings.model_validate(yaml.safe_load(text)["switch"])
-    assert read_switch(settings, (0, 1), ENVIRONMENT) == {"0.in": 300, "0.out": 300, "1.in": 300, "1.out": 300}
+    assert Switch(settings, (0, 1), ENVIRONMENT).read() == {"0.in": 300, "0.out": 300, "1.in": 300, "1.out": 300}
 
 
 @pytest.mark.slow
 def test_what_a_switch_prints_in_place_of_a_count_is_shown() -> None:
     settings = SwitchSettings.model_validate({"run": "echo a=-1", "received": "a=(.*)", "sent": "(1)", "ports": [1]})
     with pytest.raises(TestbedError, match=r"^the switch, of port 1: its command prints 'a=-1'; expected counts at "):
-        read_switch(settings, (0,), ENVIRONMENT)
+        Switch(settings, (0,), ENVIRONMENT).read()

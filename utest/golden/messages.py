@@ -223,7 +223,7 @@ def _latency() -> Mapping[str, str]:
         return T((lost,), faults=faults, probes=probe_counts(probes))
 
     fast = t({20: 20_000})
-    own = {"load_pps": 1e6, "frames": 900, "mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10, "minimum_us": 2}
+    own = {"mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10}
     known = measured_limits(ceiling(lossless=LINE, latency=own))
     return {
         "latency": judged(words, fast),

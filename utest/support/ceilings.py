@@ -24,14 +24,12 @@ def ceiling(
     return CeilingEntry.model_validate(
         {
             "traffic": traffic,
-            "mean_size": CATALOGUE.profile(traffic.split()).mean_size,
             "bidirectional": bidirectional,
             "measured": NOW,
             "line_pps": LINE,
             "offered_pps": LINE,
             "lossless_pps": lossless,
             "received_pps": lossless,
-            "trials": 5,
             "trial_duration": 1.0,
             **other,
         }

@@ -22,7 +22,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from ..config import Config, load_config, matching
 from ..core.bounds import Bounds
 from ..core.doubts import USABLE_SHARE, OwnPart
-from ..core.json_types import NotNegative, Positive
+from ..core.json_types import Count, NotNegative, Positive
 from ..core.latency import Statistic, time_words
 from ..core.quantity import TrafficWords
 from ..core.traffic.catalogue import Catalogue
@@ -35,28 +35,28 @@ from ..generators.base import GeneratorPort, ProbesRefused
 from ..project import Folder, listed
 from ..units import parse_link_speed, si
 
+# -- what is published of a card ---------------------------------------------------------------------------------------
+
 FrameBytes = Annotated[int, Field(ge=64, le=16384)]
-
-
-def version_of(text: str) -> tuple[int, ...] | None:
-    """Return the numbers that *text* begins with, as TRex's ``v3.08 (STL)`` or a firmware's ``9.20 0x8000d95e``."""
-    match = re.match(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?![\w.])", text)
-    return tuple(map(int, match[1].split("."))) if match else None
-
-
 Version = Annotated[
     str,
     matching(r"v?\d{1,6}(\.\d{1,6}){1,3}", 'is not a version; expected for example v3.07 of TRex, "9.20" of firmware'),
 ]
 
 
+def version_of(text: str) -> tuple[int, ...]:
+    """Return the numbers that *text* begins with, as TRex's ``v3.08 (STL)`` or a firmware's ``9.20 0x8000d95e``."""
+    match = re.match(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?![\w.])", text)
+    return tuple(map(int, match[1].split("."))) if match else ()
+
+
 class FigureSource(Config):
     """The source of a figure: where it is published, what it says in short, and when it was read (``2026-01-31``)."""
 
-    title: Annotated[str, Field(min_length=3)]
-    url: Annotated[str, matching(r"https?://\S+", "is not an address; expected https://…")]
-    says: Annotated[str, Field(min_length=3)]
-    seen: Annotated[str, matching(r"\d{4}-\d{2}-\d{2}", 'is not a day; expected for example "2026-01-31"')]
+    title: str
+    url: str
+    says: str
+    seen: str
 
     def __str__(self) -> str:
         return f"{self.title}, {self.url}, seen {self.seen}"
@@ -70,14 +70,9 @@ class Versions(Config):
 
     def include(self, reported: str | None) -> bool:
         """Return whether the version *reported* is one of these; an unknown one is in no bounded range."""
-        if self.since is None and self.before is None:
-            return True
-        version, before = version_of(reported or ""), version_of(self.before or "")
-        return (
-            version is not None
-            and (version_of(self.since or "") or ()) <= version
-            and not (before and version >= before)
-        )
+        if not (version := version_of(reported or "")):
+            return self.since is None and self.before is None
+        return version_of(self.since or "") <= version and not (self.before and version >= version_of(self.before))
 
 
 class CardFact(Config):
@@ -98,12 +93,10 @@ class CardLimit(CardFact):
     per: Literal["port", "card"]
     frames_below: FrameBytes | None = None
 
-    def applies_to(self, profile: Profile) -> bool:
-        """Return whether *profile* has only frames that it limits."""
-        return self.frames_below is None or max(frame.size for frame in profile.frames) < self.frames_below
-
     def of_each_port(self, profile: Profile, sending: int) -> float:
-        """Return the frames/s of each of *sending* ports of a card."""
+        """Return the frames/s of *profile* of each of *sending* ports of a card; infinite where it does not apply."""
+        if self.frames_below and max(frame.size for frame in profile.frames) >= self.frames_below:
+            return math.inf
         frames = self.rate if self.unit == "pps" else self.rate / (8 * profile.mean_size)
         return frames / sending if self.per == "card" else frames
 
@@ -126,8 +119,8 @@ class UnsupportedLatency(CardFact):
 class FrameSizeLimit(CardFact):
     """The card cannot send frames above ``largest`` or below ``smallest`` bytes with FCS."""
 
-    smallest: FrameBytes | None = None
-    largest: FrameBytes | None = None
+    smallest: FrameBytes = 64
+    largest: FrameBytes = 16384
 
 
 class CardQuirk(CardFact):
@@ -165,6 +158,15 @@ class Card(Config):
         """Return what is known of *firmware* with the TRex version *server*."""
         return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.include(firmware))
 
+    def is_described_by(self, port: GeneratorPort) -> bool:
+        """Return whether TRex's description of *port* names the card."""
+        return any(part.lower() in port.description.lower() for part in self.descriptions)
+
+    def has_speed_of(self, port: GeneratorPort) -> bool:
+        """Return whether the card may have a *port* of this speed."""
+        near = (abs(speed - port.speed_bps) <= 0.01 * speed for speed in self.speeds)
+        return not self.speeds or not port.speed_bps or any(near)
+
 
 def read_cards(folder: Folder) -> tuple[Card, ...]:
     """Return every card of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
@@ -181,32 +183,25 @@ def choose_card(
     """
     drivers = sorted({port.driver for port in ports})
     driven = [card for card in cards if all(driver in card.drivers for driver in drivers)]
+    here = ", ".join(drivers)
     if named is not None:
         card = next(card for card in cards if card.card == named)  # a plan names none that is not there
         if card in driven:
             return card, "named in the testbed file"
-        mine = f"TRex drives by {', '.join(card.drivers)}, but the driver here is {', '.join(drivers)}"
+        mine = f"TRex drives by {', '.join(card.drivers)}, but the driver here is {here}"
         return None, f"the testbed file says 'card: {named}', which {mine}; fix 'card'"
-    if not ports or not drivers[0]:
+    if not here:
         return None, "the server does not report its ports' driver"
-    fitting = [card for card in driven if not card.only_named]
-    if not fitting:
-        return None, f"no file in variables/generators knows {', '.join(drivers)}"
-    texts, speeds = [port.description.lower() for port in ports], [port.speed_bps for port in ports if port.speed_bps]
-    described = [
-        card for card in fitting if all(any(part.lower() in text for part in card.descriptions) for text in texts)
-    ]
-    candidates = described or [
-        card
-        for card in fitting
-        if not card.speeds or all(any(abs(known - bps) <= 0.01 * known for known in card.speeds) for bps in speeds)
-    ]
+    if not (fitting := [card for card in driven if not card.only_named]):
+        return None, f"no file in variables/generators knows {here}"
+    described = [card for card in fitting if all(map(card.is_described_by, ports))]
+    candidates = described or [card for card in fitting if all(map(card.has_speed_of, ports))]
     if len(candidates) == 1:
         by = "description" if described else "driver and port speed"
         return candidates[0], f"by its {by if len(fitting) > 1 else 'driver'}"
     names = [card.card for card in candidates or fitting]
     mine = f"say which: 'card: {names[0]}' for the generator in the testbed file"
-    return None, f"{', '.join(drivers)} may be {' or '.join(names)}; {mine}"
+    return None, f"{here} may be {' or '.join(names)}; {mine}"
 
 
 @dataclass(frozen=True)
@@ -247,26 +242,19 @@ class PublishedLimits:
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart:
         """Return the lowest ceiling that applies to *profile*, of each sending port, as the generator's own part."""
         sending = self.most_senders_on_one_card(bidirectional, pairs)
-        limits = [limit for limit in self.limits if limit.applies_to(profile)]
-        if self.card is None or not limits:
+        of_port = {limit.of_each_port(profile, sending): limit for limit in self.limits}
+        pps = min(of_port, default=math.inf)
+        if self.card is None or pps == math.inf:
             return OwnPart()
-        limit = min(limits, key=lambda one: one.of_each_port(profile, sending))
-        pps = limit.of_each_port(profile, sending)
+        limit = of_port[pps]
         ports = f", {sending} ports of it send" if sending > 1 and limit.per == "card" else ""
         words = (
             f"the generator's card is not known to carry this load: this card ({self.card.name}) is known to stop at"
             f" {limit}{ports}: {si(pps, 'pps')} from each port (source: {limit.source}; beyond {USABLE_SHARE:.0%} of"
-            " that no FAIL is given)"
+            " that no FAIL is given); calibrate the generator, because a measured ceiling replaces a published one, or"
+            " use a faster one"
         )
-        remedy = "calibrate the generator, because a measured ceiling replaces a published one, or use a faster one"
-        evidence = {
-            "known": True,
-            "card": self.card.card,
-            "limit": limit.model_dump(mode="json", exclude_none=True),
-            "ports_of_card": sending,
-            "ceiling_pps": pps,
-        }
-        return OwnPart.of_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words, remedy, evidence)
+        return OwnPart.of_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words)
 
     def check_sendable(self, profile: Profile, probes: bool) -> None:
         """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""
@@ -275,8 +263,7 @@ class PublishedLimits:
         server = self.server or "this TRex"
         refused = f"'{profile.name}' was not sent: the generator's card ({self.card.name}) is known not to"
         for size in self.card.frame_sizes:
-            sizes = [frame.size for frame in profile.frames]
-            beyond = [n for n in sizes if not (size.smallest or n) <= n <= (size.largest or n)]
+            beyond = [frame.size for frame in profile.frames if not size.smallest <= frame.size <= size.largest]
             if beyond and size.servers.include(self.server):
                 raise TestbedError(f"{refused} send frames of {beyond[0]} bytes under {server} ({size.source})")
         for lacking in self.lacking_latency if probes else ():
@@ -298,12 +285,15 @@ class PublishedLimits:
         return f"{self.card.name} ({self.why}): {limits} ({self.card.card}.yaml)"
 
 
+# -- what was measured -------------------------------------------------------------------------------------------------
+
 FRESH_FOR = timedelta(days=90)
 """A calibration older than this is stale."""
 
 FOLDER = "calibrations"
 
-Count = Annotated[int, Field(ge=1)]
+WATCHED_SHARE = 0.98
+"""A generator that was watched at this share of a load was watched at it."""
 
 OF_SAMPLE = (0.5, 0.5)
 """Errors of a percentile that is that of the sample itself, as likely too low as too high."""
@@ -321,20 +311,27 @@ _FILE_HEADER = """\
 class OwnLatency(Config):
     """Latency of probe frames without a router, of the worse direction: the generator's own share.
 
-    ``minimum_us`` None: not reported. The 99th percentile lies within ``p99_low_us`` … ``p99_high_us``, a bucket of the
-    generator's histogram.
+    The 99th percentile lies within ``p99_low_us`` … ``p99_high_us``, a bucket of the generator's histogram.
     """
 
-    load_pps: Positive
-    frames: Count
     mean_us: NotNegative
     p99_low_us: NotNegative
     p99_high_us: NotNegative
-    minimum_us: NotNegative | None = None
 
     def __str__(self) -> str:
-        least = f"at least {self.minimum_us:.3g} µs, " if self.minimum_us is not None else ""
-        return f"{least}{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
+        return f"{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
+
+
+def own_latency(outcome: Outcome) -> OwnLatency | None:
+    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
+    latencies = []
+    for count in outcome.latency:
+        spread = count.spread()
+        bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
+        if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
+            return None
+        latencies.append(OwnLatency(mean_us=round(count.mean, 4), p99_low_us=bounds.low, p99_high_us=bounds.high))
+    return max(latencies, key=lambda own: own.mean_us, default=None)
 
 
 class Watch(Config):
@@ -345,9 +342,9 @@ class Watch(Config):
 
     goal: str
     load_pps: Positive
-    trials: Count
-    lossy: Annotated[int, Field(ge=0)]
-    most_lost: Annotated[int, Field(ge=0)] = 0
+    trials: Annotated[int, Field(ge=1)]
+    lossy: Count
+    most_lost: Count = 0
     trial_duration: Positive
 
 
@@ -355,18 +352,15 @@ class CeilingEntry(Config):
     """One profile and direction. ``traffic``: the profile's words; ``trial_duration`` in s."""
 
     traffic: str
-    mean_size: Positive
     bidirectional: bool
+    pairs: Annotated[int, Field(ge=1)] = 1
     measured: AwareDatetime
     line_pps: Positive
     offered_pps: Positive
     lossless_pps: Positive
-    received_pps: Annotated[float, Field(ge=0)]
-    trials: Count
+    received_pps: NotNegative
     trial_duration: Positive
-    steal_percent: Annotated[float, Field(ge=0, le=100)] | None = None
     latency: OwnLatency | None = None
-    pairs: Count = 1
     watched: Watch | None = None
 
     @property
@@ -403,8 +397,7 @@ class Calibration(Config):
 
     def __str__(self) -> str:
         days = sorted({f"{entry.measured:%Y-%m-%d}" for entry in self.ceilings})
-        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        return f"{self.file_name} of {when} ({len(self.ceilings)} ceilings)"
+        return f"{self.file_name} of {' to '.join(dict.fromkeys((days[0], days[-1])))} ({len(self.ceilings)} ceilings)"
 
 
 def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration | None:
@@ -420,60 +413,13 @@ def write_calibration(folder: Path, new: Calibration) -> Path:
     """
     before = read_calibration(folder, new.testbed, new.platform)
     kept = before.ceilings if before and before.generator == new.generator else ()
-    replaced = {(entry.traffic, entry.direction) for entry in new.ceilings}
-    ceilings = (*(entry for entry in kept if (entry.traffic, entry.direction) not in replaced), *new.ceilings)
-    content = new.model_copy(update={"ceilings": ceilings}).model_dump(mode="json", exclude_none=True)
+    ceilings = {(entry.traffic, entry.direction): entry for entry in (*kept, *new.ceilings)}
+    whole = new.model_copy(update={"ceilings": tuple(ceilings.values())})
+    content = whole.model_dump(mode="json", exclude_none=True)
     header = _FILE_HEADER.format(testbed=new.testbed, platform=new.platform)
     text = header + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
     write_whole(folder / new.file_name, text)
     return folder / new.file_name
-
-
-def own_latency(outcome: Outcome) -> OwnLatency | None:
-    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
-    latencies = []
-    for count in outcome.latency:
-        spread = count.spread()
-        bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
-        if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
-            return None
-        own = OwnLatency(
-            load_pps=round(outcome.load.pps, 3),
-            frames=count.received,
-            mean_us=round(count.mean, 4),
-            p99_low_us=bounds.low,
-            p99_high_us=bounds.high,
-            minimum_us=count.minimum,
-        )
-        latencies.append(own)
-    return max(latencies, key=lambda own: own.mean_us, default=None)
-
-
-WATCHED_SHARE = 0.98
-"""A generator that was watched at this share of a load was watched at it."""
-
-
-def own_part(
-    measured: MeasuredLimits | None,
-    published: PublishedLimits | None,
-    traffic: TrafficWords,
-    load_pps: float = 0.0,
-    trial_seconds: float = 1.0,
-) -> OwnPart:
-    """Return the generator's own part under *traffic*, measured in trials of so many s at *load_pps* of each port.
-
-    *measured*: its calibration; None: it was not calibrated, so nobody watched it.
-    """
-    kind = traffic.profile, traffic.bidirectional, traffic.pairs
-    entry = measured.entry(*kind) if measured else None
-    if measured is None or entry is None:
-        return published.ceiling(*kind) if published else OwnPart()
-    own = replace(measured.ceiling(entry), delay=0.0 if entry.latency is None else entry.latency.p99_high_us)
-    watched = entry.watched
-    if watched is None or watched.load_pps < WATCHED_SHARE * load_pps:
-        return own
-    seconds = watched.trials * watched.trial_duration
-    return replace(own, trials=seconds / trial_seconds, lossy=watched.lossy, most_lost=watched.most_lost)
 
 
 @dataclass(frozen=True)
@@ -518,13 +464,11 @@ class MeasuredLimits:
         """
         entries = () if self.why_unfit else self.calibration.ceilings
         for entry in sorted(entries, key=lambda entry: -entry.pairs):
-            other_direction = entry.bidirectional != bidirectional or entry.pairs > pairs
-            if other_direction or abs(entry.mean_size - profile.mean_size) > 1e-6:
-                continue
-            # words that are no longer known, or have changed their meaning, are no profile of today
-            with contextlib.suppress(LineproofError):
-                if self.catalogue.profile(entry.traffic.split()).has_same_frames(profile):
-                    return entry
+            if entry.bidirectional == bidirectional and entry.pairs <= pairs:
+                # words that are no longer known, or have changed their meaning, are no profile of today
+                with contextlib.suppress(LineproofError):
+                    if self.catalogue.profile(entry.traffic.split()).has_same_frames(profile):
+                        return entry
         return None
 
     def ceiling(self, entry: CeilingEntry) -> OwnPart:
@@ -533,11 +477,10 @@ class MeasuredLimits:
         words = (
             "loss this close to the generator's own ceiling does not count against the router: with the router bypassed"
             f" it carried {most} of {entry.traffic} {entry.direction} without loss (calibrated on"
-            f" {entry.measured:%Y-%m-%d}{self._stale}; beyond {USABLE_SHARE:.0%} of that no FAIL is given)"
+            f" {entry.measured:%Y-%m-%d}{self._stale}; beyond {USABLE_SHARE:.0%} of that no FAIL is given); use a"
+            " faster generator"
         )
-        evidence = {**entry.model_dump(mode="json", exclude_none=True), "stale": self.why_stale}
-        remedy = "use a faster generator"
-        return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words, remedy, evidence)
+        return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words)
 
     def record(self) -> dict[str, object]:
         """Return it for the record of the environment; its file is among the run's inputs."""
@@ -551,3 +494,26 @@ class MeasuredLimits:
         if self.why_unfit:
             return f"calibration {self.calibration} is not used: {self.why_unfit}; calibrate anew"
         return f"calibration {self.calibration}{self._stale}{'; calibrate anew' if self.why_stale else ''}"
+
+
+def own_part(
+    measured: MeasuredLimits | None,
+    published: PublishedLimits | None,
+    traffic: TrafficWords,
+    load_pps: float = 0.0,
+    trial_seconds: float = 1.0,
+) -> OwnPart:
+    """Return the generator's own part under *traffic*, measured in trials of so many s at *load_pps* of each port.
+
+    *measured*: its calibration; None: it was not calibrated, so nobody watched it.
+    """
+    kind = traffic.profile, traffic.bidirectional, traffic.pairs
+    entry = measured.entry(*kind) if measured else None
+    if measured is None or entry is None:
+        return published.ceiling(*kind) if published else OwnPart()
+    own = replace(measured.ceiling(entry), delay=entry.latency.p99_high_us if entry.latency else 0.0)
+    watched = entry.watched
+    if watched is None or watched.load_pps < WATCHED_SHARE * load_pps:
+        return own
+    seconds = watched.trials * watched.trial_duration
+    return replace(own, trials=seconds / trial_seconds, lossy=watched.lossy, most_lost=watched.most_lost)

@@ -7,7 +7,7 @@ a figure) or hidden (they move the worse end). Those that are known only after t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from .bounds import highest_share
@@ -47,7 +47,7 @@ class OwnPart:
 
     ``lossy`` of ``trials`` of the goal's length lost frames, ``most_lost`` in the worst. ``delay``: µs of its slowest
     frames. ``lossless_pps``: frames/s into each port that it carries; ``received_pps``: that it receives while line
-    rate is asked for. ``words`` and ``remedy`` of that ceiling, ``evidence`` for records.
+    rate is asked for. ``words``: of that ceiling, and what to do.
     """
 
     trials: OpenEnd = 0.0
@@ -57,17 +57,13 @@ class OwnPart:
     lossless_pps: OpenEnd = math.inf
     received_pps: OpenEnd = math.inf
     words: str = ""
-    remedy: str = ""
-    evidence: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of_ceiling(
-        cls, line: float, lossless: float, received: float, words: str, remedy: str, evidence: Mapping[str, object]
-    ) -> OwnPart:
+    def of_ceiling(cls, line: float, lossless: float, received: float, words: str) -> OwnPart:
         """Return that of a generator which carries *lossless* frames/s from each port; line rate limits nothing."""
         if lossless >= line * (1 - Tolerance().under):
             return cls()
-        return cls(lossless_pps=lossless, received_pps=received, words=words, remedy=remedy, evidence=evidence)
+        return cls(lossless_pps=lossless, received_pps=received, words=words)
 
     def is_long(self, risk: float) -> bool:
         """Return whether what was never seen will come in the next trial with less than *risk* (Laplace's rule)."""
@@ -218,7 +214,7 @@ def own_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     for row in trial.outcome.directions:
         rate = row.offered / trial.seconds.high
         if rate > USABLE_SHARE * own.lossless_pps:
-            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}; {own.remedy}", None, ports(row))
+            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}", None, ports(row))
 
 
 def own_delay(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ...command_values import compiled
+from ...command_values import WORD_IN_BRACES, compiled
 from ...config import Config
 from ...errors import TestbedError
 from ..base import WORDS
@@ -23,16 +23,14 @@ VALUES |= {"count", "pps", "bits", "payload_bits"}
 STOPPED = 124
 """Status of a program that did not end within its limit, and ended when it was asked to (timeout(1))."""
 
-_NAME = re.compile(r"\{([a-z_]+)\}")
-
 
 def filled(command: str, values: Mapping[str, object]) -> str:
     """Return *command* with *values* in place of its ``{names}``, each as one word of the shell."""
-    return _NAME.sub(lambda name: shlex.quote(str(values[name[1]])), command)
+    return WORD_IN_BRACES.sub(lambda name: shlex.quote(str(values[name[1]])), command)
 
 
 def _checked_names(command: str) -> str:
-    if unknown := sorted(set(_NAME.findall(command)) - VALUES):
+    if unknown := sorted(set(WORD_IN_BRACES.findall(command)) - VALUES):
         raise ValueError(f"'{{{unknown[0]}}}' stands for nothing; expected any of {', '.join(sorted(VALUES))}")
     return command
 
@@ -79,7 +77,7 @@ class Free(Config):
 class Example(Config):
     """An output of the program, and the groups that its report ``gives``. ``of``: the key with the expression."""
 
-    of: Annotated[str, Field(pattern="^(report|received|failed)$")] = "report"
+    of: Literal["report", "received", "failed"] = "report"
     output: str
     gives: Mapping[str, str]
 
@@ -104,9 +102,8 @@ class Description(Config):
     be too long and too short. ``received``: the same of ``receive``; then the card is not the kernel's while they run,
     and the programs count; else the interfaces do. ``failed``: an expression with the ``words`` of a failure.
 
-    ``greetings``: frames that each sending and receiving program sends of its own before a trial's first;
-    ``control_frames``: those that control it beside the trial's, where they pass the router. ``examples`` are tried
-    when the file is read.
+    ``control_frames``: those that a flow may have beside the trial's, to control it. ``examples`` are tried when the
+    file is read.
     """
 
     program: str
@@ -126,29 +123,33 @@ class Description(Config):
     received: Report | None = None
     failed: str | None = None
     wrong_by: tuple[float, float] = (0.0, 0.0)
-    greetings: int = 0
     control_frames: int = 0
     examples: tuple[Example, ...] = ()
 
     @model_validator(mode="after")
     def _check_examples(self) -> Self:
         for example in self.examples:
-            gives = self._last(getattr(self, example.of) or "", example.output)
+            gives = self._last(example.of, example.output)
             if gives != dict(example.gives):
                 raise ValueError(f"an example of '{example.of}' gives {gives or 'nothing'}, expected {example.gives}")
         return self
 
+    @property
+    def lists_flows(self) -> bool:
+        """Return whether one program sends all flows, from a list of frames."""
+        return "flows" in self.can
+
     def read(self, ran: Ran, where: str, key: str = "report") -> Mapping[str, str]:
         """Return the groups of the last match of the expression *key* in what a program wrote. Raises TestbedError."""
-        if self.failed and ran.status != STOPPED and (failure := self._last(self.failed, ran.output)):
+        if ran.status != STOPPED and (failure := self._last("failed", ran.output)):
             raise TestbedError(f"{self.program} on {where}: {failure['words']}")
-        report = self._last(getattr(self, key), ran.output)
+        report = self._last(key, ran.output)
         if not report or ran.status not in (0, STOPPED):
             words = " ".join(ran.output.split())[-300:] or "nothing"
             raise TestbedError(f"{self.program} on {where} gave no report (status {ran.status}): {words}")
         return report
 
-    @staticmethod
-    def _last(pattern: str, output: str) -> dict[str, str]:
-        matches: Iterator[re.Match[str]] = re.finditer(pattern, output, re.MULTILINE)
-        return next((match.groupdict(default="0") for match in reversed(list(matches))), {})
+    def _last(self, key: str, output: str) -> dict[str, str]:
+        """Return the groups of the last match of the expression *key*; none without one."""
+        matches = list(re.finditer(getattr(self, key) or r"(?!)", output, re.MULTILINE))
+        return matches[-1].groupdict(default="0") if matches else {}

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import re
 import secrets
 import shlex
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import paramiko
 
@@ -28,7 +26,7 @@ from ...system.network_namespace import inside
 from ...system.ssh import Connection
 from ...visible import shortened, visible
 from ..site import Place
-from .description import Ran
+from .description import PortChange, Ran, filled
 
 COMMAND_LIMIT = 15.0
 """Seconds for a command that only reads or sets something."""
@@ -39,16 +37,15 @@ CLOSE_LIMIT = 10.0
 WATCH_LIMIT = 5.0
 """Seconds for the watch on an interface to end, once the program has."""
 
-LARGEST_OUTPUT = 4 << 20
-"""Bytes that a command may write."""
+LARGEST_LINE, LARGEST_OUTPUT = 1 << 16, 4 << 20
+"""Characters of a line, and in all, that a command may write."""
 
 COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 """Counters of a port, under TRex's names."""
 
-LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
+FACTS = ("address", "carrier", "speed", "mtu", "driver")
 
-_LOST = (OSError, ValueError, EOFError, paramiko.SSHException)
-"""The errors that writing to a shell that has ended raises, and reading from it."""
+LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
 
 
 class Span(NamedTuple):
@@ -75,16 +72,54 @@ class Span(NamedTuple):
         return Span(self.begins - most, self.began - least, self.ends - most, self.ended - least)
 
 
-def _shell(place: Place) -> tuple[str, ...]:
-    """Return what starts the shell of a port at *place*."""
+def start(name: str, limit: float, command: str) -> str:
+    """Return the command that starts the program *name* in the background, for *limit* s."""
+    return f"start {name} {limit:.3f} {shlex.quote(command)}"
+
+
+class _SshShell:
+    """A command on the host of *login*, with what :class:`~...system.children.Child` has of one here."""
+
+    def __init__(self, login: Login, argv: Sequence[str]) -> None:
+        self._connection = Connection(login, "the generator's host").open()
+        self._channel = self._connection.session(COMMAND_LIMIT)
+        self._channel.set_combine_stderr(True)
+        self._channel.exec_command(shlex.join(argv))
+        self._stdout = self._channel.makefile("rb")
+
+    def send(self, line: str) -> None:
+        """Write *line* to its input; nothing if that is closed."""
+        with contextlib.suppress(OSError):
+            self._channel.sendall(line.encode() + b"\n")
+
+    def line(self, limit: float) -> bytes:
+        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError where none can come."""
+        self._channel.settimeout(limit)
+        if not (line := bytes(self._stdout.readline(LARGEST_LINE))):
+            raise EOFError
+        return line.rstrip(b"\n")
+
+    def end(self, limit: float) -> None:
+        """End it by the end of its input, within *limit* s."""
+        with contextlib.suppress(Exception):
+            self._channel.shutdown_write()
+            self._channel.status_event.wait(limit)
+            self._channel.close()
+        self._connection.close()
+
+
+def _open(place: Place) -> children.Child | _SshShell:
+    """Return the shell of a port at *place*. Raises TestbedError and OSError."""
     if "/" in place.namespace:
         # nobody else knows it, so there is no lock to hold
-        return (*inside(place.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
+        return children.Child((*inside(place.namespace, bound=True), "/bin/sh"), stderr=children.STDOUT)
     root = ("sudo", "-n", "--") if place.sudo else ()
     named = ("ip", "netns", "exec", place.namespace) if place.namespace else ()
     # the name that every run gives the port
     lock = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{place.namespace}-{place.interface}")
-    return (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock)
+    owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    argv = (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock, owner)
+    return _SshShell(place.login, argv) if place.login else children.Child(argv, stderr=children.STDOUT)
 
 
 class Port:
@@ -96,55 +131,22 @@ class Port:
     def __init__(self, index: int, place: Place) -> None:
         self.index, self.place = index, place
         self._name = f"the generator's port {index} ({place.text})"
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._closing = contextlib.ExitStack()
-        owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        self._made = dict[str, str]()
         try:
-            pipes: tuple[Any, Any] = self._open_here() if place.login is None else self._open_by_ssh(place.login)
-            self._stdin, stdout = pipes
-            threading.Thread(target=self._read, args=(stdout,), daemon=True, name="port").start()
+            self._shell = _open(place)
+        except OSError as error:
+            raise TestbedError(f"{self._name}: its shell does not start: {error.strerror}") from None
+        try:
             self.ask(f"interface={shlex.quote(place.interface)}\n{FUNCTIONS}")
-            self.ask(f'printf "%s" {shlex.quote(owner)} > "$lock"')
             facts = self.facts()
             self.mac, self.mtu = facts["address"], facts["mtu"]
         except BaseException:
             self.close()
             raise
 
-    def _open_here(self) -> tuple[Any, Any]:
-        argv = _shell(self.place)
-        try:
-            child = children.Child(argv, stderr=children.STDOUT)
-        except OSError as error:
-            raise TestbedError(f"{self._name}: '{argv[0]}' does not start: {error.strerror}") from None
-        self._closing.callback(child.end, CLOSE_LIMIT)
-        return child.stdin, child.stdout
-
-    def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
-        connection = Connection(login, "the generator's host").open()
-        self._closing.callback(connection.close)
-        channel = connection.session(COMMAND_LIMIT)
-
-        def end() -> None:
-            with contextlib.suppress(Exception):
-                channel.shutdown_write()
-                channel.status_event.wait(CLOSE_LIMIT)
-                channel.close()
-
-        self._closing.callback(end)
-        channel.set_combine_stderr(True)
-        channel.exec_command(shlex.join(_shell(self.place)))
-        return channel.makefile_stdin("wb"), channel.makefile("rb")
-
-    def _read(self, stream: Any) -> None:
-        with contextlib.suppress(*_LOST):
-            while line := stream.readline(1 << 16):
-                self._lines.put(line)
-        self._lines.put(None)
-
     def close(self) -> None:
         """End the shell, and with it its programs. May be repeated."""
-        self._closing.close()
+        self._shell.end(CLOSE_LIMIT)
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -156,47 +158,55 @@ class Port:
         """Have *command* run; the function that is returned waits for its end, as :meth:`ask`."""
         mark = f"@@{secrets.token_hex(6)}"
         # if that fails, its output ends too, and says why
-        with contextlib.suppress(*_LOST):
-            self._stdin.write(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"\n".encode())
-            self._stdin.flush()
+        self._shell.send(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"")
         return lambda: self._answer(mark, shortened(command.strip(), 120), limit)
 
     def _answer(self, mark: str, shown: str, limit: float) -> str:
-        until, output = time.monotonic() + limit, ""
-        while len(output) <= LARGEST_OUTPUT:
-            try:
-                line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                self.close()
-                raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
-            if line is None:
-                raise TestbedError(f"{self._name}: {_why_ended(output)}")
-            text = line.decode(errors="replace")
-            if text.startswith(mark):
-                output, status = output.removesuffix("\n"), text.split()[1]
-                if status == "0":
-                    return output
-                words = shortened(visible(output).strip(), 300) or "no reason given"
-                raise TestbedError(f"{self._name}: '{shown}' failed with status {status}: {words}")
-            output += text
-        self.close()
-        raise TestbedError(f"{self._name}: '{shown}' wrote more than {LARGEST_OUTPUT >> 20} MB")
+        until, output, status = time.monotonic() + limit, "", ""
+        try:
+            while not status:
+                line = self._shell.line(max(0.0, until - time.monotonic())).decode(errors="replace")
+                if line.startswith(mark):
+                    status = line.split()[1]
+                elif len(output) > LARGEST_OUTPUT:
+                    raise EOFError
+                else:
+                    output += f"{line}\n"
+        except TimeoutError:
+            self.close()
+            raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
+        except (OSError, EOFError, paramiko.SSHException):
+            self.close()
+            raise TestbedError(f"{self._name}: {_reason(output) or 'its shell ended'}") from None
+        if status != "0":
+            reason = _reason(output) or "no reason given"
+            raise TestbedError(f"{self._name}: '{shown}' failed with status {status}: {reason}")
+        return output.removesuffix("\n")
 
-    def undo(self, command: str) -> None:
-        """Have *command* run when the shell ends, however it ends; the last one first. Raises TestbedError."""
-        self.ask(f'undo={shlex.quote(command)}"; $undo"')
+    def change(self, changes: Sequence[PortChange], values: Mapping[str, object]) -> None:
+        """Make those of *changes* that are not made. Raises TestbedError.
+
+        They are undone when the shell ends, however it ends, the last one first.
+        """
+        for change in changes:
+            do, undo = filled(change.do, values), filled(change.undo, values)
+            if undo not in self._made:
+                self.ask(f'undo={shlex.quote(undo)}"; $undo"')
+            if self._made.get(undo) != do:
+                self.ask(do)
+            self._made[undo] = do
 
     # -- programs ------------------------------------------------------------------------------------------------------
 
     def await_end(self, name: str, limit: float) -> Ran:
         """How the program *name* of ``start`` ended, within *limit* s. Raises TestbedError."""
         until = time.monotonic() + limit
-        while not (told := self.ask(f"ended {name}")):
+        while not (answer := self.ask(f"ended {name}")):
             if time.monotonic() > until:
                 self.ask("halt")
                 raise TestbedError(f"{self._name}: the program did not end within {limit:g} s and was stopped")
             time.sleep(0.02)
-        status, times, output = told.split("\n", 2)
+        status, _, times, output = answer.split("\n", 3)
         # user and system, as 0m0.01s
         spent = re.findall(r"([0-9]+)m([0-9]+[.,][0-9]+)s", times)
         cpu = sum(60 * int(minutes) + float(seconds.replace(",", ".")) for minutes, seconds in spent)
@@ -205,7 +215,7 @@ class Port:
     def watched_span(self) -> Span | None:
         """When the interface sent, of ``watch_sending``; None: it sent nothing. Raises TestbedError."""
         seen = self.await_end("watch", WATCH_LIMIT).output
-        moments = re.search(r"^sent [0-9]+((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
+        moments = re.search(r"^sent((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
         if moments is None:
             raise TestbedError(f"the watch on {self.place.text} gave no answer: {seen.strip()[-200:]}")
         return Span(*map(float, moments[1].split())) if moments[1] else None
@@ -213,45 +223,29 @@ class Port:
     # -- what is read of the interface and its host --------------------------------------------------------------------
 
     def facts(self) -> Mapping[str, str]:
-        """``address``, ``carrier``, ``speed`` (Mbit/s), ``mtu`` and ``driver`` of the interface; "" if not known.
-
-        Raises TestbedError.
-        """
-        told = self.ask("facts")
-        if told.startswith("@@none"):
-            name = self.place.interface
-            names = shortened(", ".join(visible(told).split()[1:]), 200)
-            raise TestbedError(
-                f"there is no interface '{name}'{self.place.text.removeprefix(name)}; there are: {names}; fix"
-                " 'interface' in 'ports' of the testbed's file"
-            )
-        return dict(zip(("address", "carrier", "speed", "mtu", "driver"), told.split("\n"), strict=False))
+        """:data:`FACTS` of the interface, ``speed`` in Mbit/s; "" if not known. Raises TestbedError."""
+        return dict(zip(FACTS, self.ask("facts").split("\n"), strict=False))
 
     def counters(self) -> dict[str, int]:
         """:data:`COUNTERS` of the interface, bytes with FCS. Raises TestbedError."""
-        text = self.ask("counters")
-        try:
-            return dict(zip(COUNTERS, map(int, text.split()), strict=True))
-        except ValueError:
-            raise TestbedError(f"{self.place.text}: its counters cannot be read: {text[:100]!r}") from None
+        return dict(zip(COUNTERS, map(int, self._numbers("counters", len(COUNTERS))), strict=True))
 
     def clock(self) -> tuple[float, float]:
         """The least and the most seconds by which the host's clock is ahead of this machine's. Raises TestbedError."""
         if self.place.login is None:
             return 0.0, 0.0
         before = time.time()
-        told = self.ask("date +%s.%N").strip()
+        there = float(*self._numbers("date +%s.%N", 1))
         after = time.time()
-        if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{9}", told):
-            raise TestbedError(f"{self._name}: 'date +%s.%N' was not understood: {told[:100]!r}")
-        return float(told) - after, float(told) - before
+        return there - after, there - before
+
+    def _numbers(self, command: str, count: int) -> list[str]:
+        """Return so many numbers that *command* prints. Raises TestbedError."""
+        printed = self.ask(command)
+        if not re.fullmatch(rf"\s*(?:[0-9]{{1,20}}(?:\.[0-9]{{9}})?\s+){{{count}}}", printed):
+            raise TestbedError(f"{self._name}: '{command}' printed no {count} numbers: {printed[:100]!r}")
+        return printed.split()
 
 
-def _why_ended(output: str) -> str:
-    output = visible(output).strip()
-    if held := re.search(r"@@held ?(.*)", output):
-        who = f" ({shortened(held[1], 200)})" if held[1] else ""
-        return f"another run uses it{who}; wait for its end"
-    if refused := re.search(r"@@refused (.*)", output):
-        return shortened(refused[1], 200)
-    return f"its shell ended: {shortened(output, 300) or 'no reason given'}"
+def _reason(output: str) -> str:
+    return shortened(" ".join(visible(output).split()), 300)

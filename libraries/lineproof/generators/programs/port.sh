@@ -7,6 +7,8 @@ LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin
 export LC_ALL PATH interface
 undo=:
+# its lock, and whose run it is
+[ -z "$1" ] || printf %s "$2" >"$1"
 folder=$(mktemp -d /tmp/lineproof-port.XXXXXX) && cd "$folder" || exit 93
 
 # await SECONDS CONDITION: fails if it does not hold in time
@@ -19,20 +21,16 @@ await() {
   done
 }
 # start NAME LIMIT COMMAND: in the background; after LIMIT s it is asked to end, 3 s later it is killed.
-# NAME.out is what it wrote, NAME.status its exit status and, in a second line, the CPU time of user and system.
+# NAME.out is what it wrote; NAME.status its exit status and, in two lines more, the CPU time of times(1).
 start() {
   halt "$1"
   : >"$1.out"
   (
     timeout -s INT -k 3 "$2" /bin/sh -c "exec $3" </dev/null >"$1.out" 2>&1 &
-    pid=$!
-    echo "$pid" >"$1.pid"
-    wait "$pid"
-    status=$?
-    times >"$1.times"
-    { echo "$status"; tail -n 1 "$1.times"; } >"$1.new"
-    # another of its name may have begun
-    [ "$(cat "$1.pid")" != "$pid" ] || mv "$1.new" "$1.status"
+    echo "$!" >"$1.pid"
+    wait "$!"
+    { echo "$?"; times; } >"$1.new"
+    mv "$1.new" "$1.status"
   ) >/dev/null 2>&1 &
 }
 # pid_of NAME: of timeout(1), which leads a group of its own on Linux
@@ -46,9 +44,9 @@ ended() { [ ! -e "$1.status" ] || cat "$1.status" "$1.out"; }
 halt() {
   for name in ${1:-$(ls | sed -n 's/\.out$//p')}; do
     if [ -e "$name.out" ] && [ ! -e "$name.status" ]; then
-      found=$(pid_of "$name")
-      kill -s TERM "$found" 2>/dev/null
-      kill -s KILL -- "-$found" 2>/dev/null || { sleep 0.2; kill -s KILL "$found" 2>/dev/null; }
+      leader=$(pid_of "$name")
+      kill -s TERM "$leader" 2>/dev/null
+      kill -s KILL -- "-$leader" 2>/dev/null || { sleep 0.2; kill -s KILL "$leader" 2>/dev/null; }
       # else its status might be taken for that of the next one of its name
       await 1 '[ -e "$name.status" ]'
     fi
@@ -60,11 +58,10 @@ trap end EXIT
 # PIPE: who reads its answers was killed
 trap 'exit 1' TERM HUP INT PIPE
 
-# facts: five lines, empty where unknown: MAC address, carrier (1 or 0), speed in Mbit/s, MTU, driver.
-# '@@none' and the names of those that are there: there is no such interface.
+# facts: five lines, empty where unknown: MAC address, carrier (1 or 0), speed in Mbit/s, MTU, driver
 facts() {
   if [ "$(uname -s)" = FreeBSD ]; then
-    shown=$(ifconfig "$interface" 2>/dev/null) || { echo "@@none $(ifconfig -l)"; return; }
+    shown=$(ifconfig "$interface" 2>/dev/null) || none "$(ifconfig -l)" || return
     first() { printf '%s\n' "$shown" | sed -nE "$1" | head -n 1; }
     address=$(first 's/^[[:space:]]*(hwaddr|ether) ([0-9a-f:]{17}).*/\2/p')
     carrier=$(first 's/.*status: active.*/1/p')
@@ -74,7 +71,7 @@ facts() {
     carrier=${carrier:-0}
   else
     at=/sys/class/net/$interface
-    [ -d "$at" ] || { echo "@@none $(ls /sys/class/net)"; return; }
+    [ -d "$at" ] || none "$(ls /sys/class/net)" || return
     for key in address carrier speed mtu; do eval "$key=\$(cat \"\$at/$key\" 2>/dev/null)"; done
     driver=$(basename "$(readlink "$at/device/driver" 2>/dev/null)")
     # a virtual interface reports a speed that it does not have
@@ -82,6 +79,7 @@ facts() {
   fi
   printf '%s\n' "$address" "$carrier" "$speed" "$mtu" "$driver"
 }
+none() { echo "there is no interface '$interface'; there are:" $1; return 1; }
 # counters: frames and bytes with FCS that were sent, and that were received; errors of receiving and of sending; of
 # Documentation/ABI/testing/sysfs-class-net-statistics of the kernel
 counters() {
@@ -97,36 +95,32 @@ cores() {
     while IFS=- read -r least most; do seq "$least" "${most:-$least}"; done
 }
 
-# watch_sending FRAMES SECONDS BEFORE: watches the interface, as the program 'watch', until it has sent FRAMES, of which
-# BEFORE come before those of the trial, for SECONDS at most. It writes how many were sent, and the earliest and the
-# latest moment (Unix time, s) at which the first of the trial can have been sent, and at which the last can. It ends
-# when all were, or none is for a second.
+# watch_sending FRAMES SECONDS: watches the interface, as the program 'watch', until it has sent FRAMES, for SECONDS at
+# most. It writes the earliest and the latest moment (Unix time, s) at which the first can have been sent, and at which
+# the last can. It ends when all were, or none is for a second.
 cat >watching.py <<'@@'
 import os, sys, time
-frames, seconds, before = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+frames, seconds = int(sys.argv[1]), float(sys.argv[2])
 f = open('/sys/class/net/%s/statistics/tx_packets' % os.environ['interface'])
 def count():
     f.seek(0)
     return int(f.read())
 base = last = count()
-sys.stdout.write('ready\n')
-sys.stdout.flush()
+print('ready', flush=True)
 now = time.monotonic()
-until, first, full, still = now + seconds, None, None, now
+until, first, full = now + seconds, None, None
 while now < until:
     time.sleep(0.0005)
     start, now_count, after = time.monotonic(), count(), time.monotonic()
     if now_count != last:
-        if first is None and now_count - base > before:
-            first = (now, after)
-        full, still, last = (now, after), after, now_count
+        first, full, last = first or (now, after), (now, after), now_count
     now = start
-    if last - base >= frames or (first and after - still > 1.0):
+    if last - base >= frames or (full and after - full[1] > 1.0):
         break
 day = time.time() - time.monotonic()
-print('sent', last - base, *('%.6f' % (day + moment) for moment in (first or ()) + (full or () if first else ())))
+print('sent', *('%.6f' % (day + moment) for moment in (first or ()) + (full or ())))
 @@
 watch_sending() {
-  start watch "$((${2%.*} + 5))" "python3 -I watching.py $1 $2 $3"
+  start watch "$((${2%.*} + 5))" "python3 -I watching.py $1 $2"
   await 4 '[ -s watch.out ]' || :
 }

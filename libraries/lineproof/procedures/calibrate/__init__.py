@@ -66,12 +66,11 @@ def calibrate(
             _print(Note(f"A cable must go from the generator's port {first} to its port {second}, past the router."))
     if pairs > plan.testbed.pair_count:
         raise TestbedError(f"testbed '{plan.testbed.testbed}' has {counted(plan.testbed.pair_count, 'pair')} of ports")
-    ceilings: list[CeilingEntry] = []
-    failed: list[str] = []
+    ceilings, failed = list[CeilingEntry](), list[str]()
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
-    count = len(profiles) * len(directions)
-    words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
-    _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic."))
+    count, goal = len(profiles) * len(directions), plan.goal
+    words = f"Watching it for {_watch_text(goal)} each (1 / risk trials of goal '{goal.goal}')"
+    _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(goal, count)} of traffic."))
     with closing(Session.start(plan, bypass=True, say=say)) as session:
         session.generator.connect()
         if session.simulated:
@@ -79,14 +78,12 @@ def calibrate(
         _check_bypassed(session, pairs)
         try:
             for profile, bidirectional in product(profiles, directions):
-                before = cpu_times()
+                sent, before = Traffic(profile, bidirectional, pairs=pairs), cpu_times()
                 try:
-                    ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
-                    _print(Note(_line(ceilings[-1])))
+                    ceilings.append(_measure(session, sent, duration))
+                    _print(Note(f"{_line(ceilings[-1])}; {_steal_since(before)}"))
                 except TestbedError as error:
-                    steal = steal_text(steal_percent(before, cpu_times()))
-                    way = "bidirectional" if bidirectional else "unidirectional"
-                    failed.append(f"{profile.name} {way}: {error} (CPU steal of this machine meanwhile: {steal})")
+                    failed.append(f"{sent.traffic}: {error} ({_steal_since(before)})")
                     _print(Note(failed[-1]))
         finally:
             if ceilings:
@@ -105,6 +102,11 @@ def calibrate(
         raise TestbedError(f"{len(failed)} of {counted(count, 'ceiling')} not known: {'; '.join(failed)}")
 
 
+def _steal_since(before: Mapping[str, float]) -> str:
+    """Return the CPU time that another machine of the host took since *before*, in words: a cause of loss."""
+    return f"CPU steal of this machine meanwhile: {steal_text(steal_percent(before, cpu_times()))}"
+
+
 def _check_bypassed(session: Session, pairs: int = 1) -> None:
     """Raise TestbedError unless the frames that come back are those that were sent."""
     traffic = Traffic(session.plan.catalogue.profile(["64b", "1-flow"]), True, pairs=pairs)
@@ -115,16 +117,13 @@ def _check_bypassed(session: Session, pairs: int = 1) -> None:
     check_router_bypassed(frames, traffic.profile, session.traffic.directions(traffic), session.generator.ports)
 
 
-def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
-    before, traffic = cpu_times(), session.traffic
-    sent = Traffic(profile, bidirectional, pairs=pairs)
+def _measure(session: Session, sent: Traffic, duration: float) -> CeilingEntry:
+    traffic, line = session.traffic, sent.profile.line_rate_pps(session.plan.link_bps(sent.pairs))
     traffic.put(sent)
-    line = profile.line_rate_pps(session.plan.link_bps(pairs))
     if session.plan.warm_up:
         traffic.measure(Load(line), session.plan.warm_up)
     terms = traffic.measure, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed
-    series = TrialSeries(*terms, _print_trial)
-    rates = find_ceiling(series, line, duration)
+    rates = find_ceiling(TrialSeries(*terms, _print_trial), line, duration)
     watched = _watch(session.plan.goal, USABLE_SHARE * rates["lossless_pps"], TrialSeries(*terms))
     load, latency = Load(LATENCY_LOAD_RATIO * rates["lossless_pps"]), None
     try:
@@ -132,25 +131,16 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
         latency = own_latency(traffic.measure(load, duration))
     except LineproofError as error:  # these frames, or its card, have no probes
         _print(f"latency is not known: {error}")
-    steal = steal_percent(before, cpu_times())
     return CeilingEntry(
-        traffic=profile.name,
-        mean_size=profile.mean_size,
-        bidirectional=bidirectional,
-        pairs=pairs,
+        traffic=sent.profile.name,
+        bidirectional=sent.bidirectional,
+        pairs=sent.pairs,
         measured=datetime.now(UTC).replace(microsecond=0),
         **{name: round(pps, 3) for name, pps in rates.items()},
-        trials=len(series.done),
         trial_duration=duration,
-        steal_percent=None if steal is None else round(steal, 2),
         latency=latency,
         watched=watched,
     )
-
-
-def watch_trials(goal: Goal) -> int:
-    """Return the trials after which loss that was never seen comes in the next one with less than the goal's risk."""
-    return math.ceil(1 / goal.risk - 1e-9)
 
 
 def _watch(goal: Goal, pps: float, series: TrialSeries) -> Watch:
@@ -164,14 +154,13 @@ def _watch(goal: Goal, pps: float, series: TrialSeries) -> Watch:
     lost = [max(row.lost for row in trial.outcome.directions) for trial in done]
     lossy, most = sum(frames > 0 for frames in lost), max(lost)
     _print(f"it lost frames itself in {lossy} of {trials} trials{f', {most} frames in the worst' if most else ''}")
-    return Watch(
-        goal=goal.goal,
-        load_pps=round(pps, 3),
-        trials=trials,
-        lossy=lossy,
-        most_lost=most,
-        trial_duration=seconds,
-    )
+    counts = {"trials": trials, "lossy": lossy, "most_lost": most}
+    return Watch(goal=goal.goal, load_pps=round(pps, 3), trial_duration=seconds, **counts)
+
+
+def watch_trials(goal: Goal) -> int:
+    """Return the trials after which loss that was never seen comes in the next one with less than the goal's risk."""
+    return math.ceil(1 / goal.risk - 1e-9)
 
 
 def _watch_text(goal: Goal, times: int = 1) -> str:
@@ -185,13 +174,12 @@ def _print_trial(trial: Trial) -> None:
     _print(f"trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}")
 
 
-def _line(found: CeilingEntry) -> str:
-    share = 100 * found.lossless_pps / found.line_pps
-    latency = f"; latency {found.latency}" if found.latency else ""
+def _line(entry: CeilingEntry) -> str:
+    share = 100 * entry.lossless_pps / entry.line_pps
+    latency = f"; latency {entry.latency}" if entry.latency else ""
     return (
-        f"{found.traffic} {found.direction}: offers {si(found.offered_pps, 'pps')} from each port, receives"
-        f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
-        f" {steal_text(found.steal_percent)}"
+        f"{entry.traffic} {entry.direction}: offers {si(entry.offered_pps, 'pps')} from each port, receives"
+        f" {si(entry.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}"
     )
 
 

@@ -24,7 +24,7 @@ def receiving_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]
     most = USABLE_SHARE * min(own.lossless_pps, own.received_pps)
     for row in trial.outcome.directions:
         if row.forwarded / trial.seconds.high > most:
-            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}; {own.remedy}", None, ports(row))
+            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}", None, ports(row))
 
 
 class ForwardingRate(Quantity):

@@ -124,7 +124,7 @@ class Recovery(Quantity):
         if max(sent) > 1 + GENTLE or (promise.names_load and min(sent) < 1 - GENTLE):
             doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
         if _is_near_ceiling(promise):
-            doubts.append(f"{promise.own.words}; {promise.own.remedy}")
+            doubts.append(promise.own.words)
         last = between(worst, lambda time: promise.digits(time, 3))
         words = f"the last frame was lost {last} s after the overload had ended"
         words = "when the last frame was lost is not known" if worst == UNKNOWN else words + median_words(trials)
