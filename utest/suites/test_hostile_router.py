@@ -51,8 +51,8 @@ def project(tmp_path: Path, bench: ServedBench) -> Iterator[Path]:
             process.stderr.write(words)
             process.exit(0 if "fine" in process.command else 3)
             return
-        keys = {"client_keys": [str(router.key_path)], "known_hosts": str(router.known_hosts_path)}
-        async with asyncssh.connect(router.host, router.port, username=router.user, **keys) as link:
+        keys = {"client_keys": [str(router.key)], "known_hosts": str(router.known_hosts)}
+        async with asyncssh.connect(router.address, router.port, username=router.user, **keys) as link:
             result = await link.run(process.command, encoding=None)
         process.stdout.write(result.stdout if isinstance(result.stdout, bytes) else b"")
         process.stderr.write(words)

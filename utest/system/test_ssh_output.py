@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import psutil
 import pytest
@@ -131,5 +130,5 @@ def test_output_of_any_bytes_is_shown(
     shell: SshShell, monkeypatch: pytest.MonkeyPatch, printed: bytes, shown: str
 ) -> None:
     monkeypatch.setenv("ROUTER_PASSWORD", "hunter2-x")
-    monkeypatch.setattr(shell, "_login", replace(shell._login, passphrase_from="ROUTER_PASSWORD"))
+    monkeypatch.setattr(shell, "_login", shell._login.model_copy(update={"passphrase_from": "ROUTER_PASSWORD"}))
     assert shell(f"print {printed.hex()} # µ", 20).stdout == shown

@@ -41,7 +41,7 @@ LOG_LENGTH = 1 << 20
 P = TypeVar("P", bound="Program")
 
 
-NO_ROUTER = Login("", 0, "", None, Path())
+NO_ROUTER = Login.model_construct(address="", user="")
 """In place of the router's login while it is bypassed."""
 
 

@@ -24,7 +24,7 @@ from ..platforms import named_file
 from ..power import PowerSettings
 from ..project import Folder, Layers, packaged_variables
 from ..simulation import Habit, InjectedFault, Noise, RouterHabits
-from ..system.login import HostName, JumpSettings, LoginSettings, TcpPort
+from ..system.login import HostName, Login, TcpPort, login_at
 from ..visible import shortened
 from .lab import LabSettings
 from .waiting_time import Seconds
@@ -61,12 +61,14 @@ class TrexGeneratorSettings(GeneratorSettings):
     async_port: TcpPort = 4500
     ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
     client: ClientName = ""
-    ssh: LoginSettings | None = None
+    ssh: Login | None = None
     trex_home: TrexHome | None = None
     start: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     force: bool = False
     promiscuous: bool = False
     core_mask: Literal["split", "pin"] = "split"
+
+    _login_at_address = model_validator(mode="before")(login_at)
 
     @field_validator("ports")
     @classmethod
@@ -288,12 +290,6 @@ class NetnsSettings(LocalSettings):
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 
 
-class RouterSettings(JumpSettings):
-    """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
-
-    sudo: bool = False
-
-
 class HardwareSettings(CommonSettings):
     """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it.
 
@@ -305,7 +301,7 @@ class HardwareSettings(CommonSettings):
 
     kind: Literal["hardware"]
     generator: TrexGeneratorSettings | GeneratorSettings
-    router: RouterSettings | None = None
+    router: Login | None = None
     wait_for_testbed: Seconds = 0.0
 
     @property

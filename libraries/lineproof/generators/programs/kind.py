@@ -110,7 +110,7 @@ class HostProgramSettings(ProgramSettings, HostSettings):
         places = []
         for port in self.ports:
             at = port if port.address is not None else self
-            login = at.ssh.login(at.address, endpoint.secrets) if at.ssh and at.address else None
+            login = at.ssh.with_secrets(endpoint.secrets) if at.ssh else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
         checked, path = None, self.program or self.description.program
