@@ -73,7 +73,7 @@ def private_key(login: Login, who: str) -> paramiko.PKey | None:
     for kind, make in _KINDS:
         if isinstance(loaded, kind):
             text = loaded.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
-            return _certified(make.from_private_key(io.StringIO(text)), login.key)
+            return make.from_private_key(io.StringIO(text))
     raise TestbedError(
         f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected ed25519, ecdsa or rsa;"
         f" {_FIX}"
@@ -98,17 +98,6 @@ def _held_by_agent(public: Path | None, problem: str) -> paramiko.PKey:
             if key.asbytes() == blob:
                 return key
     raise TestbedError(f"{problem}, which holds no such key (ssh-add -l)")
-
-
-def _certified(key: paramiko.PKey, path: Path | None) -> paramiko.PKey:
-    """Return *key* with the certificate that lies beside its file *path*, if one does. Raises TestbedError."""
-    certificate = path.with_name(f"{path.name}-cert.pub") if path else None
-    if certificate and certificate.is_file():
-        try:
-            key.load_certificate(str(certificate))
-        except (OSError, ValueError, IndexError, paramiko.SSHException):
-            raise TestbedError(f"{certificate}: is not a certificate of '{path}'; fix or remove it") from None
-    return key
 
 
 def make_key(path: Path) -> str:
