@@ -83,7 +83,7 @@ def test_nothing_hostile_and_no_secret_is_left_anywhere(
     options = ("-v", f"PROJECT:{project}", "-v", "TESTBED:lab", "-v", "GOAL:quick", "--loglevel", "TRACE")
     more = ("--listener", f"allure_robotframework:{tmp_path / 'out' / 'allure'}", "--xunit", "xunit.xml")
     done = robot_run.run(tmp_path, suite, *options, *more, "--debugfile", "debug.txt")
-    assert r"\x1b]0;owned\x07" in done.message and r"\u202egnp.exe\u2066\x00\x85" in done.message, done.console
+    assert r"\u202egnp.exe\u2066\x85" in done.message and "owned" not in done.message, done.console
     assert "'hostile' ended with status 3" in done.message and "***" in done.message
 
     files = [path for folder in ("out", "results") for path in (tmp_path / folder).rglob("*") if path.is_file()]

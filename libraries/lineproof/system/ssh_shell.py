@@ -232,7 +232,7 @@ class SshTerminal:
             wait = max(0.0, until - time.monotonic())
             if not select.select([self._channel], [], [], min(wait, QUIET) if at_prompt else wait)[0]:
                 if at_prompt:
-                    return terminal_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
+                    return plain_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
                 shown = f" (its last line is '{shortened(last, 60)}'; {_REMEDY})" if last else ""
                 raise CommandUnfinished(f"{what} came to no prompt within its time{shown}")
             chunk = self._channel.recv(1 << 16)
@@ -250,10 +250,10 @@ class SshTerminal:
 def _last_line(received: bytearray) -> str:
     """Return what stands in the last line, without spaces after it."""
     tail = bytes(received[max(received.rfind(b"\n") + 1, len(received) - _TAIL) :])
-    return terminal_text(tail.decode(errors="replace")).rstrip()
+    return plain_text(tail.decode(errors="replace")).rstrip()
 
 
-def terminal_text(text: str) -> str:
+def plain_text(text: str) -> str:
     r"""*text* as a terminal shows it: without control sequences, with what ``\r`` and ``\b`` write over."""
     plain = _SEQUENCE.sub("", text).replace("\0", "").replace("\x07", "")
     return "\n".join(map(_written_over, re.sub(r"\r+\n", "\n", plain).split("\n")))
@@ -286,14 +286,6 @@ def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
         if line.strip().endswith(command.strip()) and (not before or prompt.fullmatch(before)):
             return "\n".join(lines[at + 1 :])
     return text
-
-
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def plain_text(text: str) -> str:
-    """*text* with LF line ends and without ANSI escapes."""
-    return _ANSI.sub("", re.sub(r"\r+\n", "\n", text)).replace("\r", "")
 
 
 def first_line(text: str) -> str:

@@ -27,7 +27,7 @@ from ..generators.site import GeneratorEndpoint
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login
-from ..system.ssh_shell import terminal_text
+from ..system.ssh_shell import plain_text
 
 POLL = 0.02
 """Seconds between two looks."""
@@ -263,7 +263,7 @@ LOG_TAIL = 600
 
 def log_end(log: str) -> str:
     """Return the end of *log* in one line; "" where it has no words."""
-    lines = (" ".join(line.split()) for line in terminal_text(log).splitlines())
+    lines = (" ".join(line.split()) for line in plain_text(log).splitlines())
     # without lines of dashes and the like
     text = "; ".join(line for line in lines if re.search("[A-Za-z]{3}", line))
     return text if len(text) <= LOG_TAIL else "…" + text[-LOG_TAIL:]
