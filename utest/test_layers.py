@@ -242,7 +242,7 @@ def test_few_compute_with_the_time_of_day() -> None:
 
 
 OTHER_PROCESSES = ("lineproof.generators.trex.client.", "lineproof_bench.")
-IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
+IN_WORKER_THREADS = {"_open", "_execute", "log_in", "work", "run"}
 """Functions that only worker threads run, where no signal arrives."""
 
 

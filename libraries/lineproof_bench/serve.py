@@ -85,9 +85,9 @@ def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> st
         return "\n".join([first, server, "what one port sends the other receives", *last])
     ssh = [
         "ssh",
-        *(["-i", str(router.key_path)] if router.key_path else []),
-        *("-o", f"UserKnownHostsFile={router.known_hosts_path}", "-o", "IdentitiesOnly=yes"),
-        *("-p", str(router.port), f"{router.user}@{router.host}"),
+        *(["-i", str(router.key)] if router.key else []),
+        *("-o", f"UserKnownHostsFile={router.known_hosts}", "-o", "IdentitiesOnly=yes"),
+        *("-p", str(router.port), f"{router.user}@{router.address}"),
     ]
     lines = [
         facts.label,

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,20 +109,20 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"key_path": "another"}, "refuses the login of 'lineproof' with the key"),
+        ({"key": "another"}, "refuses the login of 'lineproof' with the key"),
         ({"user": "root"}, "refuses the login of 'root'"),
-        ({"key_path": None, "password_from": "SECRET"}, "password"),
+        ({"key": None, "password_from": "SECRET"}, "password"),
     ],
 )
 def test_wrong_keys_and_users_are_refused(
     router: Login, wrong: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "secret")
-    if wrong.get("key_path"):
+    if wrong.get("key"):
         make_key(tmp_path / "another")
-        wrong = {"key_path": tmp_path / "another"}
+        wrong = {"key": tmp_path / "another"}
     with pytest.raises(TestbedError, match=says):
-        Connection(replace(router, **wrong), "the router").open()
+        Connection(router.model_copy(update=wrong), "the router").open()
 
 
 def test_a_person_finds_a_prompt(router: Login) -> None:

@@ -71,7 +71,7 @@ class Walker:
             (r"192\.0\.2\.10$", f"127.0.0.1\n  sync_port: {bench.sync}\n  async_port: {bench.events}"),
             (r"192\.0\.2\.20$", f"127.0.0.1\n  port: {login.port}"),
             (r"user: admin", f"user: {login.user}"),
-            (r"^  key: \S+$", f"  key: {login.key_path}"),
+            (r"^  key: \S+$", f"  key: {login.key}"),
             (r"^  known_hosts: \S+$", "  known_hosts: known_hosts"),
         )
         self.change(

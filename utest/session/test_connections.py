@@ -152,7 +152,7 @@ def test_changes_are_found_by_a_host_key_that_only_the_router_itself_shows(
     settings = HardwareSettings.model_validate({"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}})
     software = SimpleNamespace(shell="linux")
     plan: Any = SimpleNamespace(link_wait=1, testbed=settings, software=software, command_file=None)
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_keys=keys[:1])))
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_key=keys[:1])))
     router = RouterConnection(plan, testbed, *[cast(Any, None)] * 2)
     found = [each.changes for each in router.leftovers()]
     assert found == ([(CHANGE,)] if left in keys else [])

@@ -51,8 +51,8 @@ def project(tmp_path: Path, bench: ServedBench) -> Iterator[Path]:
             process.stderr.write(words)
             process.exit(0 if "fine" in process.command else 3)
             return
-        keys = {"client_keys": [str(router.key_path)], "known_hosts": str(router.known_hosts_path)}
-        async with asyncssh.connect(router.host, router.port, username=router.user, **keys) as link:
+        keys = {"client_keys": [str(router.key)], "known_hosts": str(router.known_hosts)}
+        async with asyncssh.connect(router.address, router.port, username=router.user, **keys) as link:
             result = await link.run(process.command, encoding=None)
         process.stdout.write(result.stdout if isinstance(result.stdout, bytes) else b"")
         process.stderr.write(words)
@@ -83,7 +83,7 @@ def test_nothing_hostile_and_no_secret_is_left_anywhere(
     options = ("-v", f"PROJECT:{project}", "-v", "TESTBED:lab", "-v", "GOAL:quick", "--loglevel", "TRACE")
     more = ("--listener", f"allure_robotframework:{tmp_path / 'out' / 'allure'}", "--xunit", "xunit.xml")
     done = robot_run.run(tmp_path, suite, *options, *more, "--debugfile", "debug.txt")
-    assert r"\x1b]0;owned\x07" in done.message and r"\u202egnp.exe\u2066\x00\x85" in done.message, done.console
+    assert r"\u202egnp.exe\u2066\x85" in done.message and "owned" not in done.message, done.console
     assert "'hostile' ended with status 3" in done.message and "***" in done.message
 
     files = [path for folder in ("out", "results") for path in (tmp_path / folder).rglob("*") if path.is_file()]

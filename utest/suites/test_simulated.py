@@ -195,7 +195,7 @@ def test_a_secret_key_logs_in_for_sshlibrary_too_and_is_in_no_file(tmp_path: Pat
     with served(tmp_path / "bench") as bench:
         home = bench.project(tmp_path)
         file = home / "variables" / "testbeds" / "lab.yaml"
-        key = bench.router.key_path
+        key = bench.router.key
         assert key is not None
         file.write_text(file.read_text().replace(f"key: {key}", "key_from: LAB_KEY"))
         text = key.read_text()

@@ -162,8 +162,8 @@ class HostileServer:
         self._run(close())
 
     def login(self, **other: Any) -> Login:
-        settings = {"key_path": self.key, "known_hosts_path": self.known, **other}
-        return Login("127.0.0.1", self.port, "admin", **settings)
+        settings = {"port": self.port, "key": self.key, "known_hosts": self.known, **other}
+        return Login(address="127.0.0.1", user="admin", **settings)
 
     @property
     def tried(self) -> list[tuple[str, str]]:

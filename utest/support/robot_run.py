@@ -148,8 +148,8 @@ def hardware(home: Path, name: str, ports: tuple[int, int], router: Login | None
     text = f"testbed: {name}\nkind: hardware\n"
     text += f"generator: {{address: 127.0.0.1, sync_port: {ports[0]}, async_port: {ports[1]}, client: pypi}}\n"
     if router is not None:
-        login = f"port: {router.port}, user: {router.user}, key: {router.key_path}"
-        text += f"router: {{address: 127.0.0.1, {login}, known_hosts: {router.known_hosts_path}}}\n"
+        login = f"port: {router.port}, user: {router.user}, key: {router.key}"
+        text += f"router: {{address: 127.0.0.1, {login}, known_hosts: {router.known_hosts}}}\n"
     (home / "variables" / "testbeds" / f"{name}.yaml").write_text(f"{text}{more}\n", encoding="utf-8")
 
 

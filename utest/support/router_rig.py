@@ -9,7 +9,7 @@ import contextlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -113,9 +113,9 @@ def _beside(folder: Path, testbed: str, platform: str, software: str, more: str 
     with open_testbed(read_testbed(project.testbeds, testbed), box, software, platform_file=file) as bench:
         router, generator, known = bench.facts.router, bench.facts.generator.trex, folder / "known_hosts"
         assert generator is not None
-        known.write_text(router.known_hosts_path.read_text())
+        known.write_text(router.known_hosts.read_text())
         home, ports = robot_run.project(folder), (generator.sync_port, generator.async_port)
-        robot_run.hardware(home, "lab", ports, replace(router, known_hosts_path=known), SET_UP * bool(more))
+        robot_run.hardware(home, "lab", ports, router.model_copy(update={"known_hosts": known}), SET_UP * bool(more))
         names = ", ".join(box.software[software].interfaces[:2])
         (home / "variables" / "platforms" / "box.yaml").write_text(
             BOX.format(software=software, names=names, more=more)

@@ -35,7 +35,7 @@ class ServedBench:
         """The login of its router; over a cable one that is never asked."""
         found = re.search(r"-i (\S+) .*KnownHostsFile=(\S+) .*-p (\d+) (\w+)@", self.said)
         key, hosts, ssh, user = found.groups() if found else ("/nowhere", "/nowhere", "22", "nobody")
-        return Login("127.0.0.1", int(ssh), user, Path(key), Path(hosts))
+        return Login(address="127.0.0.1", port=int(ssh), user=user, key=Path(key), known_hosts=Path(hosts))
 
     def project(self, folder: Path) -> Path:
         """A project whose testbed ``lab`` is this bench."""

@@ -94,6 +94,6 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
             stack.callback(subprocess.run, ["ip", "netns", "del", names[-1]], check=False)
             ports.append({**where, "namespace": names[-1]})
             server = sshd.start(belongings, own.namespace, f"ssh{own.index}")
-            files = {"key": str(server.key_path), "known_hosts": str(server.known_hosts_path)}
-            remote.append({**where, "address": server.host, "ssh": {"user": server.user, "port": server.port, **files}})
+            ssh = server.model_dump(mode="json", include={"user", "port", "key", "known_hosts"})
+            remote.append({**where, "address": server.address, "ssh": ssh})
         yield TwoHosts(folder, (names[0], names[1]), ports, remote)

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 Serve = Callable[..., HostileServer]
 SECRET = "hunter2-and-more"
-PASSWORD: dict[str, Any] = {"password_from": "ROUTER_PASSWORD", "key_path": None}
+PASSWORD: dict[str, Any] = {"password_from": "ROUTER_PASSWORD", "key": None}
 
 
 @pytest.fixture
@@ -77,11 +77,11 @@ def readers() -> list[threading.Thread]:
 @pytest.mark.parametrize(
     ("talk", "reason"),
     [
-        (hostile_ssh.silent, r"no answer within 0\.8 s \(before it greeted"),
-        (hostile_ssh.closes, r"before it greeted|it closed the connection|Connection reset"),
-        (hostile_ssh.hangs_in_the_key_exchange, r"no answer within 0\.8 s \(in the key exchange\)"),
-        (hostile_ssh.sends_rubbish_for_keys, r"\(in the key exchange\)"),
-        (hostile_ssh.endless_line, r"before it greeted"),
+        (hostile_ssh.silent, r"no answer within 0\.8 s"),
+        (hostile_ssh.closes, r"reading SSH protocol banner|it closed the connection|Connection reset"),
+        (hostile_ssh.hangs_in_the_key_exchange, r"no answer within 0\.8 s"),
+        (hostile_ssh.sends_rubbish_for_keys, r"Invalid packet"),
+        (hostile_ssh.endless_line, r"no answer within 0\.8 s"),
     ],
 )
 def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
@@ -89,7 +89,9 @@ def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
 ) -> None:
     with raw_server(talk) as port:
         make_key(tmp_path / "key")
-        login = Login("127.0.0.1", port, "admin", tmp_path / "key", tmp_path / "known_hosts")
+        login = Login(
+            address="127.0.0.1", port=port, user="admin", key=tmp_path / "key", known_hosts=tmp_path / "known_hosts"
+        )
         began = time.monotonic()
         found = refusal(login)
         assert time.monotonic() - began < 20  # the limit, and a busy machine
@@ -119,7 +121,7 @@ def test_only_what_the_testbed_names_is_tried(
         assert [method for method, _ in server.tried] == asked
 
 
-@pytest.mark.parametrize(("value", "says"), [(None, "which is not set"), ("", "which is empty")])
+@pytest.mark.parametrize(("value", "says"), [(None, "is not set"), ("", "is empty")])
 def test_without_a_password_there_is_not_even_a_connection(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, value: str | None, says: str
 ) -> None:
@@ -127,7 +129,7 @@ def test_without_a_password_there_is_not_even_a_connection(
     if value is not None:
         monkeypatch.setenv("ROUTER_PASSWORD", value)
     server = serve(methods=("password", "keyboard-interactive"), admits=True)
-    assert f"password for the router from the environment variable 'ROUTER_PASSWORD', {says}; set it: " in refusal(
+    assert f"password for the router from 'ROUTER_PASSWORD', and that environment variable {says}; set it: " in refusal(
         server.login(**PASSWORD)
     )
     assert server.guards == []
@@ -156,7 +158,7 @@ def test_the_password_answers_one_question_that_hides_it(
 ) -> None:
     monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
     server = serve(methods=("keyboard-interactive",), questions=questions)
-    assert f"asks for more than the password of 'admin': '{asked}'; fix" in refusal(server.login(**PASSWORD))
+    assert f"asks for more than that: '{asked}'; fix" in refusal(server.login(**PASSWORD))
     assert server.tried == [("keyboard-interactive", SECRET)] * tried
 
 
@@ -169,9 +171,7 @@ def test_a_server_that_hangs_up_in_the_login_is_named(
     server = serve(methods=methods, closes_at=stage, questions=([("Password: ", False)], True))
     found = refusal(server.login(**({} if "publickey" in methods else PASSWORD)))
     assert "no SSH login to the router at 127.0.0.1:" in found
-    assert re.search(
-        r"(it closed the connection|Connection reset by peer|Broken pipe) \(in the authentication\)", found
-    )
+    assert re.search("it closed the connection|Connection reset by peer|Broken pipe", found)
 
 
 def test_a_server_that_never_answers_the_password(
@@ -184,7 +184,7 @@ def test_a_server_that_never_answers_the_password(
 
     monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
     server = serve(methods=("password",), validate_password=never)
-    assert "no answer within 0.8 s (in the authentication)" in refusal(server.login(**PASSWORD))
+    assert "no answer within 0.8 s" in refusal(server.login(**PASSWORD))
     assert server.tried == [("password", SECRET)]
 
 
@@ -245,7 +245,7 @@ class TestHostKey:
         other.write_private_key(tmp_path / "host_rsa")
         (tmp_path / "host_rsa").chmod(0o600)
         first = asyncssh.read_private_key(tmp_path / "host_ed25519").get_fingerprint()
-        write_known_hosts(login.known_hosts_path, login.host, login.port, other.export_public_key().decode())
+        write_known_hosts(login.known_hosts, login.address, login.port, other.export_public_key().decode())
         with subprocess.Popen([*argv, "-o", f"HostKey={tmp_path / 'host_rsa'}"], stderr=subprocess.DEVNULL) as server:
             try:
                 wait_until(lambda: reachable(login.port))
@@ -327,18 +327,18 @@ class TestJumpHost:
 
     def test_what_fails_is_said_of_the_machine_where_it_fails(self, serve: Serve, jump: HostileServer) -> None:
         server = serve(methods=("publickey",), admits=True)
-        unknown = jump.login(known_hosts_path=server.known)
+        unknown = jump.login(known_hosts=server.known)
         assert "the host key of the jump host of the router at 127.0.0.1" in refusal(server.login(jump=unknown))
         assert server.tried == []
-        lost = Login("127.0.0.1", 1, "admin", server.key, server.known, jump=jump.login())
+        lost = server.login(port=1, jump=jump.login())
         found = refusal(lost)
-        assert "the jump host of the router at 127.0.0.1" in found and "does not connect to 127.0.0.1:1" in found
+        assert f"no SSH login to the router at 127.0.0.1:1 through 127.0.0.1:{jump.port}: " in found
         Forwards.forwards = False
         try:
             found = refusal(server.login(jump=jump.login()))
         finally:
             Forwards.forwards = True
-        assert "does not connect to" in found and "AllowTcpForwarding" in found
+        assert f"through 127.0.0.1:{jump.port}: " in found and "AllowTcpForwarding" in found
         server.known.write_text("")
         through = f"the host key of the router at 127.0.0.1:{server.port} through 127.0.0.1:{jump.port}"
         assert through in refusal(server.login(jump=jump.login()))

@@ -7,7 +7,7 @@ import hmac
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system.login import Login, Secrets
-from lineproof.system.ssh_keys import HostKeyCheck, load_key, parse_key
+from lineproof.system.ssh_keys import HostKeyCheck, private_key
 from lineproof_bench.shells.server import asyncssh
 
 # keys of the tests have few rounds, for speed
@@ -36,37 +36,40 @@ FORMATS = [
 ]
 
 
-def never() -> str:
-    raise AssertionError("nobody needs a passphrase")
+def read(folder: Path, data: bytes, phrase: str | None = None, name: str = "key") -> paramiko.PKey | None:
+    """Return the private key in the file *name* of *folder*, whose passphrase is *phrase* if it has one."""
+    (folder / name).write_bytes(data)
+    return load(key=folder / name, passphrase_from=None if phrase is None else "PHRASE", PHRASE=phrase or "")
 
 
-def given_phrase(text: str) -> Callable[[], str]:
-    return lambda: text
+def load(key: Path | None = None, passphrase_from: str | None = None, **secrets: str) -> paramiko.PKey | None:
+    way = {"key": key} if key is not None else {"key_from": "ROUTER_KEY"}
+    login = Login(address="router", user="u", passphrase_from=passphrase_from, **way)
+    return private_key(login.with_secrets(Secrets(secrets)), "the router")
 
 
-def write(path: Path, key: asyncssh.SSHKey, form: str, passphrase: str | None) -> Path:
+def exported(key: asyncssh.SSHKey, form: str = "openssh", phrase: str | None = None) -> bytes:
     options: dict[str, Any] = {"cipher_name": "aes256-cbc"} if form == "pkcs8-pem" else {}
-    path.write_bytes(key.export_private_key(form, passphrase, rounds=1 if form == "openssh" else 128, **options))
-    path.chmod(0o600)
-    return path
+    written: bytes = key.export_private_key(form, phrase, rounds=1 if form == "openssh" else 128, **options)
+    return written
+
+
+@pytest.fixture(autouse=True)
+def _no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMATS)
-def test_a_key_is_read_with_and_without_a_passphrase(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str
-) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+def test_a_key_is_read_with_and_without_a_passphrase(tmp_path: Path, kind: str, form: str) -> None:
     key = KINDS[kind]
-    plain = write(tmp_path / "plain", key, form, None)
-    locked = write(tmp_path / "locked", key, form, PASSPHRASE)
-    for found in (load_key(plain, None), load_key(plain, never), load_key(locked, given_phrase(PASSPHRASE))):
-        assert found.asbytes() == key.public_data and found.can_sign()
-    with pytest.raises(TestbedError, match=r"locked' has a passphrase; expected 'passphrase_from' .*no ssh-agent\)"):
-        load_key(locked, None)
-    for wrong in ("", "hunter2"):
-        with pytest.raises(TestbedError, match=r"the passphrase for the key '.*locked' is wrong") as caught:
-            load_key(locked, given_phrase(wrong))
-        assert "hunter2" not in str(caught.value) and caught.value.__suppress_context__
+    locked = exported(key, form, PASSPHRASE)
+    for found in (read(tmp_path, exported(key, form)), read(tmp_path, locked, PASSPHRASE)):
+        assert found is not None and found.asbytes() == key.public_data and found.can_sign()
+    with pytest.raises(TestbedError, match=r"key' has a passphrase; expected its variable in 'passphrase_from'"):
+        read(tmp_path, locked)
+    with pytest.raises(TestbedError, match=r"the passphrase in 'PHRASE' for the key '.*key' is wrong") as caught:
+        read(tmp_path, locked, "hunter2")
+    assert "hunter2" not in str(caught.value) and caught.value.__suppress_context__
 
 
 DAMAGED, STRANGE = "is damaged, or not a private key", "is of a kind or encrypted in a way that is not supported"
@@ -76,19 +79,16 @@ DAMAGED, STRANGE = "is damaged, or not a private key", "is of a kind or encrypte
     ("data", "says"),
     [
         *((data, DAMAGED) for data in (b"", b"hunter2", KINDS["rsa"].export_private_key("openssh")[:-90])),
-        (KINDS["ecdsa"].export_public_key(), "is a public one; expected the private half in ssh-agent"),
+        (KINDS["ecdsa"].export_public_key(), "is a public one; expected its private half in ssh-agent"),
         *(
             (asyncssh.generate_private_key(kind).export_private_key("pkcs8-pem"), STRANGE)
             for kind in ("ssh-dss", "ssh-ed448")
         ),
     ],
 )
-def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, says: str) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    (tmp_path / "key").write_bytes(data)
-    with pytest.raises(TestbedError, match=says) as caught:
-        load_key(tmp_path / "key", None)
-    assert f"the key '{tmp_path / 'key'}'" in str(caught.value)
+def test_what_is_no_key_is_told(tmp_path: Path, data: bytes, says: str) -> None:
+    with pytest.raises(TestbedError, match=f"the key '{tmp_path / 'key'}' {says}"):
+        read(tmp_path, data)
 
 
 @pytest.mark.parametrize(("path", "says"), [("", " '.*' cannot be read .Is a"), (KEY_BODY, " cannot be read .No such")])
@@ -96,12 +96,12 @@ def test_a_key_that_cannot_be_read_is_told_and_one_in_the_place_of_its_path_not_
     tmp_path: Path, path: str, says: str
 ) -> None:
     with pytest.raises(TestbedError, match=f"^the key{says} .*; fix 'key' in the testbed file$") as caught:
-        load_key(tmp_path / path, None)
+        load(key=tmp_path / path)
     assert KEY_BODY not in str(caught.value)
 
 
 @pytest.fixture
-def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def agent(tmp_path: Path, _no_agent: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not shutil.which("ssh-agent"):
         pytest.skip("needs ssh-agent (openssh-client)")
     socket = str(tmp_path / "agent")
@@ -117,40 +117,37 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.slow
 def test_the_agent_unlocks_the_named_key_and_no_other(tmp_path: Path, agent: None) -> None:
     def add(key: asyncssh.SSHKey) -> None:
-        path = write(tmp_path / "added", key, "openssh", None)
-        path.chmod(0o600)
-        subprocess.run(["ssh-add", "-q", str(path)], check=True, capture_output=True)
+        (tmp_path / "added").write_bytes(exported(key))
+        (tmp_path / "added").chmod(0o600)
+        subprocess.run(["ssh-add", "-q", str(tmp_path / "added")], check=True, capture_output=True)
 
-    path = write(tmp_path / "locked", KINDS["rsa"], "openssh", PASSPHRASE)
+    locked, public = exported(KINDS["rsa"], phrase=PASSPHRASE), KINDS["rsa"].export_public_key()
     add(KINDS["ed25519"])
-    with pytest.raises(TestbedError, match=r"without its public half: ssh-keygen -yf '.*' > '.*locked\.pub'"):
-        load_key(path, None)
-    (tmp_path / "locked.pub").write_bytes(KINDS["rsa"].export_public_key())
-    with pytest.raises(TestbedError, match=r"has a passphrase; .*does not hold it: ssh-add '.*locked'"):
-        load_key(path, None)
+    for _ in range(2):
+        with pytest.raises(TestbedError, match=r"or the key in ssh-agent, with '.*key\.pub' here, which holds no such"):
+            read(tmp_path, locked)
+        (tmp_path / "key.pub").write_bytes(public)
     add(KINDS["rsa"])
-    found = load_key(path, None)
-    assert found.asbytes() == KINDS["rsa"].public_data
+    found = read(tmp_path, locked)
+    assert found is not None and found.asbytes() == KINDS["rsa"].public_data
     signature = paramiko.Message(bytes(found.sign_ssh_data(b"data", "rsa-sha2-256")))
     assert paramiko.RSAKey(data=found.asbytes()).verify_ssh_sig(b"data", signature)
-    (tmp_path / "half.pub").write_bytes(KINDS["rsa"].export_public_key())
-    assert load_key(tmp_path / "half.pub", None).asbytes() == KINDS["rsa"].public_data
-    (tmp_path / "half.pub").write_bytes(KINDS["ecdsa"].export_public_key())
-    with pytest.raises(TestbedError, match=r"half.pub' is a public one; .*does not hold it: ssh-add with its private"):
-        load_key(tmp_path / "half.pub", None)
+    half = read(tmp_path, public, name="half.pub")
+    assert half is not None and half.asbytes() == KINDS["rsa"].public_data
+    with pytest.raises(TestbedError, match=r"half.pub' is a public one; .* which holds no such key"):
+        read(tmp_path, KINDS["ecdsa"].export_public_key(), name="half.pub")
 
 
 def test_a_key_may_be_the_content_of_a_secret() -> None:
-    key = KINDS["ecdsa"]
-    plain = key.export_private_key("openssh").decode()
-    locked = key.export_private_key("openssh", PASSPHRASE, rounds=1).decode()
+    plain, locked = exported(KINDS["ecdsa"]).decode(), exported(KINDS["ecdsa"], phrase=PASSPHRASE).decode()
     # a person pastes it, or a store of secrets hands it on, without the last newline
-    for text, asked in ((plain, None), (plain.strip(), never), (f"\n{locked}\n", given_phrase(PASSPHRASE))):
-        assert parse_key(text, "ROUTER_KEY", asked).asbytes() == key.public_data
-    with pytest.raises(TestbedError, match=r"the key 'ROUTER_KEY' has a passphrase; expected 'passphrase_from'"):
-        parse_key(locked, "ROUTER_KEY", None)
+    for text, phrase in ((plain, None), (plain.strip(), None), (f"\n{locked}\n", "PHRASE")):
+        found = load(passphrase_from=phrase, ROUTER_KEY=text, PHRASE=PASSPHRASE)
+        assert found is not None and found.asbytes() == KINDS["ecdsa"].public_data
+    with pytest.raises(TestbedError, match=r"the key 'ROUTER_KEY' has a passphrase; expected its variable in"):
+        load(ROUTER_KEY=locked)
     with pytest.raises(TestbedError, match=r"the key 'ROUTER_KEY' is damaged, or not a private key") as caught:
-        parse_key("hunter2", "ROUTER_KEY", None)
+        load(ROUTER_KEY="hunter2")
     assert "hunter2" not in str(caught.value)
 
 
@@ -175,12 +172,14 @@ def hashed(name: str) -> str:
     return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"
 
 
-def check(tmp_path: Path, text: str | bytes, host: str = "router", port: int = 22, key: asyncssh.SSHKey = KEY) -> None:
-    """Check as a client does when *host* shows *key*."""
-    path = tmp_path / "known_hosts"
+def check(folder: Path, text: str | bytes, host: str = "router", port: int = 22, **more: Any) -> None:
+    """Check as a client does when *host* shows *KEY*."""
+    path = folder / "known_hosts"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    shown = paramiko.PKey.from_type_string(key.get_algorithm(), key.public_data)
-    HostKeyCheck(Login(host, port, "u", None, path), f"the router at {host}:{port}").missing_host_key(CLIENT, "", shown)
+    shown = paramiko.PKey.from_type_string(KEY.get_algorithm(), KEY.public_data)
+    keys = more or {"known_hosts": path}
+    login = Login(address=host, port=port, user="u", key=Path("key"), **keys)
+    HostKeyCheck(login, f"the router at {host}:{port}").missing_host_key(CLIENT, "", shown)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +189,6 @@ def check(tmp_path: Path, text: str | bytes, host: str = "router", port: int = 2
         ("other,router,192.0.2.1", "192.0.2.1", 22),
         ("[router]:2222", "router", 2222),
         ("[2001:db8::1]:2222", "2001:DB8::1", 2222),
-        ("2001:db8::1", "2001:db8::1", 22),
-        ("*.lab,192.0.2.?", "192.0.2.1", 22),
-        ("[*.lab]:*", "a.lab", 830),
         (hashed("router"), "router", 22),
         (hashed("[router]:2222"), "router", 2222),
     ],
@@ -208,9 +204,8 @@ def test_every_form_of_a_host_name_is_found(tmp_path: Path, names: str, host: st
     [
         ("router", "router", 2222),
         ("[router]:2222", "router", 2223),
-        ("*.lab,!b.lab", "b.lab", 22),
-        ("r.uter", "router", 22),
-        ("[abc]outer", "router", 22),
+        ("*", "router", 22),
+        ("@cert-authority router", "router", 22),
         (hashed("router"), "router", 2222),
     ],
 )
@@ -227,8 +222,7 @@ def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, h
     ("text", "says"),
     [
         (f"router {public(KEY)}\n@revoked router {public(KEY)}", "shows a host key that line 2 of '{}' revokes"),
-        (f"@revoked * {public(KEY)}", "shows a host key that line 1 of '{}' revokes"),
-        (f"@cert-authority * {public(OTHER)}", "line 1 trusts an authority for it, and certificates of hosts are not"),
+        (f"@revoked other,* {public(KEY)} by me", "shows a host key that line 1 of '{}' revokes"),
         (f"\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
         (f"router {public(ECDSA)}\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
         (f"router {public(ECDSA)}", "in line 1, ecdsa-sha2-nistp256 SHA256:"),
@@ -261,23 +255,11 @@ def test_a_broken_line_is_of_no_host(tmp_path: Path, line: bytes) -> None:
 
 
 def test_a_fingerprint_in_the_testbed_file_takes_the_place_of_known_hosts(tmp_path: Path) -> None:
-    shown = paramiko.PKey.from_type_string(KEY.get_algorithm(), KEY.public_data)
-    (tmp_path / "known_hosts").write_text("broken\n")  # and is not read
     other = "SHA256:" + 43 * "A"
-
-    def of(*fingerprints: str) -> HostKeyCheck:
-        return HostKeyCheck(
-            Login("router", 22, "u", None, tmp_path / "known_hosts", host_keys=fingerprints), "the router at router:22"
-        )
-
     for fingerprints in ((KEY.get_fingerprint(),), (other, KEY.get_fingerprint())):
-        of(*fingerprints).missing_host_key(CLIENT, "", shown)
-    with pytest.raises(TestbedError) as caught:
-        of(other).missing_host_key(CLIENT, "", shown)
-    assert f"shows another host key than 'host_key' of the testbed file says: {KEY.get_algorithm()}" in str(
-        caught.value
-    )
-    assert KEY.get_fingerprint() in str(caught.value)
+        check(tmp_path, "broken\n", host_key=fingerprints)
+    with pytest.raises(TestbedError, match=r"another host key than 'host_key' of the testbed file says: ssh-ed25519"):
+        check(tmp_path, f"router {public(KEY)}", host_key=(other,))
 
 
 # -- logins as data: the way to a machine without the secrets, which no text of theirs shows
@@ -286,18 +268,8 @@ def test_a_fingerprint_in_the_testbed_file_takes_the_place_of_known_hosts(tmp_pa
 SECRET = "hunter2-and-more"
 KEY_TEXT = "-----BEGIN OPENSSH PRIVATE KEY_TEXT-----\nb3BlbnNzaC1rZXktdjEAAAAA\nBG5vbmUAAAAEbm9uZQ==\n-----END-----\n"
 GIVEN = Secrets({"JUMP_PASSWORD": SECRET, "ROUTER_KEY": KEY_TEXT})
-JUMP = Login("jump.example", 2222, "hop", None, Path("known"), password_from="JUMP_PASSWORD", secrets=GIVEN)
-ROUTER = Login(
-    "192.0.2.1",
-    22,
-    "admin",
-    None,
-    Path("known"),
-    key_from="ROUTER_KEY",
-    host_keys=("SHA256:" + 43 * "A",),
-    jump=JUMP,
-    secrets=GIVEN,
-)
+JUMP = Login(address="jump.example", port=2222, user="hop", password_from="JUMP_PASSWORD")
+ROUTER = Login(address="192.0.2.1", user="admin", key_from="ROUTER_KEY", jump=JUMP).with_secrets(GIVEN)
 
 
 def test_no_text_of_it_shows_a_secret() -> None:
@@ -313,7 +285,7 @@ def test_an_echo_of_a_secret_is_masked_even_one_line_of_a_key() -> None:
 
 def test_a_secret_that_nothing_has_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROUTER_PASSWORD", raising=False)
-    asked = ("ROUTER_PASSWORD", "password", "the router")
+    asked = ("ROUTER_PASSWORD", "password for the router")
     with pytest.raises(TestbedError, match=r"\$\{ROUTER_PASSWORD\} is a variable that Robot writes into its logs"):
         Secrets(plain=frozenset({"ROUTER_PASSWORD"})).read(*asked)
     monkeypatch.setenv("ROUTER_PASSWORD", SECRET)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lineproof.command_values import compiled
 from lineproof.errors import TestbedError
-from lineproof.system.ssh_shell import Dialogue, SshShell, terminal_text, without_echo
+from lineproof.system.ssh_shell import Dialogue, SshShell, plain_text, without_echo
 from lineproof_bench.shells.server import asyncssh
 from support.fake_cli import FakeCli
 from support.hostile_ssh import HostileServer, OpenHouse
@@ -156,13 +156,13 @@ def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path)
     ],
 )
 def test_text_is_what_a_terminal_shows(written: str, shown: str) -> None:
-    assert terminal_text(written) == shown
+    assert plain_text(written) == shown
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from("a \r\n\b\x1b[0m];\x07P\x00é"), max_size=400))
 def test_no_bytes_leave_control_sequences(written: str) -> None:
-    shown = terminal_text(written)
+    shown = plain_text(written)
     assert "\r" not in shown and "\b" not in shown and "\x07" not in shown
 
 
@@ -187,5 +187,5 @@ def test_the_echo_is_left_out_and_what_a_log_wrote_before_it(text: str, rest: st
 def test_long_text_takes_no_long_time() -> None:
     began = time.thread_time()
     for text in ("\x1b[" * 200_000, "\x1b]" * 200_000, "a\b" * 500_000):
-        terminal_text(text)
+        plain_text(text)
     assert time.thread_time() - began < 5

@@ -75,9 +75,9 @@ class TestNetnsTestbed:
 def ssh(testbed, command: str) -> list[str]:
     router = testbed.facts.router
     return [
-        *("ssh", "-F", "none", "-i", str(router.key_path), "-o", f"UserKnownHostsFile={router.known_hosts_path}"),
+        *("ssh", "-F", "none", "-i", str(router.key), "-o", f"UserKnownHostsFile={router.known_hosts}"),
         *("-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"),
-        *("-p", str(router.port), f"{router.user}@{router.host}", command),
+        *("-p", str(router.port), f"{router.user}@{router.address}", command),
     ]
 
 

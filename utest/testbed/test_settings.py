@@ -18,11 +18,11 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.platforms import read_platform
 from lineproof.project import Project
+from lineproof.system.login import Login
 from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.opening import hardware_facts
 from lineproof.testbed.settings import (
     HardwareSettings,
-    RouterSettings,
     SideSettings,
     ToleranceSettings,
     TrexGeneratorSettings,
@@ -69,8 +69,8 @@ def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Pat
     made = lab(tmp_path, HARDWARE.replace("  key: keys/id", f"  key: keys/id\n  host_key: [{print_of}]\n  {hop}"))
     assert isinstance(made, HardwareSettings) and made.router is not None
     router = hardware_facts(made, read_platform(VARIABLES / "platforms", "netgate6100"), "vpp").router
-    assert router.host_keys == (print_of,) and router.jump is not None and router.jump.jump is not None
-    assert router.jump.key_path == tmp_path / "id" and router.jump.jump.key_from == "OUT"
+    assert router.host_key == (print_of,) and router.jump is not None and router.jump.jump is not None
+    assert router.jump.key == tmp_path / "id" and router.jump.jump.key_from == "OUT"
     assert router.where == "192.0.2.20:22 through hop:22 through out:22"
 
 
@@ -132,16 +132,14 @@ GENERATOR, ROUTER, REST = re.split(r"^(?:router:|# configure:)", TEXT[TEXT.index
     [
         (HardwareSettings, TEXT),
         (TrexGeneratorSettings, GENERATOR),
-        (RouterSettings, ROUTER),
+        (Login, ROUTER),
         (SideSettings, REST),
         (ToleranceSettings, REST),
     ],
 )
 def test_the_example_shows_every_key_of_a_testbed_of_hardware(model: type[Config], part: str) -> None:
     """Set or commented out; what is below 'start', 'power' and 'lab' is in the page that the example names."""
-    begins = (
-        r"^ *(?:- )?(?:# *)?" if model in (HardwareSettings, TrexGeneratorSettings, RouterSettings) else r"(?<![\w.])"
-    )
+    begins = r"^ *(?:- )?(?:# *)?" if model in (HardwareSettings, TrexGeneratorSettings, Login) else r"(?<![\w.])"
     missing = [key for key in model.model_fields if not re.search(rf"{begins}{key}:(?: |$)", part, re.MULTILINE)]
     assert missing == []
 

@@ -151,8 +151,8 @@ def lab(tmp_path: Path, host: Host) -> Lab:
         sync, pub = free_port(), free_port()
         config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
         server = host.server
-        login = {"user": server.user, "port": server.port, "key": server.key_path}
-        login["known_hosts"] = server.known_hosts_path
+        login = {"user": server.user, "port": server.port, "key": server.key}
+        login["known_hosts"] = server.known_hosts
         written = ", ".join(f"{key}: {value}" for key, value in login.items())
         (tmp_path / "lab.yaml").write_text(TESTBED.format(sync=sync, pub=pub, config=config, home=home, login=written))
         found = read_testbed(tmp_path, "lab")

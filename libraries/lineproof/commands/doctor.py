@@ -353,7 +353,7 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             name = "router login"
             try:
                 shell = session.router.log_in()
-                yield ok(f"{access.user} at {access.host}:{access.port}; its host key is known", name=name)
+                yield ok(f"{access.user} at {access.address}:{access.port}; its host key is known", name=name)
                 name = "router system"
                 versions = session.router.connect(shell)
             except TestbedError as error:

@@ -22,7 +22,7 @@ from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occa
 from ..routers.none import no_shell
 from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
-from ..system.ssh_keys import known_fingerprints
+from ..system.ssh_keys import known_keys
 from ..system.ssh_shell import Shell, SshShell
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -309,11 +309,11 @@ class RouterConnection:
         if not self.journal_name:
             return ()
         login, shown = self.testbed.facts.router, self.host_key
-        keys: Collection[str] = login.host_keys
+        keys: Collection[str] = ()
         if shown:
             keys = _required(self.connection).host_keys()
-        elif not keys:
-            keys = known_fingerprints(login.known_hosts_path, login.host, login.port)
+        else:
+            keys = login.host_key or tuple(key.fingerprint for key in known_keys(login).values())
         # keys of one router lead to one journal
         left = tuple(dict.fromkeys(filter(None, map(look, sorted(keys)))))
         if left or shown or not has_journals():

@@ -1,19 +1,19 @@
 """Who logs in where, and with what: one key or one password, known by name or path, never by its text.
 
-Logins as testbed files have them, and as the connections of :mod:`.ssh` take them; commands of a testbed's file that
-run on this machine, with the secrets that they name.
+Logins are in testbed files, and the connections of :mod:`.ssh` take them as they are there. Commands of a testbed's
+file that run on this machine get the secrets that they name.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from ..config import Config, FilePath, matching
 from ..errors import TestbedError
@@ -38,81 +38,30 @@ class Secrets:
         """The secret *name*, or ""."""
         return self.given.get(name) or os.environ.get(name, "")
 
-    def read(self, name: str, what: str, who: str) -> str:
-        """The secret *name*: the *what* for *who*. Raises TestbedError if nothing has it."""
-        if found := self.get(name):
-            return found
+    def read(self, name: str, what: str) -> str:
+        """The secret *name*; *what*: ``password for the router``. Raises TestbedError if nothing has it."""
+        if secret := self.get(name):
+            return secret
         if name in self.plain:
-            raise TestbedError(
-                f"the testbed takes the {what} for {who} from '{name}', and ${{{name}}} is a variable that Robot writes"
-                f" into its logs; expected one of type Secret: ${{{name}: Secret}}"
-            )
-        raise TestbedError(
-            f"the testbed takes the {what} for {who} from the environment variable '{name}', which is"
-            f" {'empty' if name in os.environ else 'not set'}; set it: read -rs {name}; export {name}"
-        )
+            problem = f"${{{name}}} is a variable that Robot writes into its logs; expected ${{{name}: Secret}}"
+        else:
+            state = "empty" if name in os.environ else "not set"
+            problem = f"that environment variable is {state}; set it: read -rs {name}; export {name}"
+        raise TestbedError(f"the testbed takes the {what} from '{name}', and {problem}")
 
     def masked(self, text: str, names: Iterable[str]) -> str:
         """Return *text* with ``***`` in place of the secrets *names*, which a machine may have echoed."""
-        for secret in self._texts(names):
-            if len(secret) >= SHORTEST_MASKED and not secret.isdecimal() and secret in text:
-                text = re.sub(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", "***", text)
-        return text
-
-    def _texts(self, names: Iterable[str]) -> Iterator[str]:
-        """Secrets, and the lines of those that are keys: an echo is read line by line."""
         for name in names:
-            secret = self.get(name)
-            yield secret.strip()
-            if "\n" in secret.strip():
-                yield from (line for line in map(str.strip, secret.splitlines()) if not line.startswith("-----"))
+            secret = self.get(name).strip()
+            # an echo of a key is read line by line
+            for part in {secret, *(line.strip() for line in secret.splitlines() if not line.startswith("-----"))}:
+                if len(part) >= SHORTEST_MASKED and not part.isdecimal() and part in text:
+                    text = re.sub(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])", "***", text)
+        return text
 
 
 ENVIRONMENT = Secrets()
 """The secrets of the environment alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """``host:port`` as ``user``, by the key in ``key_path`` or ``key_from``, or the password ``password_from``.
-
-    What ends in ``from`` is the name of a secret. A key with a passphrase: that is ``passphrase_from``, or ssh-agent
-    holds the key. A public key in ``key_path``: ssh-agent holds the private half. The machine's host key must be in
-    the file ``known_hosts_path``, or have one of the fingerprints ``host_keys``. ``jump``: the login through which
-    the connection goes. ``sudo``: the user is not root, and commands need ``sudo``.
-    """
-
-    host: str
-    port: int
-    user: str
-    key_path: Path | None
-    known_hosts_path: Path
-    password_from: str | None = None
-    passphrase_from: str | None = None
-    key_from: str | None = None
-    host_keys: tuple[str, ...] = ()
-    jump: Login | None = None
-    sudo: bool = False
-    secrets: Secrets = field(default_factory=Secrets)
-
-    @property
-    def where(self) -> str:
-        """``host:port``, for messages."""
-        through = f" through {self.jump.where}" if self.jump else ""
-        return f"{self.host}:{self.port}{through}"
-
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """Return what its secrets are called, and those of its jump host."""
-        own = tuple(name for name in (self.password_from, self.passphrase_from, self.key_from) if name)
-        return own + (self.jump.secret_names if self.jump else ())
-
-    def masked(self, text: str) -> str:
-        """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
-        return self.secrets.masked(text, self.secret_names)
-
-
-# -- logins in testbed files: where, as whom, and with which one credential
 
 
 def _of_its_own(value: str) -> str:
@@ -145,16 +94,19 @@ Fingerprints = Annotated[
 ]
 
 
-class LoginSettings(Config):
-    """SSH with the key in a file or in the secret ``key_from``, or with the password that is ``password_from``.
+class Login(Config):
+    """SSH to ``address`` with the key in a file or in the secret ``key_from``, or the password ``password_from``.
 
-    A secret is an environment variable, or Robot's variable of type Secret. ``passphrase_from``: the key's; without it
-    ssh-agent has to hold such a key. A public key as ``key``: ssh-agent holds its private half. ``host_key``: one
-    fingerprint or several, ``SHA256:…``, in place of ``known_hosts``. ``jump``: the way there.
+    What ends in ``from`` is the name of a secret: an environment variable, or Robot's variable of type Secret.
+    ``passphrase_from``: the key's; without it ssh-agent has to hold such a key. A public key as ``key``: ssh-agent
+    holds its private half. The machine's host key must be in the file ``known_hosts``, or have one of the fingerprints
+    ``host_key``, ``SHA256:…``. ``jump``: the login through which the connection goes. ``sudo``: put ``sudo -n`` before
+    commands that need root.
     """
 
     is_login: ClassVar[bool] = True
 
+    address: HostName
     port: TcpPort = 22
     user: HostName
     key: FilePath | None = None
@@ -163,19 +115,32 @@ class LoginSettings(Config):
     passphrase_from: Variable | None = None
     key_from: Variable | None = None
     host_key: Fingerprints = ()
-    jump: JumpSettings | None = None
+    jump: Login | None = None
+    sudo: bool = False
 
-    def login(self, address: str, secrets: Secrets) -> Login:
-        """The login to the machine *address*."""
-        return Login(
-            address,
-            key_path=self.key,
-            known_hosts_path=self.known_hosts,
-            host_keys=self.host_key,
-            jump=self.jump.login(self.jump.address, secrets) if self.jump else None,
-            secrets=secrets,
-            **self.model_dump(include={"port", "user", "password_from", "passphrase_from", "key_from"}),
-        )
+    _secrets: Secrets = PrivateAttr(ENVIRONMENT)
+
+    def with_secrets(self, secrets: Secrets) -> Self:
+        """Return it with the *secrets* that it and its jump host may take theirs from."""
+        login = self.model_copy(update={"jump": self.jump and self.jump.with_secrets(secrets)})
+        login._secrets = secrets
+        return login
+
+    def secret(self, name: str, what: str) -> str:
+        """Return its secret *name*; *what*: as of :meth:`Secrets.read`. Raises TestbedError if nothing has it."""
+        return self._secrets.read(name, what)
+
+    @property
+    def where(self) -> str:
+        """``address:port``, for messages."""
+        through = f" through {self.jump.where}" if self.jump else ""
+        return f"{self.address}:{self.port}{through}"
+
+    def masked(self, text: str) -> str:
+        """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
+        names = filter(None, (self.password_from, self.passphrase_from, self.key_from))
+        shown = self._secrets.masked(text, names)
+        return self.jump.masked(shown) if self.jump else shown
 
     @field_validator("key", "known_hosts", mode="before")
     @classmethod
@@ -186,7 +151,7 @@ class LoginSettings(Config):
         return value
 
     @model_validator(mode="after")
-    def _check_key_or_password(self) -> LoginSettings:
+    def _check_key_or_password(self) -> Self:
         if sum(way is not None for way in (self.key, self.key_from, self.password_from)) != 1:
             raise ValueError(
                 "needs either 'key', the path of a private key, or the name of a variable: 'password_from', or"
@@ -199,21 +164,20 @@ class LoginSettings(Config):
         return self
 
 
-class JumpSettings(LoginSettings):
-    """A machine through whose SSH server another one is reached."""
-
-    address: HostName
-
-
-# the settings that inherit from it are elsewhere, where this name is not known
-LoginSettings.model_rebuild()
+def login_at(value: Any) -> Any:
+    """Give the login ``ssh`` in *value*, keys of a machine, the machine's ``address``, before they are checked."""
+    if isinstance(value, dict) and "address" in value and isinstance(value.get("ssh"), dict):
+        return {**value, "ssh": {"address": value["address"], **value["ssh"]}}
+    return value
 
 
 class HostSettings(Config):
     """Where commands run: at ``address`` by the login ``ssh``; without them on this machine."""
 
     address: HostName | None = None
-    ssh: LoginSettings | None = None
+    ssh: Login | None = None
+
+    _login_at_address = model_validator(mode="before")(login_at)
 
     @model_validator(mode="after")
     def _check_login(self) -> Self:
@@ -238,7 +202,7 @@ def run_here(command: str, names: Sequence[str], secrets: Secrets, who: str) -> 
     The secrets are masked in what it prints. *who*: the device, for messages. Raises TestbedError if the command fails
     or takes longer than COMMAND_LIMIT s.
     """
-    more = {name: secrets.read(name, "secret", who) for name in names}
+    more = {name: secrets.read(name, f"secret for {who}") for name in names}
     try:
         ran = children.run(("/bin/sh", "-c", command), COMMAND_LIMIT, env=children.environment(more))
     except OSError as error:

@@ -24,7 +24,7 @@ from SSHLibrary.pythonclient import PythonSSHClient
 
 from ..errors import TestbedError
 from .login import Login
-from .ssh_keys import HostKeyCheck, load_key, parse_key
+from .ssh_keys import HostKeyCheck, private_key
 
 CONNECT_LIMIT = 10.0
 """Seconds for each step of a login: the connection, the greeting and key exchange, the authentication."""
@@ -60,10 +60,10 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         self._to, self._who = login, who
         self._jump = None if login.jump is None else Connection(login.jump, f"the jump host of {who}")
         self._host_keys: tuple[str, str] | None = None
-        super().__init__(login.host, port=login.port, timeout=CONNECT_LIMIT)
+        super().__init__(login.address, port=login.port, timeout=CONNECT_LIMIT)
 
     def _get_client(self) -> _Client:
-        return _Client(self._to, f"{self._who} at {self._to.where}")
+        return _Client(self._to, self._who)
 
     def _read_login_output(self, delay: object) -> str:
         return ""  # else a shell is opened, and some routers have one channel in all
@@ -74,27 +74,31 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         try:
             run_in_worker_thread(partial(self._log_in, client), limit, "the login")
         except BaseException as error:
-            link = client.get_transport()
             self.close()
             if not isinstance(error, Exception):
                 raise
-            raise _as_error(error, link, self._to, self._who) from None  # its cause may contain a secret
+            # its cause may contain a secret
+            raise self._refusal(error) from None
         return self
 
+    def _refusal(self, error: Exception) -> TestbedError:
+        if isinstance(error, TestbedError) and not isinstance(error, NotInTime):
+            return error
+        tunnel = ", and AllowTcpForwarding of the jump host's" if self._jump else ""
+        problem = f"no SSH login to {self._who} at {self._to.where}: {_reason(error)}"
+        remedy = f"check 'address' and 'port' in the testbed file, and the SSH server there{tunnel}"
+        return TestbedError(self._to.masked(f"{problem}; {remedy}"))
+
     def _log_in(self, client: _Client) -> None:
-        login, who = self._to, self._who
-        client.check = HostKeyCheck(login, f"{who} at {login.where}")
-        client.key = _key(login, who)
-        if login.password_from:
-            client.password = os.fsencode(login.secrets.read(login.password_from, "password", who))
+        client.prepare()
         if self._jump is not None:
             self._jump.open()
         for _ in range(2):
-            # again for the question: paramiko's second try in one connection breaks the protocol, and servers hang up
-            with contextlib.suppress(_OnlyInteractive):
-                # the client asks no agent: this only keeps SSHLibrary from a login without a credential
-                self.login(login.user, allow_agent=True, jumphost_connection=self._jump, keep_alive_interval=0)
+            # the client asks no agent: this only keeps SSHLibrary from a login without a credential
+            self.login(self._to.user, allow_agent=True, jumphost_connection=self._jump, keep_alive_interval=0)
+            if client.is_logged_in:
                 return
+            # again for the question: paramiko's second try in one connection breaks the protocol, and servers hang up
             client.close()
 
     def close(self) -> None:
@@ -120,23 +124,23 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         """Return the fingerprints of the key that the machine has shown, and of its key of the first kind that it has.
 
         First in paramiko's order: whichever of its keys who logs in knows, the second one is the same. A machine that
-        has shown another one is asked for it once, by new keys for the same link (RFC 4253 section 9); where that
+        was asked for another one is asked for it once, by new keys for the same link (RFC 4253 section 9); where that
         breaks the link, both are the one that it has shown. Raises TestbedError if not logged in.
         """
-        if self._host_keys is not None:
-            return self._host_keys
-        transport = self.client.get_transport()
-        if not isinstance(transport, _Transport):
-            raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
-        shown = first = str(transport.get_remote_server_key().fingerprint)
-        if transport.host_key_type != transport.kinds[0]:
-            transport.get_security_options().key_types = transport.kinds[:1]
-            try:
-                run_in_worker_thread(transport.renegotiate_keys, CONNECT_LIMIT, "the exchange of keys")
-                first = str(transport.get_remote_server_key().fingerprint)
-            except (TestbedError, paramiko.SSHException, OSError, EOFError):
-                self.close()  # what follows logs in again
-        self._host_keys = shown, first
+        if self._host_keys is None:
+            link = self.client.get_transport()
+            if link is None:
+                raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
+            shown = first = str(link.get_remote_server_key().fingerprint)
+            order = link.get_security_options()
+            if order.key_types != self.client.usual_kinds:
+                order.key_types = self.client.usual_kinds
+                try:
+                    run_in_worker_thread(link.renegotiate_keys, CONNECT_LIMIT, "the exchange of keys")
+                    first = str(link.get_remote_server_key().fingerprint)
+                except (TestbedError, paramiko.SSHException, OSError, EOFError):
+                    self.close()  # what follows logs in again
+            self._host_keys = shown, first
         return self._host_keys
 
     def session(self, limit: float) -> paramiko.Channel:
@@ -175,54 +179,50 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
                 if len(stdout) + len(stderr) > LARGEST_OUTPUT:
                     raise CommandUnfinished(f"'{command}' wrote more than {LARGEST_OUTPUT >> 10} kB")
                 if time.monotonic() > until:
-                    raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
+                    break
             channel.status_event.wait(max(0.0, until - time.monotonic()))
-            if channel.exit_status >= 0:
+            if channel.exit_status >= 0 and ended:
                 return bytes(stdout), bytes(stderr), channel.exit_status
             if not channel.closed:
                 raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
             raise EOFError("its output is not complete")
 
 
-class _Transport(paramiko.Transport):
-    """paramiko's link, which also knows the ``kinds`` of host keys that the server has, the first in its own order."""
-
-    kinds: Sequence[str] = ()
-
-    def _parse_kex_init(self, m: paramiko.Message) -> None:
-        offer = paramiko.Message(m.asbytes())
-        offer.get_bytes(16)  # its cookie
-        offer.get_list()
-        offered = offer.get_list()
-        self.kinds = [kind for kind in paramiko.Transport._preferred_keys if kind in offered]  # type: ignore[attr-defined]
-        super()._parse_kex_init(m)  # type: ignore[misc]
-
-
-class _OnlyInteractive(Exception):
-    """The machine takes a password as the answer to a question only."""
-
-
 class _Client(paramiko.SSHClient):
     """paramiko's client below a connection. It tries one credential: not ``none``, other keys or an empty answer."""
 
-    check: HostKeyCheck
-    key: paramiko.PKey | None = None
-    password: bytes | None = None
+    usual_kinds: Sequence[str] = ()
+    """The kinds of host keys in paramiko's own order."""
 
-    def __init__(self, login: Login, machine: str) -> None:
+    def __init__(self, login: Login, who: str) -> None:
         super().__init__()
         self.set_log_channel(_LOG)
-        self._login, self._machine = login, machine
-        self._interactive = self._answered = False
+        self._login, self._who = login, who
+        self._key: paramiko.PKey | None = None
+        self._password = b""
+        self._is_asked = self._answered = False
         self._question = ""
+
+    def prepare(self) -> None:
+        """Read the credential and the machine's known keys. Raises TestbedError."""
+        self._check = HostKeyCheck(self._login, f"{self._who} at {self._login.where}")
+        self._key = private_key(self._login, self._who)
+        if name := self._login.password_from:
+            self._password = os.fsencode(self._login.secret(name, f"password for {self._who}"))
+
+    @property
+    def is_logged_in(self) -> bool:
+        """Return whether the machine has let it in; otherwise it takes the password as an answer only."""
+        link = self.get_transport()
+        return link is not None and link.is_authenticated()
 
     def connect(self, hostname: str, port: int, username: str, *_: Any, sock: Any, **__: Any) -> None:  # type: ignore[override]
         """Connect as SSHLibrary asks, but with limits and a credential of its own.
 
-        Raises TestbedError, _OnlyInteractive, and paramiko's errors but for AuthenticationException, after which
-        SSHLibrary would try more.
+        Raises TestbedError, and paramiko's errors but for AuthenticationException, after which SSHLibrary would try
+        more.
         """
-        self.set_missing_host_key_policy(self.check)
+        self.set_missing_host_key_policy(self._check)
         try:
             super().connect(
                 hostname,
@@ -242,47 +242,46 @@ class _Client(paramiko.SSHClient):
         if isinstance(sock, socket.socket):
             # a command is a few small packets; without this each waits for an acknowledgement
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = _Transport(sock, **options)
-        known_first = made.get_security_options()
-        known_first.key_types = self.check.in_order(known_first.key_types)
-        return made
+        link = paramiko.Transport(sock, **options)
+        order = link.get_security_options()
+        self.usual_kinds = order.key_types
+        order.key_types = self._check.in_order(order.key_types)
+        return link
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in. Raises as :meth:`connect`, AuthenticationException too."""
-        login, user = self._login, self._login.user
-        way = "a password" if self.key is None else "a key"
+        """Log in, or leave it to a second connection, which is asked for the password. Raises as :meth:`connect`."""
+        user, reason = self._login.user, ""
         try:
-            if self.key is not None:
-                more = transport.auth_publickey(user, self.key)
-            elif self._interactive:
+            if self._key is not None:
+                more = transport.auth_publickey(user, self._key)
+            elif self._is_asked:
                 more = transport.auth_interactive(user, self._answer)
             else:
-                more = transport.auth_password(user, self.password, fallback=False)  # type: ignore[arg-type]  # bytes
+                more = transport.auth_password(user, self._password, fallback=False)  # type: ignore[arg-type]  # bytes
+            if transport.is_authenticated() and not more:
+                return
+            reason = f", and wants {_listed(more)} besides"
         except paramiko.BadAuthenticationType as error:
-            if self.key is None and not self._interactive and "keyboard-interactive" in error.allowed_types:
-                self._interactive = True
-                raise _OnlyInteractive from None
-            offered = _words(error.allowed_types)
-            raise self._refusal(f"refuses the login of '{user}' with {way} and offers only: {offered}") from None
+            if self._key is None and not self._is_asked and "keyboard-interactive" in error.allowed_types:
+                self._is_asked = True
+                return
+            reason = f", and offers only: {_listed(error.allowed_types)}"
         except paramiko.SSHException as error:
             if self._question:
-                raise self._refusal(f"asks for more than the password of '{user}': '{self._question}'") from None
-            if str(error) != "Authentication failed.":
+                reason = f", and asks for more than that: '{self._question}'"
+            elif str(error) != "Authentication failed.":
                 raise
-            if login.password_from:
-                credential = f"the password in '{login.password_from}'; fix that variable, or"
-            else:
-                key = login.key_from or login.key_path
-                credential = f"the key '{key}'; put the key's public half into its authorized_keys, or correct"
-            raise TestbedError(
-                f"{self._machine} refuses the login of '{user}' with {credential} 'user' and 'key' in the testbed file"
-            ) from None
-        if more or not transport.is_authenticated():
-            raise self._refusal(f"wants {_words(more)} of '{user}' besides {way}")
-
-    def _refusal(self, words: str) -> TestbedError:
-        remedy = "fix 'user', 'key' or 'password_from' in the testbed file, or the settings of its SSH server"
-        return TestbedError(self._login.masked(f"{self._machine} {words}; {remedy}"))
+        if self._key is None:
+            credential, remedy = f"password in '{self._login.password_from}'", "fix that variable"
+        else:
+            credential = f"key '{self._login.key_from or self._login.key}'"
+            remedy = "put its public half into the user's authorized_keys there"
+        raise TestbedError(
+            self._login.masked(
+                f"{self._who} at {self._login.where} refuses the login of '{user}' with the {credential}{reason};"
+                f" {remedy}, or fix the login in the testbed file, or the settings of that SSH server"
+            )
+        )
 
     def _answer(self, title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[Any]:
         """The password, to one question that hides its answer; every other question ends the login."""
@@ -293,30 +292,7 @@ class _Client(paramiko.SSHClient):
             self._question = " ".join(question.split())[:LONGEST_REASON] or "?"
             raise paramiko.SSHException("another question")
         self._answered = True
-        return [self.password]
-
-
-def _key(login: Login, who: str) -> paramiko.PKey | None:
-    """The key of *login*, if it has one. Raises TestbedError."""
-    read, name, secret = login.secrets.read, login.key_from or f"{login.key_path}", login.passphrase_from
-    passphrase = partial(read, secret, f"passphrase of '{name}'", who) if secret else None
-    if login.key_from:
-        return parse_key(read(login.key_from, "key", who), name, passphrase)
-    return load_key(login.key_path, passphrase) if login.key_path is not None else None
-
-
-def _as_error(error: Exception, link: paramiko.Transport | None, login: Login, who: str) -> TestbedError:
-    """Why there is no connection to *who*, and what to do about it. *link*: as far as the login came."""
-    if isinstance(error, TestbedError) and not isinstance(error, NotInTime):
-        return error
-    text, check = _reason(error), "check 'address' and 'port'"
-    if login.jump and link is None:
-        said = f"the jump host of {who} at {login.jump.where} does not connect to {login.host}:{login.port} ({text})"
-        return TestbedError(f"{said}; {check}, and AllowTcpForwarding of the jump host's SSH server")
-    stages = ("before it greeted as an SSH server does", "in the key exchange", "in the authentication")
-    stage = f" ({stages[bool(link.remote_version) + bool(link.initial_kex_done)]})" if link else ""
-    said = f"no SSH login to {who} at {login.where}: {text}{stage}"
-    return TestbedError(login.masked(f"{said}; {check} in the testbed file, and the SSH server there"))
+        return [self._password]
 
 
 def _reason(error: Exception) -> str:
@@ -332,7 +308,7 @@ def _reason(error: Exception) -> str:
     return "it closed the connection" if closed else " ".join(text[:LONGEST_REASON].split()) or type(error).__name__
 
 
-def _words(methods: Sequence[str]) -> str:
+def _listed(methods: Sequence[str]) -> str:
     return (", ".join(methods) or "nothing")[:LONGEST_REASON]
 
 

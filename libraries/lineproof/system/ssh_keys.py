@@ -1,7 +1,6 @@
-"""Keys of SSH: a user's private ones in files, and the host keys that a ``known_hosts`` file holds.
+"""Keys of SSH: a user's private ones, and the host keys that a ``known_hosts`` file holds.
 
-Private keys are in OpenSSH's format or PEM, with a passphrase or without; a locked one may be in ssh-agent. The format
-of ``known_hosts`` is that of sshd(8).
+Private keys are in OpenSSH's format or PEM, with a passphrase or without; a locked one may be in ssh-agent.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import paramiko
@@ -42,90 +39,65 @@ _KINDS = (
 )
 _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 _FIX = "fix 'key' in the testbed file"
-_NOT_HELD = "which does not answer, or does not hold it: ssh-add"
-_NAMED = "'passphrase_from' in the testbed file, the name of an environment variable that holds it"
 
 
-def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
-    """The private key in *path*. *passphrase* is asked only for a key that has one; None: ssh-agent must hold it.
+def private_key(login: Login, who: str) -> paramiko.PKey | None:
+    """Return the key that *login* to *who* names, as ssh-agent holds it if need be; None: it names a password.
 
-    A public key: ssh-agent must hold its private half. Raises TestbedError, which never contains the passphrase.
+    Raises TestbedError, which never contains a secret.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        # not shown where there is no such file: it may be the secret itself, put in the place of its path
-        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
-        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
+    if login.key_from:
+        name, data, public = login.key_from, login.secret(login.key_from, f"key for {who}").strip().encode(), None
+    elif login.key is not None:
+        name, data, public = str(login.key), _content(login.key), login.key.with_name(f"{login.key.name}.pub")
+    else:
+        return None
     if data.startswith(_PUBLIC):
-        problem = f"the key '{path}' is a public one; expected the private half in ssh-agent"
-        return _from_agent(problem, path, f"{_NOT_HELD} with its private half")
-    key = _parsed(str(path), data, passphrase)
-    if key is None:
-        public = path.with_name(f"{path.name}.pub")
-        missing = f"it cannot be looked for there without its public half: ssh-keygen -yf '{path}' > '{public}'"
-        problem = f"the key '{path}' has a passphrase; expected {_NAMED}, or the key in ssh-agent"
-        return _from_agent(problem, public, f"{_NOT_HELD} '{path}'" if public.exists() else missing)
-    certificate = path.with_name(f"{path.name}-cert.pub")
-    if certificate.is_file():
-        try:
-            key.load_certificate(str(certificate))
-        except (OSError, ValueError, IndexError, paramiko.SSHException):
-            raise TestbedError(f"{certificate}: is not a certificate of '{path}'; fix or remove it") from None
-    return key
-
-
-def parse_key(text: str, name: str, passphrase: Callable[[], str] | None) -> paramiko.PKey:
-    """The private key in *text*, the content of the secret *name*, as :func:`load_key`.
-
-    Raises TestbedError, which never contains the secrets.
-    """
-    key = _parsed(name, text.strip().encode() + b"\n", passphrase)
-    if key is None:
-        raise TestbedError(f"the key '{name}' has a passphrase; expected {_NAMED}")
-    return key
-
-
-def _parsed(name: str, data: bytes, passphrase: Callable[[], str] | None) -> paramiko.PKey | None:
-    """The key in *data*; None if it has a passphrase that nobody gives. Raises TestbedError."""
+        return _held_by_agent(login.key, f"the key '{name}' is a public one; expected its private half in ssh-agent")
     load = load_ssh_private_key if b"BEGIN OPENSSH PRIVATE KEY" in data else load_pem_private_key
     problem = f"the key '{name}' is damaged, or not a private key; {_FIX}"
     try:
         try:
-            key = load(data, None)
+            loaded = load(data + b"\n", None)
         except TypeError:  # it has a passphrase
-            if passphrase is None:
-                return None
-            problem = (
-                f"the passphrase for the key '{name}' is wrong (or the key is damaged); fix the variable that"
-                " 'passphrase_from' in the testbed file names"
-            )
-            key = load(data, os.fsencode(passphrase()))
+            if login.passphrase_from is None:
+                expected = f"in 'passphrase_from' of the testbed file, or the key in ssh-agent, with '{public}' here"
+                return _held_by_agent(public, f"the key '{name}' has a passphrase; expected its variable {expected}")
+            problem = f"the passphrase in '{login.passphrase_from}' for the key '{name}' is wrong; fix that variable"
+            passphrase = login.secret(login.passphrase_from, f"passphrase of '{name}'")
+            loaded = load(data + b"\n", os.fsencode(passphrase))
     except (TypeError, ValueError):
         raise TestbedError(problem) from None
     except UnsupportedAlgorithm:
-        key = None
+        loaded = None
     for kind, make in _KINDS:
-        if isinstance(key, kind):
-            text = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
+        if isinstance(loaded, kind):
+            text = loaded.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
             return make.from_private_key(io.StringIO(text))
     raise TestbedError(
-        f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected an ed25519, ecdsa or rsa"
-        f" key; {_FIX}"
+        f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected ed25519, ecdsa or rsa;"
+        f" {_FIX}"
     )
 
 
-def _from_agent(problem: str, public: Path, why: str) -> paramiko.PKey:
-    """The key with the half in the file *public* as ssh-agent holds it, never another. Raises TestbedError."""
-    if not os.environ.get("SSH_AUTH_SOCK"):
-        why = "SSH_AUTH_SOCK is not set, so there is no ssh-agent"
-    # the last one: what is there speaks no agent's language
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        # not shown where there is no such file: it may be the secret itself, put in the place of its path
+        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
+        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
+
+
+def _held_by_agent(public: Path | None, problem: str) -> paramiko.PKey:
+    """Return the key with the half in the file *public* as ssh-agent holds it. Raises TestbedError: *problem*."""
+    # ValueError, SSHException: what listens there speaks no agent's language
     with contextlib.suppress(OSError, ValueError, paramiko.SSHException):
         blob = PublicBlob.from_file(str(public)).key_blob
         for key in paramiko.Agent().get_keys():
             if key.asbytes() == blob:
                 return key
-    raise TestbedError(f"{problem} ({why})")
+    raise TestbedError(f"{problem}, which holds no such key (ssh-add -l)")
 
 
 def make_key(path: Path) -> str:
@@ -136,19 +108,10 @@ def make_key(path: Path) -> str:
     return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
 
 
-REVOKED, AUTHORITY = "@revoked", "@cert-authority"
+_REVOKED = "@revoked"
 
 _SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 """The algorithms that a server may sign with, by the kind of its key; every other kind: what it is called itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownHost:
-    """A line about a host: its *number*, a marker or "", and the key."""
-
-    number: int
-    marker: str
-    key: paramiko.PKey
 
 
 def host_name(host: str, port: int) -> str:
@@ -156,53 +119,45 @@ def host_name(host: str, port: int) -> str:
     return (host if port == 22 else f"[{host}]:{port}").lower()
 
 
-def read_known_hosts(path: Path, host: str, port: int) -> tuple[KnownHost, ...]:
-    """The lines of *path* about a host; none if it is missing. Raises TestbedError where it cannot be read.
-
-    A line that is broken, or has a key of a kind that is not supported, is of no host, as for ssh(1).
-    """
-    name = host_name(host, port)
-    try:
-        lines = path.read_bytes().decode(errors="replace").split("\n")
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise TestbedError(
-            f"{path}: the known_hosts file cannot be read ({error.strerror}); fix 'known_hosts' in the testbed file"
-        ) from None
-    entries = []
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        marker = words.pop(0) if words and words[0] in (REVOKED, AUTHORITY) else ""
-        with contextlib.suppress(paramiko.SSHException, InvalidHostKey, ValueError, LookupError, AssertionError):
-            entry = HostKeyEntry.from_line(" ".join(words[:3]))
-            if entry is not None and entry.key is not None and _is_of(entry.hostnames or (), name):
-                entries.append(KnownHost(number, marker, entry.key))
-    return tuple(entries)
-
-
-def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:
-    """Return those of the keys that *path* holds for a host. Raises TestbedError."""
-    return frozenset(line.key.fingerprint for line in read_known_hosts(path, host, port) if not line.marker)
-
-
 def write_known_hosts(path: Path, host: str, port: int, public: str) -> None:
     """Write a ``known_hosts`` file with one server's *public* key, ``ssh-ed25519 AAAA…`` with or without a comment."""
     write_whole(path, f"{host_name(host, port)} {' '.join(public.split()[:2])}\n", ELSEWHERE)
 
 
-def _is_of(patterns: Sequence[str], name: str) -> bool:
-    """Return whether *patterns* of a line are those of the host *name* (:func:`host_name`)."""
-    if any(_matches(pattern[1:], name) for pattern in patterns if pattern.startswith("!")):
-        return False
-    return any(_matches(pattern, name) for pattern in patterns)
+def known_keys(login: Login) -> Mapping[int, paramiko.PKey]:
+    """Return the host keys that the ``known_hosts`` file has for the machine of *login*, by the number of the line.
+
+    Its name is there as it is, or hashed; a line with a pattern is of no host. Raises TestbedError.
+    """
+    name = host_name(login.address, login.port)
+
+    def is_meant(written: str) -> bool:
+        hashed = written.startswith("|1|") and paramiko.HostKeys.hash_host(name, written) == written
+        return hashed or written.lower() == name
+
+    keys = dict[int, paramiko.PKey]()
+    for number, line in _lines(login.known_hosts):
+        with contextlib.suppress(*_BROKEN):
+            entry = HostKeyEntry.from_line(" ".join(line.split()[:3]))
+            if entry and entry.key and any(map(is_meant, entry.hostnames or ())):
+                keys[number] = entry.key
+    return keys
 
 
-def _matches(pattern: str, name: str) -> bool:
-    if pattern.startswith("|"):
-        return paramiko.HostKeys.hash_host(name, pattern) == pattern
-    # brackets are those around a host with a port
-    return fnmatchcase(name, pattern.lower().replace("[", "[[]"))
+_BROKEN = (paramiko.SSHException, InvalidHostKey, ValueError, LookupError, AssertionError)
+"""Errors of paramiko's at a line that is broken: it is of no host, as for ssh(1)."""
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a ``known_hosts`` file, from 1; none if it is missing. Raises TestbedError."""
+    try:
+        yield from enumerate(path.read_text(errors="replace").split("\n"), 1)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise TestbedError(
+            f"{path}: the known_hosts file cannot be read ({error.strerror}); fix 'known_hosts' in the testbed file"
+        ) from None
 
 
 class HostKeyCheck(paramiko.MissingHostKeyPolicy):
@@ -210,43 +165,41 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
 
     def __init__(self, login: Login, machine: str) -> None:
         """*machine*: the host in words. Raises TestbedError for a file that cannot be read."""
-        self._path, self._name = login.known_hosts_path, host_name(login.host, login.port)
-        self._machine, self._fingerprints = machine, login.host_keys
-        self._lines = () if login.host_keys else read_known_hosts(self._path, login.host, login.port)
+        self._login, self._machine = login, machine
+        self._known = {} if login.host_key else known_keys(login)
 
     def in_order(self, kinds: Sequence[str]) -> list[str]:
         """*kinds* of signatures, those of the known keys first: a host with several keys shows one that is known."""
-        known = [line.key.get_name() for line in self._lines if not line.marker]
+        known = [key.get_name() for key in self._known.values()]
         first = {name for kind in known for name in _SIGNATURES.get(kind, (kind,))}
         return sorted(kinds, key=lambda kind: kind not in first)
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        """Raise TestbedError unless *key* is known."""
-        kind = key.get_name()
-        shown, new = f"{kind} {key.fingerprint}", f"{self._name} {kind} {key.get_base64()}"
-        known = [line for line in self._lines if not line.marker]
-        if revoked := [line.number for line in self._lines if line.marker == REVOKED and line.key == key]:
-            raise TestbedError(
-                f"{self._machine} shows a host key that line {revoked[0]} of '{self._path}' revokes ({shown}): whoever"
-                " has it may be somebody else; give the machine a new host key, and put that into the file"
-            )
-        if key.fingerprint in self._fingerprints or any(line.key == key for line in known):
-            return
+        """Raise TestbedError unless *key* is known, and nobody has revoked it."""
+        path, kind = self._login.known_hosts, key.get_name()
         another = f"{self._machine} shows another host key than"
-        if self._fingerprints:
+        if self._login.host_key:
+            is_known = key.fingerprint in self._login.host_key
             problem, fix = f"{another} 'host_key' of the testbed file says", "write its fingerprint into 'host_key'"
-        elif known:
-            line = next((line for line in known if line.key.get_name() == kind), known[0])
-            held = f"{line.key.get_name()} {line.key.fingerprint}"
-            problem = f"{another} '{self._path}' holds in line {line.number}, {held}"
-            fix = f"replace that line by: {new}"
         else:
-            authority = next((line.number for line in self._lines if line.marker == AUTHORITY), None)
-            trusted = f" (line {authority} trusts an authority for it, and certificates of hosts are not supported)"
-            problem = f"the host key of {self._machine} is not in '{self._path}'{trusted if authority else ''}"
-            fix = f"add this line to the file: {new}"
-        name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
-        raise TestbedError(
-            f"{problem}: {shown}; compare with 'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of"
-            f" its key, at its console, and only if that shows the same, so that nobody is in the middle, {fix}"
-        )
+            is_known, new = key in self._known.values(), key.get_base64()
+            revoked = [number for number, line in _lines(path) if line.startswith(_REVOKED) and new in line.split()]
+            if revoked:
+                raise TestbedError(
+                    f"{self._machine} shows a host key that line {revoked[0]} of '{path}' revokes ({key.fingerprint}):"
+                    " whoever has it may be somebody else; give the machine a new one, and put that into the file"
+                )
+            problem = f"the host key of {self._machine} is not in '{path}'"
+            fix = f"add this line to the file: {host_name(self._login.address, self._login.port)} {kind} {new}"
+            # the line of its own kind, if there is one
+            for number, known in sorted(self._known.items(), key=lambda line: line[1].get_name() != kind)[:1]:
+                held = f"{known.get_name()} {known.fingerprint}"
+                problem = f"{another} '{path}' holds in line {number}, {held}"
+                fix = fix.replace("add this line to the file", "replace that line by")
+        if not is_known:
+            name = f"ssh_host_{kind.removeprefix('ssh-').partition('-')[0]}_key.pub"
+            raise TestbedError(
+                f"{problem}: {kind} {key.fingerprint}; compare with 'ssh-keygen -lf /etc/ssh/{name}', or with what such"
+                " a router shows of its key, at its console, and only if that shows the same, so that nobody is in the"
+                f" middle, {fix}"
+            )

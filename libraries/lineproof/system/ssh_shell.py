@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -150,23 +151,9 @@ class SshShell:
             except TestbedError as error:
                 raise RouterUnreachable(str(error)) from None
         began, within = time.monotonic(), self._within(limit)
-
-        def execute() -> tuple[bytes, bytes, int]:
-            # here, where no interrupt of the main thread can be taken for an error of the link
-            with self._one_by_one:
-                try:
-                    # this ends by itself a moment before the thread would be left
-                    if self._dialogue is None:
-                        return self.connection.run(command, within, stdin.encode())
-                    if stdin:
-                        raise TestbedError(f"'{command}' has 'stdin', for which a router must take single commands")
-                    return self._typed(command, self._dialogue, began + within), b"", 0
-                except TestbedError:
-                    raise
-                except Exception as error:  # paramiko's threads raise what they met, also EOFError
-                    raise TestbedError(f"the SSH link to {self._who} broke during '{command}': {error}") from None
-
         try:
+            # the command ends by itself a moment before its thread would be left
+            execute = partial(self._execute, command, within, stdin)
             stdout, stderr, status = run_in_worker_thread(execute, within + CLOSE_LIMIT, f"'{command}'")
         except TestbedError as error:
             self.close()  # ends the thread, too
@@ -178,11 +165,22 @@ class SshShell:
         log.debug("$ %s%s\n%s%s", command, given, result.stdout, result.stderr)
         return result
 
-    def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
-        """Return what *command* writes in the terminal, which is opened if none is."""
-        if self._terminal is None:
-            self._terminal = SshTerminal(self.connection, dialogue, until - time.monotonic())
-        return self._terminal.run(command, until - time.monotonic()).encode(errors="replace")
+    def _execute(self, command: str, limit: float, stdin: str) -> tuple[bytes, bytes, int]:
+        """Run it in a worker thread, where no interrupt of the main thread can be taken for an error of the link."""
+        with self._one_by_one:
+            try:
+                if self._dialogue is None:
+                    return self.connection.run(command, limit, stdin.encode())
+                if stdin:
+                    raise TestbedError(f"'{command}' has 'stdin', for which a router must take single commands")
+                until = time.monotonic() + limit
+                if self._terminal is None:
+                    self._terminal = SshTerminal(self.connection, self._dialogue, limit)
+                return self._terminal.run(command, until - time.monotonic()).encode(errors="replace"), b"", 0
+            except TestbedError:
+                raise
+            except Exception as error:  # paramiko's threads raise what they met, also EOFError
+                raise TestbedError(f"the SSH link to {self._who} broke during '{command}': {error}") from None
 
     def _shown(self, output: bytes) -> str:
         """Output as all above get it: no control characters, and no password that the router echoed."""
@@ -218,38 +216,32 @@ class SshTerminal:
 
     def _drop_what_came(self) -> None:
         """Forget what was written since the last prompt: messages of a log."""
-        dropped = 0
-        while self._channel.recv_ready() and dropped <= LARGEST_DIALOGUE:
-            dropped += len(self._channel.recv(1 << 16)) or LARGEST_DIALOGUE + 1
+        left = LARGEST_DIALOGUE
+        while left > 0 and self._channel.recv_ready():
+            left -= len(self._channel.recv(1 << 16)) or left
 
     def _read_to_prompt(self, what: str, until: float, echoed: bool) -> str:
         """All that comes before the next prompt, as text. *echoed*: the prompt is after the line that was typed."""
         received, written = bytearray(), 0
         while True:
-            wait = until - time.monotonic()
             last = _last_line(received)
+            at_prompt = (not echoed or b"\n" in received) and self._is(self._prompt, last)
             if self._pager and self._is(self._pager, last):
                 del received[received.rfind(b"\n") + 1 :]
                 self._channel.sendall(self._answer)
-            elif (not echoed or b"\n" in received) and self._is(self._prompt, last):
-                if not self._comes(min(QUIET, max(0.0, wait))):
-                    return terminal_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
-            elif wait <= 0 or not self._comes(wait):
+            wait = max(0.0, until - time.monotonic())
+            if not select.select([self._channel], [], [], min(wait, QUIET) if at_prompt else wait)[0]:
+                if at_prompt:
+                    return plain_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
                 shown = f" (its last line is '{shortened(last, 60)}'; {_REMEDY})" if last else ""
                 raise CommandUnfinished(f"{what} came to no prompt within its time{shown}")
-            if time.monotonic() > until:
-                raise CommandUnfinished(f"{what} came to no prompt within its time")
-            if self._channel.recv_ready() or self._comes(max(0.0, until - time.monotonic())):
-                chunk = self._channel.recv(1 << 16)
-                if not chunk:
-                    raise EOFError("it closed the terminal")
-                received += chunk
-                written += len(chunk)
-            if written > LARGEST_DIALOGUE:
-                raise CommandUnfinished(f"{what} wrote more than {LARGEST_DIALOGUE >> 10} kB")
-
-    def _comes(self, wait: float) -> bool:
-        return bool(select.select([self._channel], [], [], wait)[0])
+            chunk = self._channel.recv(1 << 16)
+            if not chunk:
+                raise EOFError("it closed the terminal")
+            received += chunk
+            written += len(chunk)
+            if written > LARGEST_DIALOGUE or wait <= 0:
+                raise CommandUnfinished(f"{what} wrote {written >> 10} kB without a prompt within its time")
 
     def _is(self, pattern: re.Pattern[str], line: str) -> bool:
         return 0 < len(line) <= _LONGEST_PROMPT and pattern.fullmatch(line) is not None
@@ -258,10 +250,10 @@ class SshTerminal:
 def _last_line(received: bytearray) -> str:
     """Return what stands in the last line, without spaces after it."""
     tail = bytes(received[max(received.rfind(b"\n") + 1, len(received) - _TAIL) :])
-    return terminal_text(tail.decode(errors="replace")).rstrip()
+    return plain_text(tail.decode(errors="replace")).rstrip()
 
 
-def terminal_text(text: str) -> str:
+def plain_text(text: str) -> str:
     r"""*text* as a terminal shows it: without control sequences, with what ``\r`` and ``\b`` write over."""
     plain = _SEQUENCE.sub("", text).replace("\0", "").replace("\x07", "")
     return "\n".join(map(_written_over, re.sub(r"\r+\n", "\n", plain).split("\n")))
@@ -294,14 +286,6 @@ def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
         if line.strip().endswith(command.strip()) and (not before or prompt.fullmatch(before)):
             return "\n".join(lines[at + 1 :])
     return text
-
-
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def plain_text(text: str) -> str:
-    """*text* with LF line ends and without ANSI escapes."""
-    return _ANSI.sub("", re.sub(r"\r+\n", "\n", text)).replace("\r", "")
 
 
 def first_line(text: str) -> str:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,37 +67,35 @@ def start_netns(
             f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: {sys.platform}', or"
             " a simulated testbed"
         )
-    programs = settings.generator if isinstance(settings.generator, GeneratorSettings) else None
-    topology = build_topology(
-        chosen.interfaces[: 2 * settings.pairs],
-        bypass=bypass,
-        apart=programs is not None,
-        folder=belongings.folder,
-    )
+    program = settings.generator if isinstance(settings.generator, GeneratorSettings) else None
+    interfaces = chosen.interfaces[: 2 * settings.pairs]
+    topology = build_topology(interfaces, bypass=bypass, apart=program is not None, folder=belongings.folder)
     belongings.later(topology.close)
     cables, ports = topology.cables, tuple(range(2 * settings.pairs))
-    ends = zip(settings.cabled_sides, cables, strict=True)
-    sides = tuple(side.of_router(cable.router_interface, cable.port_mac) for side, cable in ends)
-    speeds = tuple(platform.ports.values())
-    sender, hops, client = None, next_hops(ports, settings.cabled_sides), settings.client
+    sides = tuple(
+        side.of_router(cable.router_interface, cable.port_mac)
+        for side, cable in zip(settings.cabled_sides, cables, strict=True)
+    )
     # without a router the two ports of a pair are the ends of one cable
     far_macs = [cables[cable.index ^ 1].port_mac if bypass else cable.router_mac for cable in cables]
-    if programs is not None:
-        # a generator that sends from the ports themselves
+    hops, sender = next_hops(ports, settings.cabled_sides), None
+    if program is not None:
+        # it sends from the ports themselves
         places = tuple(Place(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        generator = GeneratorEndpoint(ports, programs.connect, hops, places=places)
+        generator = GeneratorEndpoint(ports, program.connect, hops, places=places)
     else:
+        client, speeds = settings.client, tuple(platform.ports.values())
         if settings.generator == "trex":
             home, namespace, tcp_ports = home_of_trex(settings.testbed), topology.generator, (RPC_PORT, PUB_PORT)
             # the MAC addresses are known, so it starts without ARP
-            infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
+            infos = [(cable.port, cable.port_mac, mac) for cable, mac in zip(cables, far_macs, strict=True)]
             start_in_namespace(belongings, namespace, home, config_text(infos, belongings.folder.name, max(speeds)))
             # a current server takes only the client that it ships
             client = str(home) if client == PYPI else client
         else:
             server = start_embedded(belongings, topology, sides, speeds, local_ports)
             sender, namespace, tcp_ports = server["sender"], "", (server["rpc_port"], server["pub_port"])
-        known = TrexSettings(
+        trex = TrexSettings(
             HOST,
             *tcp_ports,
             ports,
@@ -106,7 +104,7 @@ def start_netns(
             outlives_run=False,
             namespace=namespace,
         )
-        generator = GeneratorEndpoint(ports, connect_trex, hops, known)
+        generator = GeneratorEndpoint(ports, connect_trex, hops, trex)
     return TestbedFacts(
         generator=generator,
         router=NO_ROUTER if bypass else sshd.start(belongings, topology.router),
@@ -203,49 +201,30 @@ CONTROL = "control"
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """One veth pair: port *index* of the generator, in *namespace*, to an interface of the router."""
+    """One veth pair: ``port`` of the generator, number ``index``, in ``namespace``, to an interface of the router."""
 
     index: int
-    router_interface: str
+    port: str
+    port_mac: str
     namespace: str
-
-    @property
-    def port(self) -> str:
-        """The name of the port's interface."""
-        return f"port{self.index}"
-
-    @property
-    def port_mac(self) -> str:
-        """The MAC address of the port."""
-        return f"02:6c:72:00:01:{self.index:02x}"
-
-    @property
-    def router_mac(self) -> str:
-        """The MAC address of the router's interface."""
-        return f"02:6c:72:00:02:{self.index:02x}"
+    router_interface: str
+    router_mac: str
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """Namespaces, by their paths, and the cables between them, until :meth:`close` or the end of this process.
 
-    ``generator``: "" where each port has a namespace of its own; ``router``: "" where there is none.
+    ``generator``: "" where each port has a namespace of its own; ``router``: "" where there is none. ``namespaces``:
+    the router's last.
     """
 
     generator: str
     router: str
+    namespaces: tuple[str, ...]
     cables: tuple[Cable, ...]
-    holders: tuple[Namespace, ...]
-
-    @property
-    def namespaces(self) -> tuple[str, ...]:
-        """The paths of all, the router's last."""
-        return tuple(holder.path for holder in self.holders)
-
-    def close(self) -> None:
-        """Remove all of it, and end every program that is bound to it. May be repeated."""
-        for holder in self.holders:
-            holder.close()
+    close: Callable[[], None]
+    """Remove all of it, and end every program that is bound to it. May be repeated."""
 
 
 def build_topology(
@@ -263,36 +242,35 @@ def build_topology(
     removed with the namespaces.
     """
     with contextlib.ExitStack() as failing:
-        holders = list[Namespace]()
-        for _ in range((len(router_interfaces) if apart else 1) + (not bypass)):
-            holders.append(Namespace(None if holders else folder))
-            failing.callback(holders[-1].close)
-        paths = [holder.path for holder in holders]
-        cables = tuple(Cable(index, name, paths[index * apart]) for index, name in enumerate(router_interfaces))
-        topology = Topology("" if apart else paths[0], "" if bypass else paths[-1], cables, tuple(holders))
-        _connect(cables, topology.router, apart)
-        failing.pop_all()
-        return topology
+        paths = list[str]()
+        for index in range((len(router_interfaces) if apart else 1) + (not bypass)):
+            holder = Namespace(None if index else folder)
+            failing.callback(holder.close)
+            paths.append(holder.path)
+        cables = tuple(
+            Cable(n, f"port{n}", f"02:6c:72:00:01:{n:02x}", paths[n * apart], name, f"02:6c:72:00:02:{n:02x}")
+            for n, name in enumerate(router_interfaces)
+        )
+        router = "" if bypass else paths[-1]
+        _connect(cables, router, apart)
+        return Topology("" if apart else paths[0], router, tuple(paths), cables, failing.pop_all().close)
 
 
 def _connect(cables: tuple[Cable, ...], router: str, apart: bool) -> None:
     """Lay the cables, to *router* or ("") from port to port of each pair. Raises TestbedError."""
     near = [f"{cable.port} address {cable.port_mac} netns {cable.namespace}" for cable in cables]
     far = [f"{cable.router_interface} address {cable.router_mac} netns {router}" for cable in cables]
-    pairs = list(zip(cables[::2], cables[1::2], strict=True))
     ends = zip(near, far, strict=True) if router else zip(near[::2], near[1::2], strict=True)
     links = [f"link add {one} mtu {MTU} type veth peer {other} mtu {MTU}" for one, other in ends]
-    for first, second in pairs if apart else ():
+    for first, second in zip(cables[::2], cables[1::2], strict=True) if apart else ():
         # a way from port to port past the router, for what controls a program: its frames are not of the test
         links.append(f"link add {CONTROL} netns {first.namespace} type veth peer {CONTROL} netns {second.namespace}")
     configure(None, *links)
-    for namespace in dict.fromkeys(cable.namespace for cable in cables):
-        ends_here = [f"{cable.port} arp off" for cable in cables if cable.namespace == namespace]
-        _set_up(namespace, *ends_here, *([CONTROL] if apart else []))
+    interfaces: dict[str, list[str]] = {cable.namespace: ["lo", *[CONTROL] * apart] for cable in cables}
+    for cable in cables:
+        interfaces[cable.namespace].append(f"{cable.port} arp off")
     if router:
         # without multicast the kernel joins and reports no group; routers join one for IPv6
-        _set_up(router, *(f"{cable.router_interface} multicast off" for cable in cables))
-
-
-def _set_up(namespace: str, *interfaces: str) -> None:
-    configure(namespace, *(f"link set dev {interface} up" for interface in ("lo", *interfaces)))
+        interfaces[router] = ["lo", *(f"{cable.router_interface} multicast off" for cable in cables)]
+    for namespace, names in interfaces.items():
+        configure(namespace, *(f"link set dev {name} up" for name in names))

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..command_values import facts_as, summarised
@@ -203,14 +203,11 @@ def hardware_facts(
     testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
 ) -> TestbedFacts:
     """The facts in the testbed's file."""
-    router, login = testbed.router, NO_ROUTER
-    if router is not None:
-        login = replace(router.login(router.address, secrets), sudo=router.sudo)
     interfaces = platform.software[software].interfaces
     sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(
         generator=_endpoint(testbed, secrets),
-        router=login,
+        router=NO_ROUTER if testbed.router is None else testbed.router.with_secrets(secrets),
         sides=sides,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
@@ -228,7 +225,7 @@ def _endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
         outlives_run=generator.start is None,
         **generator.model_dump(include={"sync_port", "async_port", "ports", "force", "client", "promiscuous"}),
     )
-    login = generator.ssh.login(generator.address, secrets) if generator.ssh else None
+    login = generator.ssh.with_secrets(secrets) if generator.ssh else None
     return GeneratorEndpoint(ports, connect_trex, hops, settings, login, generator.trex_home or "")
 
 
@@ -282,7 +279,7 @@ def start_simulated(
     if not bypass:
         known_hosts = folder / "known_hosts"
         write_known_hosts(known_hosts, HOST, ready["ssh_port"], ready["host_key"])
-        router = Login(HOST, ready["ssh_port"], USER, key, known_hosts, sudo=True)
+        router = Login(address=HOST, port=ready["ssh_port"], user=USER, key=key, known_hosts=known_hosts, sudo=True)
     interfaces = platform.software[software].interfaces
     ends = zip(interfaces, settings.cabled_sides, ready["ports"], strict=False)
     sides = tuple(side.of_router(name, port["mac"]) for name, side, port in ends)

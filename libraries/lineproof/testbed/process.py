@@ -27,7 +27,7 @@ from ..generators.site import GeneratorEndpoint
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login
-from ..system.ssh_shell import terminal_text
+from ..system.ssh_shell import plain_text
 
 POLL = 0.02
 """Seconds between two looks."""
@@ -41,7 +41,7 @@ LOG_LENGTH = 1 << 20
 P = TypeVar("P", bound="Program")
 
 
-NO_ROUTER = Login("", 0, "", None, Path())
+NO_ROUTER = Login.model_construct(address="", user="")
 """In place of the router's login while it is bypassed."""
 
 
@@ -95,8 +95,11 @@ class Program(ABC):
         if self._closed or status is None:
             return ()
         how = f"signal {-status}" if status < 0 else f"status {status}"
+        return (f"the testbed's process '{self.name}' ended with {how}; {self._log_end()}",)
+
+    def _log_end(self) -> str:
         end = log_end(self.log())
-        return (f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else ""),)
+        return f"its log ends: {end}" if end else "its log is empty"
 
     def _await(self, ready: Callable[[], Mapping[str, Any] | None], limit: float) -> Mapping[str, Any]:
         """Return what *ready* gives: None, OSError and TestbedError say that it is not, for *limit* s at most."""
@@ -109,11 +112,9 @@ class Program(ABC):
             except (OSError, TestbedError) as error:
                 problem = f" ({error})"
             if status is not None or time.monotonic() > until:
-                end = log_end(self.log())
-                quoted = f"; its log ends: {end}" if end else "; its log is empty"
                 late = f"was not ready within {limit:g} s{problem}"
                 words = late if status is None else f"ended with status {status} before it was ready"
-                raise TestbedError(f"'{self.name}' {words}{quoted}")
+                raise TestbedError(f"'{self.name}' {words}; {self._log_end()}")
 
     def _answering(self, answers: Callable[[], object]) -> Mapping[str, Any] | None:
         """Return a mapping once *answers* raises no error while this runs: else another program answers."""
@@ -149,6 +150,7 @@ class TestbedProcess(Program):
                 self._child = children.Child(argv, stdout=children.PIPE if answers is None else errors, stderr=errors)
             except OSError as error:
                 raise TestbedError(f"'{name}' cannot be started: {system_words(error, argv[0])}") from None
+        self.pid = self._child.pid
         try:
             if specification is not None:
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts
@@ -160,11 +162,6 @@ class TestbedProcess(Program):
         except BaseException:
             self.close()
             raise
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._child.pid
 
     def status(self) -> int | None:
         """Return its exit status, as the base class says."""
@@ -190,11 +187,9 @@ class TestbedProcess(Program):
         while self.hear() is not None:
             pass
         self._child.send(json.dumps(request))
-        until, answer = time.monotonic() + ANSWER_LIMIT, None
-        while answer is None and time.monotonic() < until and self.status() is None:
-            answer = self.hear()
-        if problem := ({"error": "it gave no answer"} if answer is None else answer).get("error"):
-            raise TestbedError(f"the testbed's process '{self.name}' refused: {problem}")
+        answer = self.hear(ANSWER_LIMIT) or {"error": "it gave no answer"}
+        if "error" in answer:
+            raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
 
     def request_end(self) -> None:
         """Ask it to end, by the end of its input."""
@@ -265,15 +260,10 @@ class Belongings:
 LOG_TAIL = 600
 """Characters of a log that an error quotes."""
 
-LOG_LINES = 6
-"""Lines of a log that an error quotes."""
-
-_HAS_WORD = re.compile(r"[A-Za-z]{3}")
-
 
 def log_end(log: str) -> str:
-    """Return the last lines of *log* in one line; "" without any."""
+    """Return the end of *log* in one line; "" where it has no words."""
+    lines = (" ".join(line.split()) for line in plain_text(log).splitlines())
     # without lines of dashes and the like
-    shown = [words for line in terminal_text(log).splitlines() if _HAS_WORD.search(words := " ".join(line.split()))]
-    quoted = "; ".join(shown[-LOG_LINES:])
-    return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
+    text = "; ".join(line for line in lines if re.search("[A-Za-z]{3}", line))
+    return text if len(text) <= LOG_TAIL else "…" + text[-LOG_TAIL:]

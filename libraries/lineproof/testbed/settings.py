@@ -24,7 +24,7 @@ from ..platforms import named_file
 from ..power import PowerSettings
 from ..project import Folder, Layers, packaged_variables
 from ..simulation import Habit, InjectedFault, Noise, RouterHabits
-from ..system.login import HostName, JumpSettings, LoginSettings, TcpPort
+from ..system.login import HostName, Login, TcpPort, login_at
 from ..visible import shortened
 from .lab import LabSettings
 from .waiting_time import Seconds
@@ -61,12 +61,14 @@ class TrexGeneratorSettings(GeneratorSettings):
     async_port: TcpPort = 4500
     ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
     client: ClientName = ""
-    ssh: LoginSettings | None = None
+    ssh: Login | None = None
     trex_home: TrexHome | None = None
     start: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     force: bool = False
     promiscuous: bool = False
     core_mask: Literal["split", "pin"] = "split"
+
+    _login_at_address = model_validator(mode="before")(login_at)
 
     @field_validator("ports")
     @classmethod
@@ -288,12 +290,6 @@ class NetnsSettings(LocalSettings):
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 
 
-class RouterSettings(JumpSettings):
-    """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
-
-    sudo: bool = False
-
-
 class HardwareSettings(CommonSettings):
     """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it.
 
@@ -305,7 +301,7 @@ class HardwareSettings(CommonSettings):
 
     kind: Literal["hardware"]
     generator: TrexGeneratorSettings | GeneratorSettings
-    router: RouterSettings | None = None
+    router: Login | None = None
     wait_for_testbed: Seconds = 0.0
 
     @property
@@ -359,16 +355,12 @@ class PoolSettings(Config):
 
 Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
 
-
-KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings] | type[PoolSettings]] = {
+KINDS: Mapping[str, type[Testbed] | type[PoolSettings]] = {
     "simulated": SimulatedSettings,
     "netns": NetnsSettings,
     "hardware": HardwareSettings,
     "pool": PoolSettings,
 }
-
-WORDS_ON_NETNS = (EMBEDDED, DEFAULT)
-"""The keys that a testbed of namespaces may have of its generator in place of a kind's keys."""
 
 
 def read_testbed(folder: Folder, name: str) -> Testbed:
@@ -394,48 +386,48 @@ def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
         problem = f"unknown kind '{shortened(kind)}'" if kind is not None else "the key 'kind' is missing"
         raise ConfigError(f"{problem}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
     layers = folder if isinstance(folder, Layers) else Layers(folder, packaged_variables() / "testbeds")
-    line = lines.get(("generator", "type"), lines.get(("generator",)))
-    model, data = _model(kind, data, path, line, layers.beside("programs"))
-    found: Testbed | PoolSettings = validate_config(data, model, path, lines, "testbed")
-    if isinstance(found, PoolSettings):
-        return found
-    if len(found.cabled_sides) != 2 * found.pair_count:
+    model, given = KINDS[kind], data.get("generator")
+    if kind in ("netns", "hardware") and isinstance(given, str | dict):
+        try:
+            model, given = _with_its_keys(kind, given, layers.beside("programs"))
+        except ConfigError as error:
+            line = lines.get(("generator", "type"), lines.get(("generator",)))
+            raise ConfigError(str(error), path, line) from None
+        data = {**data, "generator": given}
+    settings = validate_config(data, model, path, lines, "testbed")
+    if isinstance(settings, PoolSettings):
+        return settings
+    if len(settings.cabled_sides) != 2 * settings.pair_count:
         raise ConfigError(
-            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; expected"
-            " one side for each port, in the order of the ports",
+            f"'sides' are {len(settings.cabled_sides)}, and the generator's ports are {2 * settings.pair_count};"
+            " expected one side for each port, in the order of the ports",
             path,
             lines.get(("sides",)),
         )
-    return found
+    return settings
 
 
-def _model(
-    kind: str, data: dict[str, Any], path: Path, line: int | None, programs: Folder
-) -> tuple[type[Testbed] | type[PoolSettings], dict[str, Any]]:
-    """The model that reads *data*, with the keys of its kind of generator; and *data*, its words for one written out.
+def _with_its_keys(kind: str, given: str | dict[str, Any], programs: Folder) -> tuple[type[Testbed], Any]:
+    """Return the model that has the keys of the generator *given*, and that as the model takes it.
 
-    Raises ConfigError for a type of generator that is not installed, or cannot be on such a testbed.
+    Raises ConfigError for a type of generator that is not installed, or cannot be on a testbed of *kind*.
     """
-    model, given = KINDS[kind], data.get("generator")
-    given = {"type": given} if kind == "netns" and isinstance(given, str) else given
-    if kind in ("simulated", "pool") or not isinstance(given, dict):
-        return model, data
-    name = given.get("type", DEFAULT)
-    if kind == "netns" and name in WORDS_ON_NETNS:
-        if more := [key for key in given if key != "type"]:
-            raise ConfigError(f"'{shown_key(more[0])}' is not a key of a TRex on namespaces; remove it", path, line)
-        return model, {**data, "generator": name}
+    if kind == "hardware" and isinstance(given, str):
+        return HardwareSettings, given
+    keys = {"type": given} if isinstance(given, str) else given
+    name = keys.get("type", DEFAULT)
+    if kind == "netns" and name in (EMBEDDED, DEFAULT):
+        if more := [key for key in keys if key != "type"]:
+            raise ConfigError(f"'{shown_key(more[0])}' is not a key of a TRex on namespaces; remove it")
+        return NetnsSettings, name
     if not isinstance(name, str):
-        raise ConfigError(f"'type' is the name of a kind of generator, as '{DEFAULT}'", path, line)
-    try:
-        keys = generator_kind(name, programs)
-    except ConfigError as error:
-        raise ConfigError(str(error), path, line) from None
-    if kind == "netns":
-        if keys.on_netns is None:
-            raise ConfigError(f"a generator of type '{name}' is for testbeds of kind 'hardware' only", path, line)
-        keys = keys.on_netns
-    return _with_generator(cast(type[Testbed], model), keys), {**data, "generator": given}
+        raise ConfigError(f"'type' is the name of a kind of generator, as '{DEFAULT}'")
+    settings = generator_kind(name, programs)
+    if kind == "hardware":
+        return _with_generator(HardwareSettings, settings), keys
+    if settings.on_netns is None:
+        raise ConfigError(f"a generator of type '{name}' is for testbeds of kind 'hardware' only")
+    return _with_generator(NetnsSettings, settings.on_netns), keys
 
 
 @cache

@@ -56,7 +56,9 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
-    return (server, "-D", "-e", "-f", str(config)), Login(HOST, port, user, key, known_hosts)
+    return (server, "-D", "-e", "-f", str(config)), Login(
+        address=HOST, port=port, user=user, key=key, known_hosts=known_hosts
+    )
 
 
 def configuration(folder: Path, port: int, user: str, pam: bool) -> str:

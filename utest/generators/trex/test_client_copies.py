@@ -101,7 +101,7 @@ def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> No
 
 def test_nothing_is_copied_without_a_host_and_its_key(host: Host) -> None:
     with pytest.raises(TestbedError, match=r"TRex server's host at 127\.0\.0\.1:1: Connection refused; check"):
-        fetch_client(Login("127.0.0.1", 1, "admin", host.key, host.known), "", SERVER)
+        fetch_client(Login(address="127.0.0.1", port=1, user="admin", key=host.key, known_hosts=host.known), "", SERVER)
     host.known.write_text("")
     with pytest.raises(TestbedError, match=r"is not in '.*known_hosts'"):
         fetch_client(host.login(), "", SERVER)

@@ -98,7 +98,7 @@ class HostProgramSettings(ProgramSettings, HostSettings):
         places = []
         for port in self.ports:
             host = self if port.address is None else port
-            login = host.ssh.login(host.address, endpoint.secrets) if host.ssh and host.address else None
+            login = host.ssh.with_secrets(endpoint.secrets) if host.ssh else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
         path, switch = self.program or self.description.program, None

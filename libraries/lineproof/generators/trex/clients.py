@@ -233,7 +233,7 @@ def _copy(login: Login, home: str, version: str) -> Path:
         tried = ", ".join(f"'{place}'" for place in places)
         reason = " ".join(words.decode(errors="replace").split())[:200]
         raise TestbedError(
-            f"there is no TRex installation in {tried} at {login.host} that '{login.user}' may read (looked for"
+            f"there is no TRex installation in {tried} at {login.address} that '{login.user}' may read (looked for"
             f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason.isprintable() and reason else ''});"
             " expected its folder as 'trex_home', under 'generator' in the testbed file"
         )
