@@ -14,11 +14,11 @@ import pytest
 
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
-from lineproof.studies.measuring import CORE_SHARE, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL, was_all_offered
-from lineproof.studies.results import fit, results_of
-from lineproof.studies.study import AT_LEAST, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
+from lineproof.studies.measuring import was_all_offered
+from lineproof.studies.senders import CORE_SHARE, FRAME, OFFERED, RECEIVED, STEAL, fit
+from lineproof.studies.study import AT_LEAST, LINE, LINK, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
 from lineproof.units import line_rate_pps
-from support.study_builders import SMALL, csv_rows, measurements, study_of, text
+from support.study_builders import SMALL, csv_rows, measurements, results_of, study_of, text
 
 MOST = 0.084
 """The share of studies that may prove one: 5 % is promised, and 300 studies show it to 1.3 %, 60 to 2.8 %."""
@@ -118,7 +118,7 @@ def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
 def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
     study = same(ramp="64b 1-flow bidirectional", steps=25, unit="kpps")
     values = {"one": [600.0, 600.02] * BLOCKS, "two": [590.0, 590.02] * 3}
-    found = results_of(study, measurements(study, values))
+    found = results_of(study, measurements(study, values, figures={LINE: 1e5}))
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and str(compared) == "-1.67 % ± 1.3 %" and compared.absolute == "-10 ± 8"
     (row,) = (row for row in csv_rows(found) if row["variant"] == "two")
@@ -219,7 +219,7 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
     ]
     found = results_of(study, records, planned=len(records))
     for row in ("one flow", "ramp"):
-        for _, picture in pictures_of(found, row, dict(found.rows())[row]):
+        for picture, _ in pictures_of(found, row, dict(found.rows())[row]):
             shown = "".join(ElementTree.fromstring(picture).itertext())
             assert "≥" in shown or "linux: does not fall behind up to 97" in shown
     (bar,) = [line for line in text(found).splitlines() if re.search(r"^linux +2 ", line)]
@@ -232,7 +232,7 @@ def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:
     study = study_of(tmp_path, RULES.replace("  linux: {software: linux, value: 1}", f"  linux: {own}"))
     values = {"vpp": [30.0] * 4, "ten": [29.0, 29.1], "linux": [5.0, 5.1], "linux ten": [1.0, 1.1]}
     found = results_of(study, measurements(study, values))
-    *_, (title, picture) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    *_, (picture, title) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
     assert title == "one flow over rules" and ">vpp<" in picture and ">linux<" in picture
     assert "logarithmic" in picture and "published" in picture
     lines = re.findall(r'<polyline points="([^"]+)" fill="none" stroke="([^"]+)"', picture)
