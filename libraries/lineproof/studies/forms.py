@@ -20,7 +20,7 @@ from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
 from .cpu_time import CPU_STEAL
 from .results import CONFIDENCE, UNCHECKED, StudyCell, StudyResults, grouped
-from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, Sender
+from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, SenderFigures
 from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable
 
 NOTHING = "–"
@@ -35,7 +35,7 @@ LINE_RATE = "Line rate"
 
 INSIDE: Mapping[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
 
-Senders = Mapping[tuple[str, str], Sender]
+Senders = Mapping[tuple[str, str], SenderFigures]
 """What generators sent, by row and variant; nothing of a study with a router."""
 
 
@@ -145,7 +145,7 @@ def _source_table(found: StudyResults, table: StudyTable) -> Table:
     )
 
 
-def _sender_row(cell: StudyCell, sender: Sender, way: str) -> dict[Column, Cell | str]:
+def _sender_row(cell: StudyCell, sender: SenderFigures, way: str) -> dict[Column, Cell | str]:
     """Return a line of the table of generators; all rates are of the worse direction."""
     return {
         Column("row", left=True): cell.row,
@@ -159,7 +159,7 @@ def _sender_row(cell: StudyCell, sender: Sender, way: str) -> dict[Column, Cell 
     }
 
 
-def _figures(found: StudyResults, cell: StudyCell, sender: Sender | None) -> dict[str, object]:
+def _figures(found: StudyResults, cell: StudyCell, sender: SenderFigures | None) -> dict[str, object]:
     """Return plain numbers of *cell*, for programs."""
     own, published, compared, change = cell.summary, cell.published_summary, cell.compared, cell.published_compared
     return {

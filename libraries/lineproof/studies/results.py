@@ -17,7 +17,7 @@ from ..evidence.run import RecordedRun, read_run
 from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels
 from ..units import counted
-from .senders import Sender
+from .senders import SenderFigures
 from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, TABLE_UNITS, Study, load_study, rate_units, steps_of
 
 REPEATS = "repeats"
@@ -206,9 +206,9 @@ class StudyCell:
         return tuple(fmean(visits[number]) for number in sorted(visits))
 
     @cached_property
-    def sender(self) -> Sender | None:
+    def sender(self) -> SenderFigures | None:
         """The generator that it is of; None without any value."""
-        return Sender.of([record.figures for record in self.known]) if self.known else None
+        return SenderFigures.of([record.figures for record in self.known]) if self.known else None
 
 
 @dataclass(frozen=True)

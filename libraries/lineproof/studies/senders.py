@@ -113,7 +113,7 @@ FITNESS: Mapping[bool | None, str] = {True: "fit", False: "not fit", None: "not 
 
 
 @dataclass(frozen=True)
-class Sender:
+class SenderFigures:
     """The medians of the *figures* of each repeat of a row on a generator, by name.
 
     ``received``: the median share of the offered frames, 0..1. ``fits``: by line, as in FITNESS.
@@ -124,7 +124,7 @@ class Sender:
     fits: Mapping[str, bool | None]
 
     @classmethod
-    def of(cls, figures: Sequence[Mapping[str, float]]) -> Sender:
+    def of(cls, figures: Sequence[Mapping[str, float]]) -> SenderFigures:
         """Return that of the repeats' *figures*, of which there is one at least."""
         names = dict.fromkeys(name for each in figures for name in each)
         medians = {name: median(each[name] for each in figures if name in each) for name in names}
