@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lineproof.project import Project
 from lineproof.studies.results import read_results
-from lineproof.studies.runner import study_run
+from lineproof.studies.runner import StudyRun
 
 MOST = 2
 """The most differences of 20 runs of two variants each: at 5 % for both together, one is expected."""
@@ -48,7 +48,7 @@ def differences(seed: int) -> list[str]:
             folder = root / "variables" / kind
             folder.mkdir(parents=True)
             (folder / f"{name}.yaml").write_text(text.format(seed=seed), encoding="utf-8")
-        found = read_results(study_run(Project(root), "same", None, "quick", root / "results").run())
+        found = read_results(StudyRun(Project(root), "same", goal="quick").run(root / "results"))
         compared = {cell.variant: cell.compared for cell in found.cells.values() if cell.compared}
         assert len(compared) == 2, found.gaps
         return [f"{name} {change}" for name, change in compared.items() if change.proven]

@@ -39,7 +39,6 @@ from lineproof.robot.library import CalmListener
 from lineproof.robot.sentences import METHODS, plain
 from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values, margin_seconds
 from lineproof.robot.studies import StudyKeywords
-from lineproof.studies.results import results_of
 from lineproof.studies.study import AT_LEAST
 from support import robot_run
 from support.catalogue import CATALOGUE
@@ -47,7 +46,7 @@ from support.evidence_builders import requirement_record
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, measurements, study_of
+from support.study_builders import SMALL, measurements, results_of, study_of
 
 
 @pytest.mark.slow

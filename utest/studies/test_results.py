@@ -14,11 +14,12 @@ import pytest
 
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
-from lineproof.studies.measuring import CORE_SHARE, FRAME, LINE, LINK, OFFERED, RECEIVED, STEAL, was_all_offered
-from lineproof.studies.results import fit, results_of
-from lineproof.studies.study import AT_LEAST, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
+from lineproof.studies.measuring import was_all_offered
+from lineproof.studies.results import StudyCell
+from lineproof.studies.senders import CORE_SHARE, FRAME, OFFERED, RECEIVED, STEAL, fit
+from lineproof.studies.study import AT_LEAST, LINE, LINK, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
 from lineproof.units import line_rate_pps
-from support.study_builders import SMALL, csv_rows, measurements, study_of, text
+from support.study_builders import SMALL, csv_rows, measurements, results_of, study_of, text
 
 MOST = 0.084
 """The share of studies that may prove one: 5 % is promised, and 300 studies show it to 1.3 %, 60 to 2.8 %."""
@@ -36,6 +37,7 @@ SAME = Study.model_validate(
     }
 )
 Values = dict[str, list[float]]
+Gaps = dict[str, list[float | None]]
 
 
 def same(**row: object) -> Study:
@@ -46,9 +48,17 @@ def same(**row: object) -> Study:
 RATE = same(forwards="64b 1-flow")
 
 
+def cell_of(study: Study, values: Values | Gaps, variant: str = "two", line: float = 14.88e6) -> StudyCell:
+    """The cell of *variant* in the one row of *study*, whose line rate is *line*."""
+    return results_of(study, measurements(study, values, figures={LINE: line})).cells["one flow", variant]
+
+
+# -- comparisons
+
+
 def proven(values: Values, study: Study = SAME) -> list[str]:
-    found = results_of(study, measurements(study, values))
-    return [name for (_, name), cell in found.cells.items() if cell.compared is not None and cell.compared.proven]
+    cells = results_of(study, measurements(study, values)).cells.values()
+    return [cell.variant for cell in cells if cell.compared is not None and cell.compared.proven]
 
 
 def laid(study: Study, figures: Iterable[float]) -> Values:
@@ -108,21 +118,35 @@ def test_a_large_difference_is_proven_in_five_blocks(scatter: Scatter, more: flo
 
 def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
     values = {"one": [float(each) for each in range(10)], "two": [30.0, 31.0, 32.0, 33.0, 34.0]}
-    compared = results_of(SAME, measurements(SAME, values)).cells["one flow", "two"].compared
-    assert compared is not None and compared.comparison.method == "welch"
+    compared = cell_of(SAME, values).compared
     # 0, then the means of 1 and 2, 3 and 4, 5 and 6, 7 and 8, then 9
-    assert compared.comparison.reference.n == 6 and compared.comparison.reference.mean == pytest.approx(4.5)
-    assert compared.comparison.candidate.n == 5
+    assert compared is not None and compared.comparison.reference.mean == pytest.approx(4.5)
+    assert (compared.comparison.reference.n, compared.comparison.candidate.n) == (6, 5)
+
+
+def test_a_variant_may_have_a_baseline_of_its_own() -> None:
+    study = RATE.model_copy(update={"variants": {**RATE.variants, "three": Variant(baseline="two")}})
+    values = {name: [5.0, 5.01, 4.99, 5.0, 5.0] for name in study.variants} | {"two": [9.0, 9.01, 9.0, 8.99, 9.0]}
+    compared = cell_of(study, values, "three").compared
+    assert compared is not None and compared.comparison.reference.mean == pytest.approx(9.0)
 
 
 def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
     study = same(ramp="64b 1-flow bidirectional", steps=25, unit="kpps")
     values = {"one": [600.0, 600.02] * BLOCKS, "two": [590.0, 590.02] * 3}
-    found = results_of(study, measurements(study, values))
-    compared = found.cells["one flow", "two"].compared
+    compared = cell_of(study, values, line=1e5).compared
     assert compared is not None and str(compared) == "-1.67 % ± 1.3 %" and compared.absolute == "-10 ± 8"
-    (row,) = (row for row in csv_rows(found) if row["variant"] == "two")
-    assert float(row["change_half_width_percent"]) == pytest.approx(1.34, abs=0.01)
+    assert compared.half_width_percent == pytest.approx(1.34, abs=0.01)
+
+
+def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
+    falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
+    steady = [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]
+    assert not results_of(RATE, measurements(RATE, {"one": steady})).drifts["one flow"].proven
+    found = results_of(RATE, measurements(RATE, {"one": falling, "two": [5.4] * 5, "three": [6.5] * 5}))
+    near, far = (found.cells["one flow", name].compared for name in ("two", "three"))
+    assert found.drifts["one flow"].proven and near is not None and far is not None
+    assert near.comparison.significant and not near.proven and far.proven
 
 
 @pytest.mark.parametrize(
@@ -148,10 +172,85 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     found = results_of(study, records)
     cell = found.cells["one flow", "two"]
     assert cell.compared is not None and cell.compared.proven is limited is not cell.compared.limited
-    assert cell.at_least is ("two" in bounds)
     flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
     assert flags == {name: str(name in bounds).lower() for name in study.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
+
+
+def test_differences_are_not_shown_before_all_is_measured() -> None:
+    """Who looks and then decides whether to go on finds differences that are none, twice as often as is promised."""
+    records = measurements(RATE, {"one": [5.0 + 0.01 * (n % 3) for n in range(10)], "two": [9.0, 9.1, 9.0, 9.1, 9.0]})
+    ended, going = (results_of(RATE, records, planned).cells["one flow", "two"] for planned in (15, 16))
+    assert ended.compared is not None and ended.compared.proven
+    assert going.compared is None and going.summary == ended.summary
+
+
+# -- figures, gaps, published figures
+
+
+@pytest.mark.parametrize(
+    ("values", "enough"),
+    [
+        ([4.3, None, None, None, None], False),
+        ([4.3, 4.31, None, None, None], False),
+        ([4.3, 4.31, 4.29, None, None], True),
+        ([None] * 5, False),
+    ],
+)
+def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[float | None], enough: bool) -> None:
+    study = RATE.model_copy(update={"published": Published(rows={"one flow": {"two": 4.3}})})
+    others: Gaps = {name: [5.0 + each for each in range(10)] for name in ("one", "three")}
+    records = measurements(study, others | {"two": values})
+    found = results_of(study, records, planned=len(records))
+    cell = found.cells["one flow", "two"]
+    assert cell.inside is enough and (cell.compared is not None) is enough and (cell in found.failures) is not enough
+    assert found.cells["one flow", "three"].compared is not None and found.close_enough is enough
+    assert ("1 figure missing" in headline(found)) is not enough
+    assert ("too few" in text(found)) is (not enough and any(values))
+    # of what is not here it is no failure
+    excused = [replace(record, excused=record.value is None) for record in records]
+    assert not results_of(study, excused).failures
+
+
+def test_a_row_of_one_repeat_has_its_figure() -> None:
+    assert cell_of(same(forwards="64b 1-flow", repeats=1), {"two": [4.3]}).measured
+
+
+def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    found = results_of(study, measurements(study, {"vpp": [33.6, None, 33.5, 90.0], "linux": [5.4, 5.5]}))
+    vpp, linux = found.cells["one flow", "vpp"], found.cells["one flow", "linux"]
+    assert vpp.inside and vpp.allowed == pytest.approx(0.05 * 33.7)
+    assert vpp.values == (33.6, 33.5, 90.0) and vpp.gaps == ("the link <b>flapped</b>",)
+    assert linux.inside is False and linux.allowed == pytest.approx(0.432)  # one point of the line is more than 10 %
+    assert found.published == (vpp, linux) and found.outside == (linux,) and not found.close_enough
+
+
+@pytest.mark.parametrize(
+    ("published", "allowed"), [(5.0, 0.5), (20.0, 2.0), (30.0, 3.0), (50.0, 3.0), (80.0, 4.0), (0.0, 0.0)]
+)
+def test_points_count_up_to_a_share_of_the_published_figure(published: float, allowed: float) -> None:
+    tolerance = StudyTolerance()
+    assert tolerance.allowed(published, 100.0) == pytest.approx(allowed)
+    assert tolerance.allowed(published, None) == pytest.approx(0.05 * published)
+    assert tolerance.allowed(published, 100.0, difference=True) == pytest.approx(max(3.0, 0.05 * published))
+
+
+@pytest.mark.parametrize(
+    ("row", "pps", "bound"),
+    [
+        ({"forwards": "64b"}, 1e6, True),
+        ({"forwards": "64b"}, 0.9985e6, False),
+        ({"takes_in": "64b"}, 1.001e6, True),
+        ({"drops_sending": "64b"}, 1e6, False),
+        # the load is what was asked, and no limit of the generator
+        ({"forwards": "64b", "at": "1 Mpps"}, 1e6, False),
+    ],
+)
+def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(
+    row: dict[str, str], pps: float, bound: bool
+) -> None:
+    assert was_all_offered(StudyRow.model_validate(row), pps, 1e6) is bound
 
 
 # -- whether a generator fills a line: by the interval of its repeats, and never where others took its CPU
@@ -160,15 +259,11 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
 GIGABIT = line_rate_pps(1e9, 64)
 
 
-def repeats(*shares: float, **more: float) -> list[dict[str, float]]:
-    """One measurement for each of *shares* of a gigabit's line rate."""
+def repeats(*shares: float, received: float = 1.0, **more: float) -> list[dict[str, float]]:
+    """One measurement for each of *shares* of a gigabit's line rate, of which a share was *received*."""
     fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0}
-    return [{**fixed, OFFERED: share * GIGABIT, RECEIVED: share * GIGABIT, **more} for share in shares]
-
-
-def lossy(*shares: float) -> list[dict[str, float]]:
-    """Repeats that fill the line, of which only *shares* arrive."""
-    return [{**row, RECEIVED: share * row[OFFERED]} for row, share in zip(repeats(1.2, 1.2, 1.2), shares, strict=True)]
+    rates = [{OFFERED: share * GIGABIT, RECEIVED: received * share * GIGABIT} for share in shares]
+    return [{**fixed, **rate, **more} for rate in rates]
 
 
 @pytest.mark.parametrize(
@@ -179,8 +274,8 @@ def lossy(*shares: float) -> list[dict[str, float]]:
         (repeats(0.6, 0.61, 0.59), 1e9, False),
         (repeats(1.3, 0.7, 1.1), 1e9, None),
         (repeats(5.0, 5.0), 1e9, None),
-        (lossy(1, 0.4, 1), 1e9, None),
-        (lossy(0.991, 0.991, 0.991), 1e9, True),
+        ([*repeats(1.2, 1.2), *repeats(1.2, received=0.4)], 1e9, None),
+        (repeats(1.2, 1.2, 1.2, received=0.991), 1e9, True),
         # without its CPU it is not called unfit, unless the whole core would not have been enough
         (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, None),
         (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, False),
@@ -205,7 +300,8 @@ def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
 
 RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, axis: log}").replace(
     "  vpp: {software: vpp}\n  linux: {software: linux}",
-    "  vpp: {software: vpp, value: 0}\n  linux: {software: linux, value: 1}\n  ten: {software: linux, value: 10}",
+    "  vpp: {software: vpp, value: 0}\n  linux: {software: linux, value: 1, baseline: linux}\n"
+    "  ten: {software: linux, value: 10, baseline: linux}\n  vpp ten: {software: vpp, value: 10}",
 )
 
 
@@ -219,7 +315,7 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
     ]
     found = results_of(study, records, planned=len(records))
     for row in ("one flow", "ramp"):
-        for _, picture in pictures_of(found, row, dict(found.rows())[row]):
+        for picture, _ in pictures_of(found, row, dict(found.rows())[row]):
             shown = "".join(ElementTree.fromstring(picture).itertext())
             assert "≥" in shown or "linux: does not fall behind up to 97" in shown
     (bar,) = [line for line in text(found).splitlines() if re.search(r"^linux +2 ", line)]
@@ -228,11 +324,10 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
 
 def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:
     """Two routers, each compared with itself without rules: no line goes from one to the other."""
-    own = "{software: linux, value: 1, baseline: linux}\n  linux ten: {software: linux, value: 10, baseline: linux}"
-    study = study_of(tmp_path, RULES.replace("  linux: {software: linux, value: 1}", f"  linux: {own}"))
-    values = {"vpp": [30.0] * 4, "ten": [29.0, 29.1], "linux": [5.0, 5.1], "linux ten": [1.0, 1.1]}
+    study = study_of(tmp_path, RULES)
+    values = {"vpp": [30.0] * 4, "vpp ten": [29.0, 29.1], "linux": [5.0, 5.1], "ten": [1.0, 1.1]}
     found = results_of(study, measurements(study, values))
-    *_, (title, picture) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    *_, (picture, title) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
     assert title == "one flow over rules" and ">vpp<" in picture and ">linux<" in picture
     assert "logarithmic" in picture and "published" in picture
     lines = re.findall(r'<polyline points="([^"]+)" fill="none" stroke="([^"]+)"', picture)
@@ -254,13 +349,10 @@ tables:
 
 def test_a_table_of_the_source_has_ours_beside_theirs_in_its_units(tmp_path: Path) -> None:
     measures = "measures:\n  cycles: {cycles: 64b 1-flow unidirectional, at: 10 Mpps, repeats: 1}\n"
-    rows = SMALL.replace("measures:\n", measures).replace(
-        "64b 1-flow unidirectional, tol", "64b 1-flow bidirectional, tol"
-    )
+    rows = SMALL.replace("measures:\n", measures).replace("unidirectional, tol", "bidirectional, tol")
     study = study_of(tmp_path, rows + SOURCES)
-    line = {LINE: 14.88e6, LINK: 10e9}
     records = [
-        *measurements(study, {"vpp": [50.0] * 4, "linux": [None, None]}, figures=line),
+        *measurements(study, {"vpp": [50.0] * 4, "linux": [None, None]}),
         *measurements(study, {"vpp": [440.0]}, "cycles", figures={"forwarded_pps": 5e6}),
     ]
     shown = text(results_of(study, records))
@@ -269,115 +361,7 @@ def test_a_table_of_the_source_has_ours_beside_theirs_in_its_units(tmp_path: Pat
     assert re.search(r"^cycles +5000000 +2200$", shown, re.MULTILINE)
 
 
-def test_differences_are_not_shown_before_all_is_measured() -> None:
-    """Who looks and then decides whether to go on finds differences that are none, twice as often as is promised."""
-    records = measurements(RATE, {"one": [5.0 + 0.01 * (n % 3) for n in range(10)], "two": [9.0, 9.1, 9.0, 9.1, 9.0]})
-    ended, going = (results_of(RATE, records, planned).cells["one flow", "two"] for planned in (15, 16))
-    assert ended.compared is not None and ended.compared.proven
-    assert going.compared is None and going.summary == ended.summary
-
-
 def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    found = results_of(study, [], planned=8)
+    found = results_of(study_of(tmp_path), [], planned=8)
     assert headline(found).startswith("0 of 2 published figures inside; INCOMPLETE: 0 of 8 measurements")
     assert "–" in text(found) and "no value" in page(found)
-
-
-# -- results
-
-
-def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
-    falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
-    steady = [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]
-    assert not results_of(RATE, measurements(RATE, {"one": steady})).drifts["one flow"].proven
-    found = results_of(RATE, measurements(RATE, {"one": falling, "two": [5.4] * 5, "three": [6.5] * 5}))
-    assert found.drifts["one flow"].proven
-    near, far = (found.cells["one flow", name].compared for name in ("two", "three"))
-    assert near is not None and near.comparison.significant and not near.proven
-    assert far is not None and far.proven
-
-
-def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    found = results_of(study, measurements(study, {"vpp": [33.6, 33.7, 33.5, 90.0], "linux": [5.4, 5.5]}))
-    vpp, linux = found.cells["one flow", "vpp"], found.cells["one flow", "linux"]
-    assert vpp.inside and vpp.allowed == pytest.approx(0.05 * 33.7)
-    assert linux.inside is False and linux.allowed == pytest.approx(0.432)  # one point of the line is more than 10 %
-    assert found.published == (vpp, linux) and found.outside == (linux,) and not found.close_enough
-
-
-def test_a_gap_is_no_number_and_meets_nothing(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    found = results_of(study, measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [None, None]}))
-    assert found.cells["one flow", "vpp"].values == (33.6, 33.5, 33.4)
-    assert found.cells["one flow", "vpp"].gaps == ("the link <b>flapped</b>",)
-    assert found.cells["one flow", "linux"].inside is False
-    assert {(cell.row, cell.variant) for cell in found.gaps} == {*found.cells} - {("one flow", "vpp")}
-
-
-def test_a_variant_may_have_a_baseline_of_its_own() -> None:
-    study = RATE.model_copy(update={"variants": {**RATE.variants, "three": Variant(baseline="two")}})
-    values = {name: [5.0, 5.01, 4.99, 5.0, 5.0] for name in study.variants} | {"two": [9.0, 9.01, 9.0, 8.99, 9.0]}
-    found = results_of(study, measurements(study, values)).cells["one flow", "three"].compared
-    assert found is not None and found.comparison.reference.mean == pytest.approx(9.0)
-
-
-@pytest.mark.parametrize(
-    ("values", "enough"),
-    [
-        ([4.3, None, None, None, None], False),
-        ([4.3, 4.31, None, None, None], False),
-        ([4.3, 4.31, 4.29, None, None], True),
-        ([None] * 5, False),
-    ],
-)
-def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[float | None], enough: bool) -> None:
-    study = RATE.model_copy(update={"published": Published(rows={"one flow": {"two": 4.3}})})
-    others: dict[str, list[float | None]] = {name: [5.0 + each for each in range(10)] for name in ("one", "three")}
-    rows = measurements(study, others | {"two": values})
-    found = results_of(study, rows, planned=len(rows))
-    cell = found.cells["one flow", "two"]
-    assert cell.inside is enough and (cell.compared is not None) is enough and (cell in found.failures) is not enough
-    assert found.cells["one flow", "three"].compared is not None and found.close_enough is enough
-    assert ("1 figure missing" in headline(found)) is not enough
-    assert ("too few" in text(found)) is (not enough and any(values))
-
-
-def test_what_is_not_here_is_no_failure_for_a_block_that_was_measured() -> None:
-    rows = [replace(record, excused=record.value is None) for record in measurements(RATE, {"two": [4.3, *[None] * 4]})]
-    cell = (found := results_of(RATE, rows)).cells["one flow", "two"]
-    assert cell in found.gaps and cell not in found.failures
-
-
-@pytest.mark.parametrize(
-    ("row", "pps", "bound"),
-    [
-        ({"forwards": "64b"}, 1e6, True),
-        ({"forwards": "64b"}, 0.9985e6, False),
-        ({"takes_in": "64b"}, 1.001e6, True),
-        ({"drops_sending": "64b"}, 1e6, False),
-        # the load is what was asked, and no limit of the generator
-        ({"forwards": "64b", "at": "1 Mpps"}, 1e6, False),
-    ],
-)
-def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(
-    row: dict[str, str], pps: float, bound: bool
-) -> None:
-    assert was_all_offered(StudyRow.model_validate(row), pps, 1e6) is bound
-
-
-def test_a_row_of_one_repeat_has_its_figure() -> None:
-    once = same(forwards="64b 1-flow", repeats=1)
-    assert results_of(once, measurements(once, {"two": [4.3]})).cells["one flow", "two"].measured
-
-
-@pytest.mark.parametrize(
-    ("published", "allowed"), [(5.0, 0.5), (20.0, 2.0), (30.0, 3.0), (50.0, 3.0), (80.0, 4.0), (0.0, 0.0)]
-)
-def test_points_count_up_to_a_share_of_the_published_figure(published: float, allowed: float) -> None:
-    tolerance = StudyTolerance()
-    assert tolerance.allowed(published, 100.0) == pytest.approx(allowed)
-    assert tolerance.allowed(published, None) == pytest.approx(0.05 * published)
-    assert tolerance.allowed(published, 100.0, difference=True) == pytest.approx(max(3.0, 0.05 * published))
-    assert StudyTolerance(percent=7).words(rate=False) == "7 % of the published figure"

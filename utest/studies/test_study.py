@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,19 +16,19 @@ from lineproof.commands.main import main
 from lineproof.core.router_facts import NicFacts, RouterFacts, RouterSetUp
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
 from lineproof.session.session import Session
 from lineproof.studies.measuring import check_router
-from lineproof.studies.results import read_results, results_of
-from lineproof.studies.runner import CODE, SESSIONS, Carried, OtherTestbed, PreparedStudy, StudyRun, prepare_study
+from lineproof.studies.results import UNCHECKED, read_results
+from lineproof.studies.runner import SESSIONS, OtherRouter, StudyRun
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from lineproof.system.ssh_shell import Result
-from support.evidence_builders import ENVIRONMENT, RUN
+from support.evidence_builders import RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, measurements, study_of, study_project, text
+from support.study_builders import SMALL, measurements, results_of, study_of, study_project, text
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
 
 def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
     text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
-    found = prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
-    (line,) = found.gap_words(steps_of(found.study))
-    assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
+    found = StudyRun(study_project(tmp_path, text), "small", "simulated", "quick")
+    _, line = found.foreword()
+    assert line.startswith("not measured: linux: testbed 'simulated' is simulated") and "'configured'" in line
     # it is no excuse: the study's file can say it
     assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
 
@@ -139,13 +139,13 @@ def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> 
     text = SMALL.replace("{software: linux}", f"{{software: linux, {COMMANDS}}}")
     text = text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}")
     with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
-        prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
+        StudyRun(study_project(tmp_path, text), "small", "simulated", "quick")
 
 
 @pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
 def test_a_router_that_cannot_be_simulated_is_refused_with_the_testbed_that_measures_it(name: str) -> None:
     with pytest.raises(ConfigError, match=r"has no 'model:'.*run the study on --testbed netns"):
-        prepare_study(Project(ROOT), name, "simulated", "standard")
+        StudyRun(Project(ROOT), name, "simulated", "standard")
 
 
 SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("freebsd_*.yaml"))
@@ -154,7 +154,7 @@ SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
 def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(name: str) -> None:
     """Also where others have the same commands, as with another number of flows."""
-    found = prepare_study(Project(ROOT), name, "simulated", "standard")
+    found = StudyRun(Project(ROOT), name, "simulated", "standard")
     for variant, plan in found.plans.items():
         own = found.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
@@ -172,7 +172,7 @@ LINES = {
 """Answers of a router by the expression that a setting expects."""
 
 
-def router_of(found: PreparedStudy, variant: str) -> tuple[RouterFacts, dict[str, str]]:
+def router_of(found: StudyRun, variant: str) -> tuple[RouterFacts, dict[str, str]]:
     """The facts of a router that is what *variant* says, and its answers by command."""
     software, own = found.plans[variant].software, found.study.variants[variant]
     cards = tuple(NicFacts(name, rx_queues=software.rx_queues) for name in software.interfaces[:2])
@@ -193,7 +193,7 @@ def shown(
     return cast(Session, SimpleNamespace(simulated=simulated, router=router, testbed=login, plan=plan))
 
 
-def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
+def said_of(found: StudyRun, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
     software = found.plans[variant].software
     facts = facts.beside(software.version, software.workers, software.rx_queues)
@@ -204,7 +204,7 @@ def said_of(found: PreparedStudy, variant: str, facts: RouterFacts, answers: Map
 
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
 def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: str) -> None:
-    found = prepare_study(Project(ROOT), name, "simulated", "standard")
+    found = StudyRun(Project(ROOT), name, "simulated", "standard")
     for variant in found.plans:
         facts, answers = router_of(found, variant)
         assert said_of(found, variant, facts, answers) == []
@@ -236,28 +236,23 @@ def test_a_simulated_router_is_checked_for_what_it_answers_and_the_rest_is_said(
     differs, unchecked = check_router(session, study, "linux")
     assert [said.partition(" ")[0] for said in differs] == ["'workers':", "'sysctl"]
     assert set(unchecked) == {"receive queues", "cpu", "MHz", "lspci", "lscpu"}
-    found = replace(results_of(study, []), unchecked={"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}})
-    assert "Not checked: 'cpu' of all: " in text(found) and "Not checked: 'lspci' of linux: " in text(found)
+    found = results_of(study, [])
+    extra = {UNCHECKED: {"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}}}
+    shown_text = text(replace(found, environment=replace(found.environment, extra=extra)))
+    assert "Not checked: 'cpu' of all: " in shown_text and "Not checked: 'lspci' of linux: " in shown_text
 
 
 def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
     """All blocks on one card before the next, though the blocks of a simulated one mix them."""
-    found = prepare_study(Project(ROOT), "gowin_n305", "lab-example", "standard")
+    found = StudyRun(Project(ROOT), "gowin_n305", "lab-example", "standard")
     made = [found.made_by_hand(step.variant) for step in found.steps]
     assert sorted(found.steps, key=str) == sorted(steps_of(found.study), key=str)
     assert sum(one != other for one, other in pairwise(made)) == len(set(made)) - 1 == 9
     cards = [found.study.variants[step.variant].by_hand for step in found.steps]
     assert sum(one != other for one, other in pairwise(cards)) == 1
-    assert len(found.steps_by_hand(found.steps)) == 10
-    simulated = prepare_study(Project(ROOT), "gowin_n305", "simulated", "standard")
-    assert simulated.steps == list(steps_of(found.study)) and not simulated.steps_by_hand(simulated.steps)
-
-
-def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path) -> None:
-    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
-    Recorder(tmp_path / "results", RUN, ENVIRONMENT).close()
-    with pytest.raises(TestbedError, match=f"run '{RUN}' is of no study, and cannot go on as 'small';"):
-        Carried.of(tmp_path / "results" / RUN, found)
+    assert len(list(found.foreword())) == 1 + 10
+    simulated = StudyRun(Project(ROOT), "gowin_n305", "simulated", "standard")
+    assert simulated.steps == list(steps_of(found.study)) and len(list(simulated.foreword())) == 1
 
 
 # -- a run of a study: what it adds to, what it is refused for, how it ends
@@ -267,149 +262,102 @@ VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx 
 NAME = "netgate6100, vpp"
 
 
-def prepared_in(folder: Path, text: str = SMALL) -> PreparedStudy:
-    return prepare_study(study_project(folder, text), "small", "simulated", "quick")
+def small(folder: Path, text: str = SMALL, earlier: RecordedRun | None = None) -> StudyRun:
+    return StudyRun(study_project(folder, text), "small", "simulated", "quick", earlier=earlier)
+
+
+def begun(run: StudyRun, results: Path, **extra: Any) -> Recorder:
+    """Begin *run* in *results*, and open nothing. *extra*: data of its environment."""
+    environment = run._environment(RUN)
+    run._recorder = Recorder(results, RUN, replace(environment, extra={**environment.extra, **extra}))
+    run._keep_inputs()
+    return run._recorder
 
 
 def kept(
-    prepared: PreparedStudy,
     folder: Path,
     values: tuple[float | None, ...] = (33.4, 33.6),
     names: tuple[str, ...] = ("vpp",),
-    **changed: Any,
-) -> Carried:
-    """The run RUN of *prepared* with *values* of variants, as the next one finds it. *changed*: its environment."""
-    run = StudyRun(prepared, folder)
-    environment = run._environment(RUN)
-    sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
-    extra = {**environment.extra, **sessions, **changed.pop("extra", {})}
-    changed = {key: {**getattr(environment, key), **value} for key, value in changed.items()}
-    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed))
-    run._recorder = recorder
-    run._keep_inputs()
-    for record in measurements(prepared.study, dict.fromkeys(names, values)):
+    text: str = SMALL,
+    fingerprints: Mapping[str, str] = MappingProxyType({}),
+) -> RecordedRun:
+    """The run RUN with *values* of variants, as the next one finds it."""
+    run = small(folder, text)
+    recorder = begun(run, folder / "results", **{SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}})
+    recorder.amend({}, fingerprints={**recorder.environment.fingerprints, **fingerprints})
+    for record in measurements(run.study, dict.fromkeys(names, values)):
         recorder.folder.add(replace(record, run=RUN, requirement=0))
     recorder.close()
-    return Carried.of(folder / RUN, prepared)
+    return read_run(folder / "results" / RUN)
 
 
-@pytest.fixture
-def prepared(tmp_path: Path) -> PreparedStudy:
-    return prepared_in(tmp_path)
-
-
-def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
-    """A run that has begun, and opened nothing yet."""
-    run = StudyRun(prepared, folder, carried)
-    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN))
-    run._keep_inputs()
-    carried.copy_to(run._recorder)
-    return run
-
-
-def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
+def opened(run: StudyRun, versions: Mapping[str, str]) -> Session:
     parts = {
         "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key=""),
         "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
         "testbed": SimpleNamespace(host=None),
     }
-    found = SimpleNamespace(plan=prepared.plan, versions=lambda: dict(versions), interfaces={}, **parts)
-    return cast(Session, found)
+    return cast(Session, SimpleNamespace(plan=run.plan, versions=lambda: dict(versions), interfaces={}, **parts))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("key", "then", "says"),
+    ("fingerprints", "text", "says"),
     [
-        ("host", "elsewhere", "host was 'elsewhere' and is '"),
-        ("study file", "0", "study file has changed; go on with its own options, or run the study again"),
-        (CODE, "0", "code of Lineproof has changed"),
+        ({"host's name": "elsewhere"}, SMALL, "host's name was 'elsewhere' and is '"),
+        ({"code of Lineproof": "0"}, SMALL, "code of Lineproof "),
+        # what judges figures is not chosen after some were seen
+        ({}, SMALL.replace("published:\n", "published:\n  tolerance: {percent: 40}\n"), "study small has changed"),
+        ({}, SMALL.replace("4.32", "5"), "study small has changed"),
+        # other words are the same study
+        (
+            {},
+            f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n".replace("title: Two", "title: Both"),
+            "",
+        ),
     ],
 )
-def test_what_is_not_the_same_adds_nothing(
-    tmp_path: Path, prepared: PreparedStudy, key: str, then: str, says: str
-) -> None:
+def test_what_is_not_the_same_adds_nothing(tmp_path: Path, fingerprints: dict[str, str], text: str, says: str) -> None:
+    earlier = kept(tmp_path, fingerprints=fingerprints)
+    if not says:
+        assert len(small(tmp_path, text, earlier).steps) == 6
+        return
     with pytest.raises(TestbedError) as raised:
-        kept(prepared, tmp_path / "results", fingerprints={key: then})
-    assert str(raised.value).startswith(f"run '{RUN}' cannot be resumed: {says}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changed", [SMALL.replace("published:\n", "published:\n  tolerance: {percent: 40}\n"), SMALL.replace("4.32", "5")]
-)
-def test_what_judges_figures_is_not_chosen_after_some_were_seen(
-    tmp_path: Path, prepared: PreparedStudy, changed: str
-) -> None:
-    kept(prepared, tmp_path / "results")
-    with pytest.raises(TestbedError, match="study file has changed"):
-        Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=changed))
+        small(tmp_path, text, earlier)
+    assert f"run '{RUN}' cannot be resumed: {says}" in str(raised.value)
 
 
 @pytest.mark.slow
 def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_path: Path) -> None:
-    prepared = prepared_in(tmp_path, re.sub("  ramp: .*\n", "", SMALL))
+    one_row = re.sub("  ramp: .*\n", "", SMALL)
+    earlier = kept(tmp_path, (33.4, 33.6, None, 33.5), ("vpp", "linux"), one_row)
     with pytest.raises(TestbedError, match="is complete, and its differences were seen"):
-        kept(prepared, tmp_path / "results", (33.4, 33.6, None, 33.5), ("vpp", "linux"))
+        small(tmp_path, one_row, earlier)
 
 
 @pytest.mark.slow
-def test_other_titles_and_explanations_are_the_same_study(tmp_path: Path, prepared: PreparedStudy) -> None:
-    kept(prepared, tmp_path / "results")
-    text = f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n".replace("title: Two", "title: The two")
-    assert Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=text)).records
+@pytest.mark.parametrize("name", ["router.version", "generator.server", ""])
+def test_only_the_same_router_and_generator_add_to_a_run(tmp_path: Path, name: str) -> None:
+    run = small(tmp_path, earlier=(earlier := kept(tmp_path)))
+    recorder = begun(run, tmp_path / "more")
+    run._carry(earlier)
+    versions = {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}
+    if name:
+        with pytest.raises(OtherRouter) as raised:
+            run._note(opened(run, {**versions, name: "v1"}))
+        assert f"{NAME} is not what was measured before: {name} was '{VERSIONS[name]}' and is 'v1'; " in str(
+            raised.value
+        )
+        return
+    run._note(opened(run, versions))
+    recorder.close()
+    assert recorder.environment.versions["router.version"] == "v26.10"
+    assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(recorder.folder.path))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["router.version", "generator.server"])
-def test_another_router_or_generator_adds_nothing(tmp_path: Path, prepared: PreparedStudy, name: str) -> None:
-    run = going_on(prepared, tmp_path / "results", kept(prepared, tmp_path / "results"))
-    with pytest.raises(OtherTestbed) as raised:
-        run._note(opened(prepared, {**VERSIONS, name: "v1"}))
-    assert f"{NAME} is not what was measured before: {name} was '{VERSIONS[name]}' and is 'v1'; " in str(raised.value)
-    # and what has never been opened is compared with nothing
-    run._known.clear()
-    run._note(opened(prepared, {**VERSIONS, name: "v1"}))
-    with pytest.raises(OtherTestbed, match="is not what was measured before"):
-        run._note(opened(prepared, VERSIONS))
-
-
-@pytest.mark.slow
-def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
-    tmp_path: Path, prepared: PreparedStudy
-) -> None:
-    carried = kept(prepared, tmp_path / "results", extra={SESSIONS: {
-        NAME: {"versions": VERSIONS, "configuration": {}},
-        "netgate6100, linux": {"versions": {"router.version": "6.8"}, "configuration": {}},
-    }})  # fmt: skip
-    run = going_on(prepared, tmp_path / "results", carried)
-    run._note(opened(prepared, {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}))
-    environment: EnvironmentRecord = run._recorder.environment
-    assert environment.versions["router.version"] == "v26.10"
-    assert environment.extra[SESSIONS].keys() == {NAME, "netgate6100, linux"}
-    run._recorder.close()
-    assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(run._recorder.folder.path))
-
-
-@pytest.mark.slow
-def test_a_session_that_another_router_answers_ends_the_run(
-    tmp_path: Path, prepared: PreparedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is no gap, which the rest of the study would be measured after."""
-    run = StudyRun(prepared, tmp_path / "results")
-
-    def other(_: object) -> Session:
-        raise OtherTestbed("another one")
-
-    monkeypatch.setattr(run, "_set_up", other)
-    with pytest.raises(OtherTestbed):
-        run.run()
-    assert run.measured == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])
-def test_the_error_of_a_testbed_is_not_its_own_cause(
+@pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer"), OtherRouter("another one")])
+def test_an_error_that_ends_a_run_is_not_its_own_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Robot follows causes to their end when it shows an error: in a circle it finds none, and writes no output."""
@@ -418,9 +366,8 @@ def test_the_error_of_a_testbed_is_not_its_own_cause(
         raise error
 
     monkeypatch.setattr(Session, "start", refuse)
-    prepared = prepared_in(tmp_path)
     with pytest.raises(TestbedError) as raised:
-        StudyRun(prepared, tmp_path / "results").run()
+        small(tmp_path).run(tmp_path / "results")
     assert str(error) in str(raised.value)
     causes: list[BaseException] = []
     cause: BaseException | None = raised.value

@@ -13,7 +13,7 @@ from robot.api import ExecutionResult
 from lineproof.errors import TestbedError
 from lineproof.evidence.run import read_run
 from lineproof.project import Project
-from lineproof.studies.runner import StudyRun, prepare_study
+from lineproof.studies.runner import StudyRun
 from lineproof.testbed.lab import LabPlace
 from support import robot_run
 from support.command_line import lineproof
@@ -157,11 +157,11 @@ def test_a_study_has_one_place_for_all_its_variants(
     (place,) = places
     home = robot_run.project(tmp_path, "bench1", more="lab: {coordinator: '127.0.0.1:1'}")
     study_project(home, SMALL.replace(ROW, ""))
-    run = StudyRun(prepare_study(Project(home), "small", "bench1", "quick", 1), tmp_path / "results")
+    run = StudyRun(Project(home), "small", "bench1", "quick", 1)
     if problem:
         with pytest.raises(TestbedError, match="was taken from this run"):
-            run.run()
+            run.run(tmp_path / "results")
     else:
-        environment = json.loads((run.run() / "environment.json").read_text(encoding="utf-8"))
+        environment = json.loads((run.run(tmp_path / "results") / "environment.json").read_text(encoding="utf-8"))
         assert environment["extra"]["labgrid"] == {"place": "bench1"}
     assert place.closed and not places

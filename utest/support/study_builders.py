@@ -6,13 +6,16 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from lineproof.evidence.document import as_csv, as_text
 from lineproof.evidence.records import MeasurementRecord
 from lineproof.project import Project
+from lineproof.studies import results
 from lineproof.studies.forms import COLUMNS, document
 from lineproof.studies.results import StudyResults
-from lineproof.studies.study import Study, load_study, steps_of
+from lineproof.studies.study import LINE, LINK, Study, load_study, steps_of
+from support.evidence_builders import ENVIRONMENT
 
 SMALL = """\
 study: small
@@ -50,11 +53,15 @@ def study_of(folder: Path, text: str = SMALL) -> Study:
 
 
 def measurements(
-    study: Study, values: Mapping[str, Sequence[float | None]], row: str = "one flow", **more: object
+    study: Study,
+    values: Mapping[str, Sequence[float | None]],
+    row: str = "one flow",
+    figures: Mapping[str, float] = MappingProxyType({}),
+    **more: object,
 ) -> list[MeasurementRecord]:
     """One record of *row* for each of its places in the order, with *values* by variant, one after the other."""
-    left = {name: iter(found) for name, found in values.items()}
-    found: list[MeasurementRecord] = []
+    left = {name: iter(of_variant) for name, of_variant in values.items()}
+    records: list[MeasurementRecord] = []
     for step in steps_of(study):
         if step.row != row or step.variant not in left:
             continue
@@ -76,10 +83,15 @@ def measurements(
             "requirement": 1,
             "started": 1.0,
             "ended": 2.0,
-            "line": 100.0,
+            "figures": {LINE: 14.88e6, LINK: 10e9, **figures},
         }
-        found.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
-    return found
+        records.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
+    return records
+
+
+def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int = 0) -> StudyResults:
+    """Return what *records* come to, of a run in an environment made up."""
+    return results.results_of(study, records, ENVIRONMENT, planned)
 
 
 def text(found: StudyResults) -> str:

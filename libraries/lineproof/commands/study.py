@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
+from ..evidence.run import find_one_run, read_run
 from ..evidence.run_files import STUDY_PAGE
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(report)
     report.add_argument("--table", metavar="TITLE", help="only this table of the study's source, ours beside theirs")
     report.add_argument(
-        "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
+        "--format", choices=("text", "csv", "markdown"), default="text", help="of what is printed; default text"
     )
 
 
@@ -60,15 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    known, wrong = [], []
+    sizes, wrong = dict[str, str](), list[ConfigError]()
     for path in listed(Project.find().studies, "*.yaml"):
         try:
-            known.append(load_study(path))
+            study = load_study(path)
+            sizes[study.study] = f"{study.title} ({_size(study)})"
         except ConfigError as error:
             wrong.append(error)
-    studies = Facts({study.study: f"{study.title} ({_size(study)})" for study in known})
     print(
-        as_text(Document("Studies of routers, each by 'lineproof study run NAME':", [Section("", [studies])])), end=""
+        as_text(Document("Studies of routers, each by 'lineproof study run NAME':", [Section("", [Facts(sizes)])])),
+        end="",
     )
     for problem in wrong:
         print(problem, file=sys.stderr)
@@ -82,27 +85,17 @@ def _size(study: Study) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..studies.results import read_results
-    from ..studies.runner import OtherTestbed
-    from ..studies.runner import study_run as prepared_run
+    from ..studies.runner import StudyRun
 
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
-    study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
-    study_run.say, study_run.wait = _say, 60 * asked.wait
-    if arguments.plan:
+    earlier = read_run(find_one_run(asked.resume, results)) if asked.resume else None
+    study_run = StudyRun(project, asked.name, asked.testbed, asked.goal, asked.repeats, earlier, say=_say)
+    if asked.plan:
         for line in study_run.foreword():
             _say(line)
         return 0
-    try:
-        folder = study_run.run()
-    except OtherTestbed:
-        raise  # nobody can go on with it
-    except BaseException:
-        if study_run.folder is not None and study_run.measured:
-            folder = study_run.folder
-            _say(f"what was measured is in {folder}; go on with --resume {folder.name}")
-        raise
-    return _show(read_results(folder))
+    return _show(read_results(study_run.run(results, wait=60 * asked.wait)))
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -113,18 +106,16 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _show(results: StudyResults, form: str = "text", table: str | None = None) -> int:
-    from ..studies.forms import COLUMNS, document, headline, page, write_page
+    from ..studies.forms import COLUMNS, document, headline, write_page
 
-    path, shown, study = write_page(results), document(results), results.study
+    path, shown, tables = write_page(results), document(results), results.study.tables
     if table is not None:
-        known = {title: section for section in shown.sections if (title := section.title) in study.tables}
-        if table not in known:
-            raise ConfigError(f"no table '{table}' in study '{study.study}'; known: {', '.join(known) or 'none'}")
-        print(as_text(Document(study.title, [known[table]], results.simulated), COLUMNS), end="")
-    elif form == "text":
-        print(f"{as_text(shown, COLUMNS)}\n{headline(results)}\n{path}")
-    elif form == "html":
-        print(page(results), end="")
+        if table not in tables:
+            known = ", ".join(tables) or "none"
+            raise ConfigError(f"no table '{table}' in study '{results.study.study}'; known: {known}")
+        shown = replace(shown, sections=[section for section in shown.sections if section.title == table])
+    if form == "text":
+        print(as_text(shown, COLUMNS), end="" if table else f"\n{headline(results)}\n{path}\n")
     else:
         print((as_csv if form == "csv" else as_markdown)(shown), end="")
     return 0 if results.close_enough and results.complete and not results.failures else 1

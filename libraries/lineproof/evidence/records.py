@@ -316,8 +316,8 @@ class MeasurementRecord(RunRecord):
     """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
 
     ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
-    ``trials.jsonl``. ``line``: one direction's line rate in ``unit``, None where that is no rate. ``curve``: of a ramp,
-    offered and forwarded at each step, in ``unit``. ``carried_from``: the run that measured it, "" for this one.
+    ``trials.jsonl``. ``curve``: of a ramp, offered and forwarded at each step, in ``unit``. ``figures``: others, by
+    name; of a rate one direction's line rate, too. ``carried_from``: the run that measured it, "" for this one.
     ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
     """
 
@@ -335,7 +335,6 @@ class MeasurementRecord(RunRecord):
     requirement: Count
     started: float
     ended: float
-    line: float | None = None
     curve: tuple[tuple[float, float], ...] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
     carried_from: str = ""

@@ -11,9 +11,10 @@ from robot.api.deco import keyword
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
+from ..evidence.run import find_one_run, read_run
 from ..studies.forms import figure, headline, notes, page, write_page
 from ..studies.results import Compared, StudyCell, StudyResults, read_results
-from ..studies.runner import study_run
+from ..studies.runner import StudyRun
 from ..units import counted
 from .shared import Component, Shared, add_to_test_message, check_run_variables, narrow, secrets_of_variables
 
@@ -22,7 +23,7 @@ LEAST_VALUES = 3
 
 
 class StudyKeywords(Component):
-    """Runs a study of ``variables/studies``; each test of its suite then claims something of what it found.
+    """Runs a study of ``variables/studies``; each test of its suite then claims something of its results.
 
     A claim that does not hold fails with ``FAIL:``; one about figures that were not measured with ``INCONCLUSIVE:``.
     """
@@ -45,13 +46,13 @@ class StudyKeywords(Component):
         self._read = None
         self.shared.interruption.watch()
         check_run_variables()
-        folder, secrets = self._execution_folder(), secrets_of_variables()
-        run = study_run(self.shared.project, name, testbed, goal, folder.parent, repeats, resume, secrets)
-        run.say, run.run_id = logger.console, folder.name
-        self._read = results = read_results(run.run())
+        folder, project, secrets = self._execution_folder(), self.shared.project, secrets_of_variables()
+        earlier = read_run(find_one_run(resume, folder.parent)) if resume else None
+        run = StudyRun(project, name, testbed, goal, repeats, earlier, secrets, logger.console)
+        self._read = results = read_results(run.run(folder.parent, folder.name))
         shown = write_page(results)
         allure.attach(results.study.title, page(results), "HTML")
-        for words in (headline(results), *notes(results)):
+        for words in notes(results):
             logger.info(words)
         logger.info(f"{headline(results)}; {shown}", also_console=True)
         return results
@@ -83,10 +84,8 @@ class StudyKeywords(Component):
         | Every Figure Should Be Measured
         """
         if gaps := self._results.failures:
-            listed = "; ".join(
-                f"{cell.row}, {cell.variant}: {' / '.join(filter(None, (cell.few, *dict.fromkeys(cell.gaps))))}"
-                for cell in gaps
-            )
+            reasons = (" / ".join(filter(None, (cell.few, *dict.fromkeys(cell.gaps)))) for cell in gaps)
+            listed = "; ".join(f"{cell.row}, {cell.variant}: {why}" for cell, why in zip(gaps, reasons, strict=True))
             raise self._unproven(f"{counted(len(gaps), 'figure')} not measured: {listed}")
 
     @keyword(tags=["studies"])
@@ -94,14 +93,13 @@ class StudyKeywords(Component):
         """The median of *row* on *variant* is at least or at most *value*: a number, in the row's unit. Example:
         | Figure Should Be    64b unidirectional    vpp-3q    ≥    90
         """
-        cell = self._cell(row, variant)
+        cell, is_least = self._cell(row, variant), comparison in ("≥", ">=")
         if cell.summary is None or not cell.measured:
             raise self._unproven(f"{row}, {variant} was {_not_measured(cell)}")
-        median, at_least = cell.summary.median, comparison in ("≥", ">=")
-        measured = f"{row}, {variant}: {cell.sign}{figure(median)} {cell.unit}"
-        holds = median >= value if at_least else median <= value
+        measured = f"{row}, {variant}: {cell.sign}{figure(cell.summary.median)} {cell.unit}"
+        holds = cell.summary.median >= value if is_least else cell.summary.median <= value
         # the router's own limit is somewhere above
-        if cell.at_least and holds is not at_least:
+        if cell.at_least and holds is not is_least:
             asked = f"asked was {comparison} {value:g}"
             raise self._unproven(f"{measured}: it did not fall behind at what was offered; {asked}")
         if not holds:
@@ -147,21 +145,11 @@ class StudyKeywords(Component):
             raise self._unproven(f"{row}, {variant}: {why}")
         return cell.compared
 
-    def _failure(self, text: str) -> SlaFailure:
-        return SlaFailure(f"FAIL: {self._mark}{text}")
-
-    def _unproven(self, text: str) -> Inconclusive:
-        return Inconclusive(f"INCONCLUSIVE: {self._mark}{text}")
-
     @property
     def _results(self) -> StudyResults:
         if self._read is None:
             raise Inconclusive("INCONCLUSIVE: no study was run; the suite needs 'Suite Setup    Run Study    <name>'")
         return self._read
-
-    @property
-    def _mark(self) -> str:
-        return "SIMULATED: " if self._results.simulated else ""
 
     def _cell(self, row: str, variant: str) -> StudyCell:
         results = self._results
@@ -169,6 +157,12 @@ class StudyKeywords(Component):
             known = ", ".join(f"'{name}' of '{other}'" for name, other in results.cells)
             raise ConfigError(f"the study has no row '{row}' on variant '{variant}'; known: {known[:500]}")
         return results.cells[row, variant]
+
+    def _failure(self, text: str) -> SlaFailure:
+        return SlaFailure(f"FAIL: {'SIMULATED: ' * self._results.simulated}{text}")
+
+    def _unproven(self, text: str) -> Inconclusive:
+        return Inconclusive(f"INCONCLUSIVE: {'SIMULATED: ' * self._results.simulated}{text}")
 
 
 def _not_measured(cell: StudyCell) -> str:

@@ -40,6 +40,9 @@ RAMP, SPARE = 0.3, 0.2
 READINGS = 3
 """Readings of a router that reports the shares of its time."""
 
+CPU_STEAL = "cpu_steal"
+"""A figure: per cent of this machine's CPU time that was stolen meanwhile."""
+
 
 class CpuReading(NamedTuple):
     """Frames sent, CPU seconds of the senders, and of ``others`` that do the router's work, until now."""
@@ -97,7 +100,7 @@ def cpu_time(
         "offered_pps": trial.offered / trial.seconds.high,
         "forwarded_pps": trial.forwarded / trial.seconds.high,
     }
-    return median(values), figures if steal is None else {**figures, "cpu_steal": steal}
+    return median(values), figures if steal is None else {**figures, CPU_STEAL: steal}
 
 
 def why_unusable(trial: Trial) -> Iterator[str]:
@@ -114,10 +117,10 @@ def why_unusable(trial: Trial) -> Iterator[str]:
 
 def _clock(session: Session) -> Callable[[], CpuReading]:
     """Reads frames and CPU seconds now. Raises TestbedError where they are not known."""
-    sender = session.testbed.facts.sender
+    sender, apart = session.testbed.facts.sender, soft_interrupts_apart()
     if sender is None:
         raise TestbedError("the CPU time of what sends is not known of this generator; expected the embedded server")
-    if (apart := soft_interrupts_apart()) is None:
+    if apart is None:
         raise TestbedError(
             "whether this kernel counts interrupts in the CPU time of tasks is not known; expected its configuration in"
             " /proc/config.gz or /boot"
@@ -136,9 +139,9 @@ def _clock(session: Session) -> Callable[[], CpuReading]:
 
 def _by_the_router(session: Session, requirement: Requirement) -> float:
     """Return the ns that the router's own processors take for a frame in soft interrupts, read while frames flow."""
-    found = read_under_load(session, requirement, session.plan.load_for(requirement))
-    shares = [cpu.softirq for cpu in found.cpus if cpu.softirq is not None]
-    if not shares or not found.forwarded_pps:
-        why = found.unread.get(ALL) or "it does not report them; of VPP measure 'cycles'"
+    report = read_under_load(session, requirement, session.plan.load_for(requirement))
+    shares = [cpu.softirq for cpu in report.cpus if cpu.softirq is not None]
+    if not shares or not report.forwarded_pps:
+        why = report.unread.get(ALL) or "it does not report them; of VPP measure 'cycles'"
         raise CharacterisationEnded(f"the router's shares of soft interrupts were not read: {why}")
-    return 1e9 * sum(shares) / found.forwarded_pps
+    return 1e9 * sum(shares) / report.forwarded_pps

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -18,18 +18,9 @@ from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Ma
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
-from .measuring import CPU, DIRECTIONS, FRAME, OFFERED
-from .results import (
-    CONFIDENCE,
-    FITNESS,
-    LINES,
-    SenderFigures,
-    StudyCell,
-    StudyResults,
-    grouped,
-    in_unit,
-    senders_of,
-)
+from .cpu_time import CPU_STEAL
+from .results import CONFIDENCE, UNCHECKED, StudyCell, StudyResults, grouped
+from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, SenderFigures
 from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable
 
 NOTHING = "–"
@@ -42,34 +33,95 @@ COLUMNS = 118
 LINE_RATE = "Line rate"
 """The part about generators."""
 
-_DASHES = "5 4"
-"""The line of published figures over the parameter, in the colour of what was measured."""
+INSIDE: Mapping[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
 
-_SAMPLES = 100
-"""Points of the curve of a full line."""
+Senders = Mapping[tuple[str, str], SenderFigures]
+"""What generators sent, by row and variant; nothing of a study with a router."""
 
 
-def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | None = None) -> Document:
-    """Return the results with *pictures* by their row, those of generators by LINE_RATE."""
-    study, drawn, senders = found.study, pictures or {}, senders_of(found)
-    facts = f"Study {study.study}, run {found.run}, testbed {found.testbed}; {study.repeats} blocks, seed {study.seed}."
+def document(found: StudyResults, with_pictures: bool = False) -> Document:
+    """Return the results, on request with the pictures of each row, and those of generators."""
+    study, run, cells = found.study, found.environment, found.cells.values()
+    facts = f"Study {study.study}, run {run.run}, testbed {run.testbed}; {study.repeats} blocks, seed {study.seed}."
     about = [study.about, f"Published figures: {study.source}." if study.source else "", facts]
     sections = [
         Section("", [Note(f"{headline(found)}.", strong=True), *map(Note, filter(None, about))]),
         Section("Variants", [Facts({name: _variant(found, name) for name in study.variants})]),
     ]
-    for row, cells in found.rows():
+    for row, of_row in found.rows():
         what = [Note(words)] if (words := study.measures[row].about) else []
-        table = Table.of([_row(found, cell) for cell in cells])
-        sections.append(Section(f"{row} [{cells[0].unit}]", [*what, table, *drawn.get(row, ())]))
+        drawn = pictures_of(found, row, of_row) if with_pictures else ()
+        table = Table.of([_row(study, cell) for cell in of_row])
+        sections.append(Section(f"{row} [{of_row[0].unit}]", [*what, table, *drawn]))
+    senders: Senders = {(c.row, c.variant): c.sender for c in cells if study.bypass and c.sender is not None}
     if senders:
-        table = Table.of([_sender_row(sender, senders) for sender in senders])
-        sections.append(Section(LINE_RATE, [table, *drawn.get(LINE_RATE, ())]))
+        way = " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders.values()) else ""
+        rows = [
+            _sender_row(cell, senders[cell.row, cell.variant], way)
+            for cell in cells
+            if (cell.row, cell.variant) in senders
+        ]
+        drawn = sender_pictures(found, senders, way) if with_pictures else ()
+        sections.append(Section(LINE_RATE, [Table.of(rows), *drawn]))
     sections += [Section(title, [_source_table(found, table), Note(BESIDE)]) for title, table in study.tables.items()]
     if said := notes(found):
         sections.append(Section("What must be known of these figures", [Items(said)]))
-    figures = [_figures(found, cell, senders) for _, cells in found.rows() for cell in cells]
+    figures = [_figures(found, cell, senders.get((cell.row, cell.variant))) for cell in cells]
     return Document(study.title, sections, found.simulated, {"figures": figures})
+
+
+def page(found: StudyResults) -> str:
+    """Return the results as a page with pictures."""
+    return as_page(document(found, with_pictures=True))
+
+
+def write_page(found: StudyResults) -> Path:
+    """Write the page into the run's folder; returns it. Raises TestbedError."""
+    path = found.folder / STUDY_PAGE
+    write_whole(path, page(found), fresh=partial(path))
+    return path
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _variant(found: StudyResults, name: str) -> str:
+    """Return what a variant is measured on, without a router the testbed, and what it is."""
+    study, own = found.study, found.study.variants[name]
+    testbed = own.testbed or found.environment.testbed
+    box = (testbed,) if study.bypass else (study.platform_of(name), own.software or "first")
+    return ", ".join(filter(None, (*box, own.about)))
+
+
+def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
+    """Return what people read of *cell*."""
+    own, published = cell.summary, cell.published_summary
+    figures = [cell.sign + figure(x) for x in (own.minimum, own.median, own.maximum)] if own else [NOTHING] * 3
+    told = NOTHING if published is None else figure(published.median)
+    if published is not None and published.n > 1:
+        told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
+    return {
+        Column("variant", left=True): cell.variant,
+        Column("n"): str(len(cell.values)),
+        **{Column(name): words for name, words in zip(("min", "median", "max"), figures, strict=True)},
+        Column("against baseline", left=True): _against(cell, study),
+        Column("published"): told,
+        Column("inside"): Cell(*INSIDE[cell.inside]),
+    }
+
+
+def _against(cell: StudyCell, study: Study) -> str:
+    baseline = study.baseline_of(cell.variant)
+    if baseline is None:
+        words = "baseline" if cell.variant in study.baselines else NOTHING
+        return f"{words}: {cell.few}" if cell.few else words
+    words = str(cell.compared) if cell.compared else cell.few or NOTHING
+    if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
+        # a part of the mean is the sender's, so that per cent of it would say little
+        words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
+    if baseline != study.baseline:
+        words += f" (against {baseline})"
+    return words + (f" (published: {cell.published_compared})" if cell.published_compared else "")
 
 
 def _source_table(found: StudyResults, table: StudyTable) -> Table:
@@ -79,53 +131,40 @@ def _source_table(found: StudyResults, table: StudyTable) -> Table:
         measure, variant, unit = table.place(row, column)
         cell = found.cells[measure, variant]
         ours, theirs = (
-            None if known is None else in_unit(found, cell, known.median, unit)
+            None if known is None else found.in_unit(cell, known.median, unit)
             for known in (cell.summary, cell.published_summary)
         )
         shown = NOTHING if ours is None or not cell.measured else cell.sign + figure(ours)
         is_worked_out = unit and cell.unit not in TABLE_UNITS
         return shown if theirs is None or is_worked_out else f"{shown} ({figure(theirs)})"
 
-    columns_of = {row: {Column(name): cell_of(row, name) for name in table.columns} for row in table.rows}
-    return Table.of([{Column("", left=True): row, **cells} for row, cells in columns_of.items()])
+    names = {Column(name): name for name in table.columns}
+    first = Column("", left=True)
+    return Table.of(
+        [{first: row, **{column: cell_of(row, name) for column, name in names.items()}} for row in table.rows]
+    )
 
 
-def _variant(found: StudyResults, name: str) -> str:
-    """Return what a variant is measured on, without a router the testbed, and what it is."""
-    study, own = found.study, found.study.variants[name]
-    box = (own.testbed or found.testbed,) if study.bypass else (study.platform_of(name), own.software or "first")
-    return ", ".join(filter(None, (*box, own.about)))
-
-
-def _row(found: StudyResults, cell: StudyCell) -> dict[Column, Cell]:
-    """Return what people read of *cell*."""
-    own, published = cell.summary, cell.published_summary
-    figures = [cell.sign + figure(x) for x in (own.minimum, own.median, own.maximum)] if own else [NOTHING] * 3
-    told = NOTHING if published is None else figure(published.median)
-    if published is not None and published.n > 1:
-        told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
-    inside: dict[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
-    words, mark = inside[cell.inside]
+def _sender_row(cell: StudyCell, sender: SenderFigures, way: str) -> dict[Column, Cell | str]:
+    """Return a line of the table of generators; all rates are of the worse direction."""
     return {
-        Column("variant", left=True): Cell(cell.variant),
-        Column("n"): Cell(str(len(cell.values))),
-        Column("min"): Cell(figures[0]),
-        Column("median"): Cell(figures[1]),
-        Column("max"): Cell(figures[2]),
-        Column("against baseline", left=True): Cell(_against(cell, found.study)),
-        Column("published"): Cell(told),
-        Column("inside"): Cell(words, mark=mark),
+        Column("row", left=True): cell.row,
+        Column("generator", left=True): cell.variant,
+        Column("n"): str(len(cell.values)),
+        Column(f"kframes/s{way}"): figure(sender.medians[OFFERED] / 1e3),
+        **{Column(f"Gbit/s ({layer.name}){way}"): figure(sender.gbps(layer)) for layer in (Layer.L1, Layer.L2)},
+        Column("received"): f"{100 * sender.received:.4g} %",
+        Column("CPU s per million frames"): figure(sender.medians[CPU]) if CPU in sender.medians else NOTHING,
+        **{Column(line): FITNESS[is_fit] for line, is_fit in sender.fits.items()},
     }
 
 
-def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures]) -> dict[str, object]:
+def _figures(found: StudyResults, cell: StudyCell, sender: SenderFigures | None) -> dict[str, object]:
     """Return plain numbers of *cell*, for programs."""
-    own, published, compared = cell.summary, cell.published_summary, cell.compared
-    sender = next((each for each in senders if (each.row, each.variant) == (cell.row, cell.variant)), None)
-    change = cell.published_compared
+    own, published, compared, change = cell.summary, cell.published_summary, cell.compared, cell.published_compared
     return {
         "study": found.study.study,
-        "run": found.run,
+        "run": found.environment.run,
         "simulated": found.simulated,
         "row": cell.row,
         "unit": cell.unit,
@@ -157,147 +196,124 @@ def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigur
     }
 
 
-def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
-    """Return a line of the table of generators; all rates are of the worse direction."""
-    way = _way(senders)
-    return {
-        Column("row", left=True): Cell(sender.row),
-        Column("generator", left=True): Cell(sender.variant),
-        Column("n"): Cell(str(sender.n)),
-        Column(f"kframes/s{way}"): Cell(figure(sender.medians[OFFERED] / 1e3)),
-        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.gbps(Layer.L1))),
-        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.gbps(Layer.L2))),
-        Column("received"): Cell(f"{100 * sender.received:.4g} %"),
-        Column("CPU s per million frames"): Cell(figure(sender.medians[CPU]) if CPU in sender.medians else NOTHING),
-        **{Column(line): Cell(FITNESS[is_fit]) for line, is_fit in sender.fits.items()},
-    }
-
-
 def figure(value: float) -> str:
     """A figure with five digits at most, never in powers of ten below a billion."""
     text = f"{value:.4g}" if abs(value) < 1000 else f"{value:.5g}"
     return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
 
-def _against(cell: StudyCell, study: Study) -> str:
-    baseline = study.baseline_of(cell.variant)
-    if baseline is None:
-        words = "baseline" if cell.variant in study.baselines else NOTHING
-        return f"{words}: {cell.few}" if cell.few else words
-    words = str(cell.compared) if cell.compared else cell.few or NOTHING
-    if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
-        # a part of the mean is the sender's, so that per cent of it would say little
-        words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
-    if baseline != study.baseline:
-        words += f" (against {baseline})"
-    if cell.published_compared:
-        words += f" (published: {cell.published_compared})"
-    return words
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def headline(found: StudyResults) -> str:
     """How many published figures are met, and what is missing, in a sentence."""
-    parts = []
-    if found.published:
-        parts.append(f"{len(found.published) - len(found.outside)} of {len(found.published)} published figures inside")
-    if not found.complete:
-        parts.append(f"INCOMPLETE: {len(found.records)} of {counted(found.planned, 'measurement')}")
-    if found.failures:
-        parts.append(f"{counted(len(found.failures), 'figure')} missing")
-    if excused := len(found.gaps) - len(found.failures):
-        parts.append(f"{counted(excused, 'figure')} of what is not here, or cannot be sent")
-    return "; ".join(parts) or f"{counted(len(found.records), 'measurement')}, no published figures"
+    published, failures = len(found.published), len(found.failures)
+    excused = len(found.gaps) - failures
+    parts = {
+        f"{published - len(found.outside)} of {published} published figures inside": published,
+        f"INCOMPLETE: {len(found.records)} of {counted(found.planned, 'measurement')}": not found.complete,
+        f"{counted(failures, 'figure')} missing": failures,
+        f"{counted(excused, 'figure')} of what is not here, or cannot be sent": excused,
+    }
+    words = "; ".join(part for part, applies in parts.items() if applies)
+    return words or f"{counted(len(found.records), 'measurement')}, no published figures"
 
 
 def notes(found: StudyResults) -> list[str]:
     """Return what must be known of the figures: why published ones are not met; drift, gaps."""
-    rows = [*found.history, *_tolerances(found), *_unchecked(found)]
-    rows += [
+    cells, records = found.cells.values(), found.records
+    drifts = (
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in found.drifts.items()
         if drift.proven
-    ]
-    for cell in found.cells.values():
-        why = f": {cell.explanation}" if cell.explanation else ", not explained"
-        findings = (cell.few, f"outside{why}" if cell.inside is False else "")
-        rows += [f"{cell.row}, {cell.variant}: {words}" for words in findings if words]
+    )
+    doubtful = (
+        f"{cell.row}, {cell.variant}: {words}"
+        for cell in cells
+        for words in (cell.few, f"outside{_explained(cell)}" if cell.inside is False else "")
+        if words
+    )
     gaps = grouped(
         ((cell.variant, reason), f"{number} of {cell.row}")
-        for cell in found.cells.values()
+        for cell in cells
         for reason, number in Counter(cell.gaps).items()
     )
-    rows += [f"{variant}: no value: {reason} ({', '.join(places)})" for (variant, reason), places in gaps.items()]
-    if found.machine:
-        steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
+    no_values = (f"{variant}: no value: {why} ({', '.join(places)})" for (variant, why), places in gaps.items())
+    lines = [*_carried(found), *_tolerances(found), *_unchecked(found), *drifts, *doubtful, *no_values]
+    if host := found.environment.host:
+        steals = [record.figures[CPU_STEAL] for record in records if CPU_STEAL in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
-        rows.append(f"Machine of the run: {found.machine}{said}.")
+        machine = f"{host.get('cpu')}, {counted(host.get('cpus') or 0, 'CPU')}, kernel {host.get('kernel')}"
+        lines.append(f"Machine of the run: {machine}, {host.get('system')}{said}.")
     if not found.complete:
-        rows.append("Nothing is compared before all is measured: who looks, and then goes on, finds what is none.")
-    blocks = [record.block for record in sorted(found.records, key=lambda record: (record.started, record.block))]
+        lines.append("Nothing is compared before all is measured: who looks, and then goes on, finds what is none.")
+    blocks = [record.block for record in sorted(records, key=lambda record: (record.started, record.block))]
     if blocks != sorted(blocks):
-        rows.append("Not measured block by block: what changed with time is a part of the differences.")
-    if any(cell.bounds for cell in found.cells.values()):
-        rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
-    if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
+        lines.append("Not measured block by block: what changed with time is a part of the differences.")
+    if any(cell.bounds for cell in cells):
+        lines.append(
+            "≥: the router did not fall behind at any load that was offered; its own limit is somewhere above."
+        )
+    if compared := [cell.compared for cell in cells if cell.compared]:
         wider = ", the step of a ramp or the width of a search" if any(x.allowance for x in compared) else ""
-        rows.append(
+        lines.append(
             f"Differences: Welch's t at {100 * CONFIDENCE:g} % for all variants of a row together (Holm), with the"
             f" means of the baseline's visits{wider}; published ones: Student's t with one variance, as ministat."
         )
-    return rows
+    return lines
 
 
-def _tolerances(found: StudyResults) -> list[str]:
-    """Which figures are inside: a sentence for each tolerance, with its rows if there are several."""
+def _explained(cell: StudyCell) -> str:
+    return f": {cell.explanation}" if cell.explanation else ", not explained"
+
+
+def _carried(found: StudyResults) -> Iterator[str]:
+    """Yield how many measurements are of which earlier run."""
+    total = counted(len(found.records), "measurement")
+    for run, number in Counter(record.carried_from for record in found.records if record.carried_from).items():
+        yield f"{number} of {total} carried over from run {run}."
+
+
+def _tolerances(found: StudyResults) -> Iterator[str]:
+    """Yield which figures are inside: a sentence for each tolerance, with its rows if there are several."""
     measures = {cell.row: found.study.measures[cell.row] for cell in found.published}
     rows = grouped(
         (found.study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
         for row, measure in measures.items()
     )
-    places = {words: f", of {', '.join(names)}" if len(rows) > 1 else "" for words, names in rows.items()}
-    return [f"Inside{place}: within {words}." for words, place in places.items()]
+    for words, names in rows.items():
+        place = f", of {', '.join(names)}" if len(rows) > 1 else ""
+        yield f"Inside{place}: within {words}."
 
 
-def _unchecked(found: StudyResults) -> list[str]:
-    """Return what of the router was not checked: a sentence for each fact or command and its reason."""
-    places = grouped((place, variant) for variant, own in found.unchecked.items() for place in own.items())
-    listed = {
-        place: "all" if len(own) == len(found.study.variants) else ", ".join(own) for place, own in places.items()
-    }
-    return [f"Not checked: '{name}' of {variants}: {why}." for (name, why), variants in listed.items()]
+def _unchecked(found: StudyResults) -> Iterator[str]:
+    """Yield what of the router was not checked: a sentence for each fact or command and its reason."""
+    unchecked = found.environment.extra.get(UNCHECKED, {})
+    places = grouped((place, variant) for variant, own in unchecked.items() for place in own.items())
+    for (name, why), variants in places.items():
+        which = "all" if len(variants) == len(found.study.variants) else ", ".join(variants)
+        yield f"Not checked: '{name}' of {which}: {why}."
 
 
-# -- the page and its pictures -----------------------------------------------------------------------------------------
+# -- pictures ----------------------------------------------------------------------------------------------------------
 
 
-def page(found: StudyResults) -> str:
-    """Return the results as a page with the pictures of each row, and those of generators."""
-    pictures = {row: pictures_of(found, row, cells) for row, cells in found.rows()}
-    pictures[LINE_RATE] = sender_pictures(found, senders_of(found))
-    figures = {part: [Figure(svg, title) for title, svg in drawn] for part, drawn in pictures.items()}
-    return as_page(document(found, figures))
+_SAMPLES = 100
+"""Points of the curve of a full line."""
 
 
-def write_page(found: StudyResults) -> Path:
-    """Write the page into the run's folder; returns it. Raises TestbedError."""
-    path = found.folder / STUDY_PAGE
-    write_whole(path, page(found), fresh=partial(path))
-    return path
-
-
-def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[tuple[str, str]]:
-    """Return the pictures of *row*, each with its title: bars, and a ramp or a curve over the parameter."""
-    drawn = [(f"{row}: {cells[0].unit}", _bars(found, row, cells))] if _values(cells) else []
-    if any(record.curve for record in found.records if record.row == row):
-        drawn.insert(0, (f"{row}: received over offered", _ramp(found, row, cells)))
-    if (parameter := found.study.parameter) is not None and len(_points(found, cells)) > 1:
-        drawn.append((f"{row} over {parameter.name}", _over_parameter(found, parameter, row, cells)))
+def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[Figure]:
+    """Return the pictures of *row*: bars, and a ramp or a curve over the parameter."""
+    drawn = [Figure(_bars(found, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
+    if any(record.curve for cell in cells for record in cell.records):
+        drawn.insert(0, Figure(_ramp(found, row, cells), f"{row}: received over offered"))
+    if (parameter := found.study.parameter) is not None and len(points := _points(found, cells)) > 1:
+        drawn.append(Figure(_over_parameter(found, parameter, row, points), f"{row} over {parameter.name}"))
     return drawn
 
 
-def _values(cells: Sequence[StudyCell]) -> list[float]:
-    known = [value for cell in cells for value in (*cell.values, *cell.published)]
-    return [value for value in known if math.isfinite(value)]
+def _values(cells: Iterable[StudyCell]) -> list[float]:
+    return [value for cell in cells for value in (*cell.values, *cell.published) if math.isfinite(value)]
 
 
 def _bars(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
@@ -324,71 +340,68 @@ def _bars(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
 
 def _ramp(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return what each variant sent on, over what it was offered, in its first ramp."""
-    records = {record.variant: record for record in reversed(found.records) if record.row == row and record.curve}
-    unit, most = cells[0].unit, max(offered for record in records.values() for offered, _ in record.curve)
+    ramps = [ramp for cell in cells if (ramp := next((each for each in cell.records if each.curve), None))]
+    unit, most = cells[0].unit, max(offered for ramp in ramps for offered, _ in ramp.curve)
     across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
     plot = Chart(f"{row}: received over offered, both in {unit}", across, up, found.simulated)
     plot.curve([(0.0, 0.0), (most, most)], "all that is offered", dashes="9 4")
-    for number, cell in enumerate(cell for cell in cells if cell.variant in records):
-        record = records[cell.variant]
-        falls = "does not fall behind up to" if record.figures.get(AT_LEAST) else "falls behind at"
-        words = cell.variant if record.value is None else f"{cell.variant}: {falls} {figure(record.value)}"
-        plot.curve(record.curve, words, SIGNS[number % len(SIGNS)])
+    for number, ramp in enumerate(ramps):
+        falls = "does not fall behind up to" if ramp.figures.get(AT_LEAST) else "falls behind at"
+        words = ramp.variant if ramp.value is None else f"{ramp.variant}: {falls} {figure(ramp.value)}"
+        plot.curve(ramp.curve, words, SIGNS[number % len(SIGNS)])
     return plot.svg()
 
 
 def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float, StudyCell]]:
     """Return the cells that have a place on the parameter's axis, and a value, in its order."""
     places = [(found.study.variants[cell.variant].value, cell) for cell in cells if cell.values]
-    return sorted(((value, cell) for value, cell in places if value is not None), key=lambda item: item[0])
+    return sorted(((value, cell) for value, cell in places if value is not None), key=lambda point: point[0])
 
 
-def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: Sequence[StudyCell]) -> str:
+def _over_parameter(
+    found: StudyResults, parameter: Parameter, row: str, points: Sequence[tuple[float, StudyCell]]
+) -> str:
     """Return the medians over *parameter*, from least to largest, with the published ones.
 
     There is a line for each baseline, which is on it, so that several routers in one study are not joined to one. A
     variant that is compared with nothing is on the line "" with others of its kind.
     """
-    points, study = _points(found, cells), found.study
-    end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
-    own = {name: name for name in study.baselines}
+    study, cells = found.study, [cell for _, cell in points]
     lines = grouped(
-        (study.baseline_of(cell.variant) or own.get(cell.variant, ""), (value, cell)) for value, cell in points
+        (study.baseline_of(cell.variant) or (cell.variant if cell.variant in study.baselines else ""), (value, cell))
+        for value, cell in points
     )
     is_logarithmic = parameter.axis == "log"
     unit = f" [{parameter.unit}]" if parameter.unit else ""
     name = f"{parameter.name}{unit}{', logarithmic' if is_logarithmic else ''}"
     across = chart.valued(name, [value for value, _ in points], is_logarithmic)
-    plot = Chart(f"{row} over {parameter.name}", across, linear(cells[0].unit, end), found.simulated)
-    for number, (name, points_of_line) in enumerate(lines.items()):
+    up = linear(cells[0].unit, 1.1 * max([*_values(cells), 1e-9]))
+    plot = Chart(f"{row} over {parameter.name}", across, up, found.simulated)
+    for number, (name, of_line) in enumerate(lines.items()):
         sign = SIGNS[number % len(SIGNS)]
-        known = [(value, cell.published_summary) for value, cell in points_of_line]
-        published = [(value, figures.median) for value, figures in known if figures is not None]
+        published = [(value, cell.published_summary.median) for value, cell in of_line if cell.published_summary]
         if published:
-            plot.curve(published, "published", colour=sign.colour, dashes=_DASHES)
-        measured = [(value, cell.summary, cell.at_least) for value, cell in points_of_line if cell.summary]
+            plot.curve(published, "published", colour=sign.colour, dashes="5 4")
+        measured = [(value, cell.summary, cell.at_least) for value, cell in of_line if cell.summary]
         words = name if len(lines) > 1 and name else "measured"
         plot.curve([(value, own.median) for value, own, _ in measured], words, sign)
-        for value, figures, is_least in measured:
-            plot.range(value, Bounds(figures.minimum, figures.maximum), sign, middle=figures.median)
-            plot.words((value, figures.maximum), "≥" * is_least)
+        for value, own, is_least in measured:
+            plot.range(value, Bounds(own.minimum, own.maximum), sign, middle=own.median)
+            plot.words((value, own.maximum), "≥" * is_least)
     return plot.svg()
 
 
-def _way(senders: Sequence[SenderFigures]) -> str:
-    return " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders) else ""
-
-
-def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> list[tuple[str, str]]:
-    """Return what each generator sends over the size of its frames, beside full lines, with its title."""
-    points = grouped((sender.variant, (sender.medians[FRAME], sender.medians[OFFERED] / 1e3)) for sender in senders)
+def sender_pictures(found: StudyResults, senders: Senders, way: str) -> list[Figure]:
+    """Return what each generator sends over the size of its frames, beside full lines."""
+    points = grouped(
+        (variant, (sender.medians[FRAME], sender.medians[OFFERED] / 1e3)) for (_, variant), sender in senders.items()
+    )
     known = [point for own in points.values() for point in own]
     if len({size for size, _ in known}) < 2:
         return []
     largest, end = (max(place) for place in zip(*known, strict=True))
     title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
-    up = linear(f"kframes/s{_way(senders)}", max(1.1 * end, 1e-9))
-    plot = Chart(title, across, up, found.simulated)
+    plot = Chart(title, across, linear(f"kframes/s{way}", max(1.1 * end, 1e-9)), found.simulated)
     for name, link in LINES.items():
         sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
@@ -397,4 +410,4 @@ def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> li
             plot.words(seen[-1], name)
     for number, (variant, own) in enumerate(points.items()):
         plot.curve(sorted(own), variant, SIGNS[number % len(SIGNS)])
-    return [(title, plot.svg())]
+    return [Figure(plot.svg(), title)]

@@ -6,9 +6,8 @@ Nothing is judged. What the testbed may have spoilt, and what it does not know, 
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -22,30 +21,21 @@ from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry, unsent_by_interface
-from ..core.trial import Load, Outcome, Problem, Trial, read_trial
+from ..core.trial import Load, Problem, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
-from ..procedures.search import SearchResult, search
-from ..procedures.trials import MOST_REPEATS, CharacterisationEnded, TrialSeries, is_measured
+from ..procedures.search import search
+from ..procedures.trials import MOST_REPEATS, CharacterisationEnded
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.command_line import ShellCommands
-from ..system.cpu_clock import cpu_times, steal_percent
 from ..visible import shortened
 from .cpu_time import cpu_time
-from .study import (
-    AT_LEAST,
-    RAMP_STEPS,
-    Step,
-    Study,
-    StudyRow,
-    measured_of,
-    rate_units,
-    words_of,
-)
+from .senders import DIRECTIONS, OFFERED, sending_figures
+from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, Step, Study, StudyRow, rate_units
 
 SIMULATED = "simulated"
 """The word in what the machine of a simulated router shows in place of a real one's."""
@@ -56,15 +46,14 @@ RAMP_EDGE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of a measurement: a ``value``, or None and the ``reason``. ``line``: one direction's line rate.
+    """The result of a measurement: a ``value``, or None and the ``reason``.
 
-    ``curve``: of a ramp, offered and forwarded at each step. All in the row's unit. ``figures``: others, by name.
-    ``excused``: a gap that is no failure.
+    ``curve``: of a ramp, offered and forwarded at each step. Both in the row's unit. ``figures``: others, by name; of a
+    rate always LINE and LINK. ``excused``: a gap that is no failure.
     """
 
     value: float | None
     reason: str = ""
-    line: float | None = None
     curve: tuple[tuple[float, float], ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     excused: bool = False
@@ -84,9 +73,9 @@ def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
     if measure.how.measured is None:
         plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     else:
-        plan.check_measurable(measured_of(study, row, variant, plan.catalogue))
+        plan.check_measurable(study.measured_of(row, variant, plan.catalogue))
     if measure.kind in ("takes_in", "drops_sending") and plan.uncounted:
-        raise SentenceError(f"'{words_of(study, row, variant)}': {plan.uncounted}")
+        raise SentenceError(f"'{study.sentence_of(row, variant)}': {plan.uncounted}")
 
 
 def check_router(session: Session, study: Study, variant: str) -> tuple[list[str], dict[str, str]]:
@@ -130,72 +119,62 @@ def check_router(session: Session, study: Study, variant: str) -> tuple[list[str
 
 
 def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:
-    """Measure *step* on *session*, whose plan has the goal of :func:`goal_of_measurement`.
+    """Measure *step* on *session*, whose plan has the goal of :func:`goal_of_measurement`; *recorder* keeps its trials.
 
     Raises TestbedError, SentenceError for what could not be begun; what could not be proven has a reason.
     """
-    measurement = _Measurement(session, study, step, recorder)
-    methods = {
-        "ramp": measurement.of_ramp,
-        "throughput": measurement.of_search,
-        "cpu_time": measurement.of_cpu_time,
-        "sends": measurement.of_sender,
-    }
-    return methods.get(measurement.row.kind, measurement.of_quantity)()
+    one = _Measurement(session, study, step, recorder)
+    methods = {"ramp": one.of_ramp, "throughput": one.of_search, "cpu_time": one.of_cpu_time, "sends": one.of_sender}
+    try:
+        return methods.get(one.row.kind, one.of_quantity)()
+    except CharacterisationEnded as error:
+        return Measured(None, str(error), figures=one.line_figures)
 
 
 class _Measurement:
-    """One measurement, whose trials *recorder* keeps."""
-
     def __init__(self, session: Session, study: Study, step: Step, recorder: Recorder) -> None:
         self.session, self.study, self.step, self.recorder = session, study, step, recorder
-        self.row, self.words = study.measures[step.row], study.traffic_of(step.row, step.variant)
-        self.traffic = parse_traffic(self.words, session.plan.catalogue)
-        self.directions = self.traffic.directions
-        self.is_rate = self.row.is_rate
-        self.link_bps = session.plan.link_bps(self.traffic.pairs)
-        self.line = self._rate(self.traffic.profile.line_rate_pps(self.link_bps)) if self.is_rate else None
+        self.plan, self.row = session.plan, study.measures[step.row]
+        self.words = study.traffic_of(step.row, step.variant)
+        self.traffic = parse_traffic(self.words, self.plan.catalogue)
+        self.link_bps = self.plan.link_bps(self.traffic.pairs)
+        self.line_pps = self.traffic.profile.line_rate_pps(self.link_bps)
+        self.line_figures = {LINE: self.line_pps, LINK: self.link_bps} if self.row.is_rate else {}
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
-        steps, run = self.row.steps or RAMP_STEPS, self._run()
-        step, edge = (timedelta(seconds=seconds) for seconds in (self.study.seconds or 1.0, RAMP_EDGE))
-        result = RAMP.measure(run, self.words, steps, step, edge, edge)
+        run, seconds = self._procedure_run(), self.study.seconds or 1.0
+        step, edge = timedelta(seconds=seconds), timedelta(seconds=RAMP_EDGE)
+        result = RAMP.measure(run, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
+        self._check_ending(run, result.ended)
         rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
         curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
-        if ended := self._ended(run, result):
-            return Measured(None, ended, self.line, curve)
-        return self._measured(knee_pps(result, self.directions), {}, result.saturation is None, curve)
+        return self._measured(knee_pps(result, self.traffic.directions), {}, result.saturation is None, curve)
 
     def of_search(self) -> Measured:
         """Return the highest load without loss."""
-        run = self._run()
+        run = self._procedure_run()
         result = search(run, self.words, {"NDR": 0.0})
-        ended, bounds = self._ended(run, result), result["NDR"]
-        if ended or bounds.lower is None:
-            return Measured(None, ended or "no load was carried without loss", self.line)
-        return self._measured(self.directions * bounds.lower.pps, {}, bounds.upper is None)
+        bounds = result["NDR"]
+        self._check_ending(run, result.ended)
+        if bounds.lower is None:
+            raise CharacterisationEnded("no load was carried without loss")
+        return self._measured(self.traffic.directions * bounds.lower.pps, {}, bounds.upper is None)
 
     def of_sender(self) -> Measured:
         """Return what the generator offers."""
         self.session.traffic.put(self.traffic)
         self._begin()
-        try:
-            figures = sending_figures(self.session, self.traffic, partial(self._keep, self.traffic))
-        except CharacterisationEnded as error:
-            return Measured(None, str(error), self.line)
+        figures = sending_figures(self.session, self.traffic, partial(self._keep, self.traffic))
         return self._measured(figures[OFFERED] * figures[DIRECTIONS], figures)
 
     def of_cpu_time(self) -> Measured:
         """Return the CPU time of a frame."""
-        requirement = measured_of(self.study, self.step.row, self.step.variant, self.session.plan.catalogue)
+        requirement = self._requirement()
         self.session.traffic.put_for(requirement)
         self._begin()
-        seconds = self.session.plan.goal.final_trial_duration
-        try:
-            value, figures = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
-        except CharacterisationEnded as error:
-            return Measured(None, str(error))
+        seconds = self.plan.goal.final_trial_duration
+        value, figures = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
         return Measured(value, figures=figures)
 
     def of_quantity(self) -> Measured:
@@ -203,43 +182,44 @@ class _Measurement:
 
         Raises TestbedError where the testbed breaks down, or a counter of the router began anew.
         """
-        session = self.session
-        requirement = measured_of(self.study, self.step.row, self.step.variant, session.plan.catalogue)
-        hear, interfaces = self.recorder.listener(requirement, session), session.interfaces
-        names = self.row.how.figures
+        session, requirement, names = self.session, self._requirement(), self.row.how.figures
+        hear = self.recorder.listener(requirement, session)
         warm_up = session.prepare(requirement)
         self._begin()
         promise = promised(session, requirement)
-        is_timed = session.clock_speed == 1 and not session.tolerance.ends_in_time
-        loads = TrialPlan(promise, requirement.profile.line_rate_pps(self.link_bps), is_timed)
+        loads = TrialPlan(promise, self.line_pps, session.clock_speed == 1 and not session.tolerance.ends_in_time)
         if warm_up is not None:
             hear(EndedTrial(warm_up))
             loads.learn(warm_up)
         measure = session.measure_of(promise, hear)
+
+        def reading(moment: str) -> Telemetry:
+            hear(Reading(moment, telemetry := session.read(moment)))
+            return telemetry
+
         session.examine(True)
         try:
             for number in range(1, 2 + MOST_REPEATS):
-                before = session.read(BEFORE)
-                hear(Reading(BEFORE, before))
+                before = reading(BEFORE)
                 outcome = measure(Load(loads.pps), loads.seconds)
                 trial = read_trial(number, outcome, session.tolerance, session.clock_speed)
                 trial = with_doubts(trial, promise.conditions, promise.quantity.doubts)
                 hear(EndedTrial(trial))
-                after = session.read(AFTER)
-                hear(Reading(AFTER, after))
-                known = lost_neighbours([trial], after, interfaces, requirement.profile)
+                after, interfaces = reading(AFTER), session.interfaces
+                lost = lost_neighbours([trial], after, interfaces, requirement.profile)
                 paused = pauses([trial], before, after, interfaces, self.link_bps)
                 figures = figures_of(promise, [trial])
                 lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
-                gap = _spoilt((*trial.problems, *known, *paused))
-                if not gap and not lacking:
+                problem = _spoilt((*trial.problems, *lost, *paused))
+                if lacking and not problem:
+                    problem = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
+                if not problem:
                     break
                 loads.learn(trial)
+            else:
+                raise CharacterisationEnded(problem)
         finally:
             session.examine(False)
-        if gap or lacking:
-            words = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
-            return Measured(None, gap or words, self.line)
         if names:
             value = fmean(figures[name] for name in names)
         else:
@@ -254,15 +234,15 @@ class _Measurement:
         curve: tuple[tuple[float, float], ...] = (),
     ) -> Measured:
         """Return *value*, a rate in frames/s; *at_least*: it is only what was offered most."""
-        more = {AT_LEAST: 1.0} if at_least else {}
-        if self.is_rate:
-            more |= {LINE: self.traffic.profile.line_rate_pps(self.link_bps), LINK: self.link_bps}
-        return Measured(self._rate(value) if self.is_rate else value, "", self.line, curve, {**figures, **more})
+        all_figures = {**figures, **({AT_LEAST: 1.0} if at_least else {}), **self.line_figures}
+        return Measured(self._rate(value) if self.row.is_rate else value, "", curve, all_figures)
 
     def _rate(self, pps: float) -> float:
         """Return *pps* frames/s in the unit of the row."""
-        line = self.traffic.profile.line_rate_pps(self.link_bps)
-        return pps / rate_units(line, self.link_bps)[self.study.unit_of(self.step.row)]
+        return pps / rate_units(self.line_pps, self.link_bps)[self.study.unit_of(self.step.row)]
+
+    def _requirement(self) -> Requirement:
+        return self.study.measured_of(self.step.row, self.step.variant, self.plan.catalogue)
 
     def _begin(self) -> None:
         self.recorder.begin(str(self.step))
@@ -270,14 +250,15 @@ class _Measurement:
     def _keep(self, words: Requirement | TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(words, trial, self.session)
 
-    def _run(self) -> ProcedureRun:
+    def _procedure_run(self) -> ProcedureRun:
         run = ProcedureRun(self.session, lambda traffic: self._begin(), self._keep)
         run.router_problem()  # a reading to compare with at the end
         return run
 
-    def _ended(self, run: ProcedureRun, result: RampResult | SearchResult) -> str:
-        """Return why *result* is no figure; "": it is one."""
-        return "; ".join(filter(None, (result.ended, run.router_problem())))
+    def _check_ending(self, run: ProcedureRun, ended: str) -> None:
+        """Raise CharacterisationEnded where a procedure has *ended* early, or something happened to the router."""
+        if problems := "; ".join(filter(None, (ended, run.router_problem()))):
+            raise CharacterisationEnded(problems)
 
 
 def knee_pps(result: RampResult, directions: int) -> float:
@@ -302,8 +283,8 @@ def trial_pps(trial: Trial, forwarded: bool) -> float:
 def _spoilt(problems: Sequence[Problem]) -> str:
     """Return what may have cost or hidden any number of frames, in words; "": nothing. A load not reached may."""
     faults = [problem for problem in problems if not problem.fault.generator_too_slow]
-    spoilt = [item for item in faults if item.frames is None and (item.fault.may_cost or item.fault.may_hide)]
-    return "; ".join(map(str, spoilt))
+    unbounded = (problem for problem in faults if problem.frames is None)
+    return "; ".join(str(problem) for problem in unbounded if problem.fault.may_cost or problem.fault.may_hide)
 
 
 def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
@@ -325,79 +306,3 @@ def _counted(session: Session, kind: str, before: Telemetry, after: Telemetry) -
     if min(rises, default=0) < 0:
         raise TestbedError("a counter of the router began anew in the trial")
     return sum(rises)
-
-
-FIRST_PPS = 50e3
-"""Frames/s of the first load of a generator that sends all frames of a trial, however late."""
-
-KEPT = 0.97
-"""The share of a load that has to be offered for twice the load to be tried."""
-
-LOAD_SECONDS = 2.5
-"""Seconds of the shortest trial in which TRex reports the load of its cores for a whole period."""
-
-OFFERED, RECEIVED, LINE, LINK = "offered_pps", "received_pps", "line_pps", "link_bps"
-FRAME, DIRECTIONS = "frame_bytes", "directions"
-CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
-"""Names of figures. Rates are of the worse direction, frames/s.
-``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
-
-
-def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Trial], None]) -> dict[str, float]:
-    """Return what is offered when line rate is asked for of *traffic*, which is on the ports.
-
-    *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
-    """
-    plan, testbed = session.plan, session.plan.testbed
-    is_here = testbed.kind == "netns"
-    seconds, link_bps = plan.goal.final_trial_duration, plan.link_bps(traffic.pairs)
-    line = traffic.profile.line_rate_pps(link_bps)
-    # a TRex that falls behind sends on until it has sent all: line rate would take it minutes
-    sends_all = testbed.kind == "netns" and testbed.generator == "trex"
-    if plan.warm_up and not sends_all:
-        session.traffic.measure(Load(line), plan.warm_up)
-    steal: float | None = None
-
-    def measure(load: Load, duration: float) -> Outcome:
-        nonlocal steal
-        before = cpu_times()
-        outcome = session.traffic.measure(load, duration)
-        steal = steal_percent(before, cpu_times()) if is_here else None
-        return outcome
-
-    series = TrialSeries(measure, plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
-    best = dict[str, float]()
-    pps = min(FIRST_PPS, line) if sends_all else line
-    while True:
-        # what is not sent as asked is what is measured, not a spoilt trial
-        trial = series.run(Load(pps), seconds, is_measured)
-        figures = _figures(trial, traffic, link_bps, is_here) | ({} if steal is None else {STEAL: steal})
-        best = max(best or figures, figures, key=lambda each: each[OFFERED])
-        if pps >= line or figures[OFFERED] < KEPT * pps:
-            return best
-        pps = min(2 * pps, line)
-
-
-def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -> dict[str, float]:
-    rows, seconds, size = trial.outcome.directions, max(trial.seconds.high, 1e-9), traffic.profile.mean_size
-    readings = trial.outcome.readings
-    found = {
-        OFFERED: min(row.offered for row in rows) / seconds,
-        RECEIVED: min(row.forwarded for row in rows) / seconds,
-        LINK: link_bps,
-        FRAME: size,
-        DIRECTIONS: float(len(rows)),
-    }
-    # TRex reports the load of its busiest core
-    used = readings.get("sender_cpu_seconds")
-    reported = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= LOAD_SECONDS else 0.0
-    cores = readings.get("sender_cores", float(len(rows)))
-    if here and used is not None:
-        # both directions' senders are on this machine
-        cores = min(cores, float(len(os.sched_getaffinity(0))))
-    share = reported if used is None else used / seconds / cores
-    if share > 0:
-        found[CORE_SHARE] = share
-        if trial.offered:
-            found[CPU] = share * seconds * cores / trial.offered * 1e6
-    return found

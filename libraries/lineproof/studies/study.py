@@ -40,14 +40,18 @@ AT_LEAST = "at_least"
 """A figure beside a measurement's value, 1: the router did not fall behind at any load that was offered, so that the
 value is the most that was, and its own limit is somewhere above."""
 
+LINE, LINK = "line_pps", "link_bps"
+"""Figures beside each rate: one direction's line rate in frames/s of its traffic, and in bit/s of L1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of row. ``unit``: of its figures; "": it is a rate, in the unit of its row or study.
 
     ``quantity``: the name of what is measured at one load, ``at`` or the testbed's maximum, and ``measured`` its unit;
-    "": the one that has this unit. None: at more than one load. ``figures``: whose mean is the value. ``keys``: of
-    KEYS, that its rows may have. ``past_router``: of the generator itself, in studies that bypass the router.
+    "": the one that has this unit. None: at more than one load. ``figures``: whose mean is the value. ``keys``: those
+    of ``at``, ``steps``, ``statistic`` and ``unit`` that its rows may have. ``past_router``: of the generator itself,
+    in studies that bypass the router.
     """
 
     unit: str = ""
@@ -57,9 +61,6 @@ class Kind:
     keys: tuple[str, ...] = ("at",)
     past_router: bool = False
 
-
-KEYS = ("at", "steps", "statistic", "unit")
-"""Keys that rows of some kinds have."""
 
 _OF_RATE = ("at", "unit")
 
@@ -150,7 +151,7 @@ class StudyRow(Config):
     def _check_kind(self) -> StudyRow:
         if self.kind not in KINDS:
             raise ValueError(f"has {self.kind} of {', '.join(KINDS)}; expected one")
-        for key in KEYS:
+        for key in ("at", "steps", "statistic", "unit"):
             if getattr(self, key) is not None and key not in self.how.keys:
                 known = ", ".join(name for name, kind in KINDS.items() if key in kind.keys)
                 raise ValueError(f"{key} is for {known}, not for '{self.kind}'; remove it")
@@ -282,7 +283,7 @@ class Study(Config):
     @property
     def baselines(self) -> frozenset[str]:
         """The variants that others are compared with."""
-        return frozenset(found for name in self.variants if (found := self.baseline_of(name)) is not None)
+        return frozenset(filter(None, map(self.baseline_of, self.variants)))
 
     def rows_of(self, variant: str) -> tuple[str, ...]:
         """The names of the rows that a variant has, in the study's order."""
@@ -297,6 +298,22 @@ class Study(Config):
             frames, *others = (word for word in words if not re.fullmatch(FLOWS, word))
             words = [frames, own.flows, *others]
         return " ".join(words)
+
+    def sentence_of(self, row: str, variant: str) -> str:
+        """Return a measurement in words for records and people."""
+        measure = self.measures[row]
+        kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
+        return f"{kind} of {self.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
+
+    def measured_of(self, row: str, variant: str, catalogue: Catalogue) -> Requirement:
+        """Return the quantity that is measured for a row at one load. Raises SentenceError."""
+        measure, traffic = self.measures[row], parse_traffic(self.traffic_of(row, variant), catalogue)
+        how = measure.how
+        quantity = quantities().get(how.quantity) or next(
+            own for own in quantities().values() if how.measured in own.units
+        )
+        statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
+        return measured(traffic, quantity, how.measured or Unit.PPS, measure.at, statistic)
 
     def repeats_of(self, row: str) -> int:
         """In how many blocks a row is measured."""
@@ -328,50 +345,7 @@ def rate_units(line_pps: float, link_bps: float, directions: int = 1) -> dict[st
     return {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6, **rates}
 
 
-def load_study(path: Path) -> Study:
-    """The study in the file *path*. Raises ConfigError with file, line and key."""
-    data, lines = read_yaml(path)
-    study = validate_config(data, Study, path, lines, "study")
-    for place, words in _contradictions(study):
-        raise ConfigError(f"'{'.'.join(place)}': {words}", path, lines.get(place, 1))
-    return study
-
-
-def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
-    """The places where the parts of *study* do not fit each other, and why; the first is raised."""
-    rows, variants = (shortened(", ".join(names), 600) for names in (study.measures, study.variants))
-    published = study.published.rows
-    baselines: dict[Location, str | None] = {("baseline",): study.baseline}
-    baselines |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
-    named = {("published", "rows", row, name): name for row, figures in published.items() for name in figures}
-    for place, variant in (baselines | named).items():
-        if variant is not None and variant not in study.variants:
-            yield place, f"no variant '{variant}'; known: {variants}"
-    measured: dict[Location, str] = {("published", "rows", row): row for row in published}
-    for name, own in study.variants.items():
-        measured |= {("variants", name, "measures", str(at)): row for at, row in enumerate(own.measures or ())}
-        if own.platform is None and study.platform is None:
-            yield ("variants", name), "has no 'platform', and neither has the study; expected one of them"
-    for place, row in measured.items():
-        if row not in study.measures:
-            yield place, f"no row '{row}' in 'measures'; known: {rows}"
-    for *_, row, name in named:
-        if row not in study.rows_of(name):
-            yield ("published", "rows", row, name), f"'{name}' is not measured in this row; see its 'measures'"
-    for name, measure in study.measures.items():
-        if measure.how.past_router is not study.bypass:
-            fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)
-            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
-            yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {fitting}"
-    for title, table in study.tables.items():
-        for cell in product(table.rows, table.columns):
-            row, name, unit = table.place(*cell)
-            if name not in study.variants or row not in study.rows_of(name):
-                yield ("tables", title), f"'{row}' of '{name}', for {' and '.join(map(repr, cell))}, is not measured"
-            measure = study.measures[row]
-            units = TABLE_UNITS if measure.is_rate else ("pps", "MHz") if measure.kind == "cycles" else ()
-            if unit and unit not in units:
-                yield ("tables", title), f"'{unit}' is no unit of '{row}'; expected one of {', '.join(units) or 'none'}"
+# -- the order of the measurements -------------------------------------------------------------------------------------
 
 
 Turn = Literal["first", "", "last"]
@@ -419,20 +393,53 @@ def steps_of(study: Study) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def measured_of(study: Study, row: str, variant: str, catalogue: Catalogue) -> Requirement:
-    """Return the quantity that is measured for a row at one load. Raises SentenceError."""
-    measure, traffic = study.measures[row], parse_traffic(study.traffic_of(row, variant), catalogue)
-    how = measure.how
-    quantity = quantities().get(how.quantity) or next(own for own in quantities().values() if how.measured in own.units)
-    statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
-    return measured(traffic, quantity, how.measured or Unit.PPS, measure.at, statistic)
+# -- files and their errors --------------------------------------------------------------------------------------------
 
 
-def words_of(study: Study, row: str, variant: str) -> str:
-    """Return a measurement in words for records and people."""
-    measure = study.measures[row]
-    kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
-    return f"{kind} of {study.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
+def load_study(path: Path) -> Study:
+    """The study in the file *path*. Raises ConfigError with file, line and key."""
+    data, lines = read_yaml(path)
+    study = validate_config(data, Study, path, lines, "study")
+    for place, words in _contradictions(study):
+        raise _wrong(path, words, *place)
+    return study
+
+
+def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
+    """The places where the parts of *study* do not fit each other, and why; the first is raised."""
+    published = study.published.rows
+    variants: dict[Location, str | None] = {("baseline",): study.baseline}
+    variants |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
+    variants |= {("published", "rows", row, name): name for row, figures in published.items() for name in figures}
+    rows: dict[Location, str] = {("published", "rows", row): row for row in published}
+    for name, own in study.variants.items():
+        rows |= {("variants", name, "measures", str(at)): row for at, row in enumerate(own.measures or ())}
+        if own.platform is None and study.platform is None:
+            yield ("variants", name), "has no 'platform', and neither has the study; expected one of them"
+    for place, name_of_variant in variants.items():
+        if name_of_variant is not None and name_of_variant not in study.variants:
+            yield place, f"no variant '{name_of_variant}'; known: {shortened(', '.join(study.variants), 600)}"
+    for place, row in rows.items():
+        if row not in study.measures:
+            yield place, f"no row '{row}' in 'measures'; known: {shortened(', '.join(study.measures), 600)}"
+    for row, figures in published.items():
+        for name in figures:
+            if row not in study.rows_of(name):
+                yield ("published", "rows", row, name), f"'{name}' is not measured in this row; see its 'measures'"
+    for row, measure in study.measures.items():
+        if measure.how.past_router is not study.bypass:
+            fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)
+            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
+            yield ("measures", row), f"is '{measure.kind}', and the study {words}; expected one of {fitting}"
+    for title, table in study.tables.items():
+        for cell in product(table.rows, table.columns):
+            row, name, unit = table.place(*cell)
+            if name not in study.variants or row not in study.rows_of(name):
+                yield ("tables", title), f"'{row}' of '{name}', for {' and '.join(map(repr, cell))}, is not measured"
+            measure = study.measures[row]
+            units = TABLE_UNITS if measure.is_rate else ("pps", "MHz") if measure.kind == "cycles" else ()
+            if unit and unit not in units:
+                yield ("tables", title), f"'{unit}' is no unit of '{row}'; expected one of {', '.join(units) or 'none'}"
 
 
 def check_study(project: Project, name: str) -> Study:
@@ -441,8 +448,7 @@ def check_study(project: Project, name: str) -> Study:
     Raises ConfigError with file, line and key.
     """
     path = named_file(project.studies, name, "study")
-    study = load_study(path)
-    catalogue = Catalogue.read(project.profiles)
+    study, catalogue = load_study(path), Catalogue.read(project.profiles)
     if study.testbed is not None:
         with placed(path, "", "testbed"):
             named_file(project.testbeds, study.testbed, "testbed")
@@ -454,18 +460,15 @@ def check_study(project: Project, name: str) -> Study:
         if own.software is not None and own.software not in softwares:
             words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
             raise _wrong(path, words, *place, "software")
-        software = softwares[own.software or next(iter(softwares))]
-        if own.commands and software.is_black_box:
+        if own.commands and softwares[own.software or next(iter(softwares))].is_black_box:
             raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
         for row in study.rows_of(variant):
-            here = f"row '{row}' of variant '{variant}': "
-            with placed(
-                path, here, *((*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind))
-            ):
+            measure, here = study.measures[row], f"row '{row}' of variant '{variant}': "
+            with placed(path, here, *((*place, "traffic") if own.traffic else ("measures", row, measure.kind))):
                 parse_traffic(study.traffic_of(row, variant), catalogue)
-            if study.measures[row].at is not None:
+            if measure.at is not None:
                 with placed(path, here, "measures", row, "at"):
-                    measured_of(study, row, variant, catalogue)
+                    study.measured_of(row, variant, catalogue)
     return study
 
 

@@ -1,0 +1,157 @@
+"""What a generator sends when it is asked for line rate, and whether that is fit for a line."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..core.quantity import TrafficWords
+from ..core.trial import Load, Outcome, Trial
+from ..procedures.trials import TrialSeries, is_measured
+from ..session.session import Session
+from ..stats import mean_interval
+from ..system.cpu_clock import cpu_times, steal_percent
+from ..units import Layer, bits, line_rate_pps
+from .study import LINK
+
+OFFERED, RECEIVED, FRAME, DIRECTIONS = "offered_pps", "received_pps", "frame_bytes", "directions"
+CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
+"""Names of figures. Rates are of the worse direction, frames/s.
+``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
+
+FIRST_PPS = 50e3
+"""Frames/s of the first load of a generator that sends all frames of a trial, however late."""
+
+KEPT = 0.97
+"""The share of a load that has to be offered for twice the load to be tried."""
+
+LOAD_SECONDS = 2.5
+"""Seconds of the shortest trial in which TRex reports the load of its cores for a whole period."""
+
+
+def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Trial], None]) -> dict[str, float]:
+    """Return what is offered when line rate is asked for of *traffic*, which is on the ports.
+
+    *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
+    """
+    plan, testbed = session.plan, session.plan.testbed
+    is_here = testbed.kind == "netns"
+    seconds, line = plan.goal.final_trial_duration, traffic.profile.line_rate_pps(plan.link_bps(traffic.pairs))
+    # a TRex that falls behind sends on until it has sent all: line rate would take it minutes
+    sends_all = testbed.kind == "netns" and testbed.generator == "trex"
+    if plan.warm_up and not sends_all:
+        session.traffic.measure(Load(line), plan.warm_up)
+    steal: float | None = None
+
+    def measure(load: Load, duration: float) -> Outcome:
+        nonlocal steal
+        before = cpu_times()
+        outcome = session.traffic.measure(load, duration)
+        steal = steal_percent(before, cpu_times()) if is_here else None
+        return outcome
+
+    series = TrialSeries(measure, testbed.tolerances(), session.testbed.facts.clock_speed, keep)
+    best = dict[str, float]()
+    pps = min(FIRST_PPS, line) if sends_all else line
+    while True:
+        # what is not sent as asked is what is measured, not a spoilt trial
+        trial = series.run(Load(pps), seconds, is_measured)
+        figures = _figures(trial, traffic.profile.mean_size, is_here) | ({} if steal is None else {STEAL: steal})
+        best = max(best or figures, figures, key=lambda each: each[OFFERED])
+        if pps >= line or figures[OFFERED] < KEPT * pps:
+            return best
+        pps = min(2 * pps, line)
+
+
+def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float]:
+    rows, seconds, readings = trial.outcome.directions, max(trial.seconds.high, 1e-9), trial.outcome.readings
+    figures = {
+        OFFERED: min(row.offered for row in rows) / seconds,
+        RECEIVED: min(row.forwarded for row in rows) / seconds,
+        FRAME: frame_bytes,
+        DIRECTIONS: float(len(rows)),
+    }
+    used, cores = readings.get("sender_cpu_seconds"), readings.get("sender_cores", float(len(rows)))
+    if used is None:
+        # TRex reports the load of its busiest core
+        share = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= LOAD_SECONDS else 0.0
+    else:
+        if is_here:
+            # both directions' senders are on this machine
+            cores = min(cores, float(len(os.sched_getaffinity(0))))
+        share = used / seconds / cores
+    if share > 0:
+        figures[CORE_SHARE] = share
+        if trial.offered:
+            figures[CPU] = share * seconds * cores / trial.offered * 1e6
+    return figures
+
+
+# -- the fitness of a generator for a line: by the interval of its repeats, and never unfit where others took its CPU
+
+
+LINES = {"1 Gbit/s": 1e9, "10 Gbit/s": 10e9}
+"""The lines that are asked about, bit/s of L1."""
+
+FULL = 0.99
+"""The least share of line rate that fills a line: a clock may be a little slow, and a measurement, too."""
+
+ARRIVED = 0.99
+"""The least share of the offered frames that is received: what a port only counts as sent fills no line."""
+
+LEAST_REPEATS = 3
+"""The least measurements of a verdict: two that are equal by chance have an interval of 0."""
+
+BUSY = 0.85
+"""The least share of its cores that a sender takes which nothing keeps from them; iperf3 waits a little."""
+
+FITNESS: Mapping[bool | None, str] = {True: "fit", False: "not fit", None: "not proven"}
+"""The verdicts on a generator, a size and a line."""
+
+
+@dataclass(frozen=True)
+class SenderFigures:
+    """The medians of the *figures* of each repeat of a row on a generator, by name.
+
+    ``received``: the median share of the offered frames, 0..1. ``fits``: by line, as in FITNESS.
+    """
+
+    medians: Mapping[str, float]
+    received: float
+    fits: Mapping[str, bool | None]
+
+    @classmethod
+    def of(cls, figures: Sequence[Mapping[str, float]]) -> SenderFigures:
+        """Return that of the repeats' *figures*, of which there is one at least."""
+        names = dict.fromkeys(name for each in figures for name in each)
+        medians = {name: median(each[name] for each in figures if name in each) for name in names}
+        received = median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures)
+        return cls(medians, received, {name: fit(figures, link) for name, link in LINES.items()})
+
+    def gbps(self, layer: Layer) -> float:
+        """Gbit/s at *layer*."""
+        return self.medians[OFFERED] * bits(self.medians[FRAME], layer) / 1e9
+
+
+def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> bool | None:
+    """Return the verdict on the repeats' *figures* for a line of *link_bps*, as in FITNESS."""
+    needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
+    offered = mean_interval([each[OFFERED] for each in figures])
+    if len(figures) < LEAST_REPEATS or offered.low is None or offered.high is None:
+        return None
+    if offered.low >= needed:
+        return all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) or None
+    might = offered.high >= needed or any(each[LINK] < link_bps or _possible(each) >= needed for each in figures)
+    return None if might else False
+
+
+def _possible(figures: Mapping[str, float]) -> float:
+    """Frames/s that the sender might have offered with the CPU that others took from it; infinite if not known."""
+    pps = figures[OFFERED] / max(1e-9, 1 - figures.get(STEAL, 0.0) / 100)
+    share = figures.get(CORE_SHARE)
+    if share is None:
+        return math.inf
+    return pps if share >= BUSY else pps / share
