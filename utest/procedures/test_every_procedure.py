@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 
-from lineproof.core.trial import Load
 from lineproof.errors import SentenceError
 from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.evidence.records import CharacterisationRecord
 from lineproof.evidence.run import read_run
 from lineproof.procedures.procedure import Procedure, json_data, procedures
-from lineproof.procedures.rfc2544 import ThroughputResult
 from lineproof.procedures.search import SEARCH
 from support import robot_run
-from support.pure_router import EVERY_TRIAL, LINE, ONE_WAY, PureRouter, run_on
+from support.pure_router import EVERY_TRIAL, ONE_WAY, PureRouter, at_throughput, run_on
 
-THROUGHPUTS = [ThroughputResult(64, LINE, Load(4e6), None, 0.001, 60.0, sentence="64b unidirectional")]
+THROUGHPUTS = [at_throughput(4e6)]
 FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
 TERMS: dict[str, tuple[Any, ...]] = {
     "Search Throughput Of": (ONE_WAY,),
@@ -46,9 +44,9 @@ def ended(procedure: Procedure, router: PureRouter, deadline: float = math.inf) 
     run.name, run.words = procedure.name, ONE_WAY
     result = procedure.measure(run, *TERMS[procedure.keyword])
     results = result if isinstance(result, tuple) else (result,)
-    assert json_data(result) and isinstance(procedure.picture(run, result), str) and run.sent <= deadline
-    text = as_markdown(Document("", [Section("Result", procedure.parts(run, result))]))
-    return [words for each in results for words in each.endings], text
+    assert json_data(result) and isinstance(procedure.picture(run, results), str) and run.sent <= deadline
+    text = as_markdown(Document("", [Section("Result", procedure.parts(run, results))]))
+    return [each.ended for each in results], text
 
 
 @EACH

@@ -11,21 +11,16 @@ from hypothesis import strategies as st
 
 from lineproof.core.latency import LatencyCount
 from lineproof.core.step_down import Sample
-from lineproof.core.trial import Load
-from lineproof.errors import SentenceError, TestbedError
-from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT, ThroughputResult
-from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RESET
-from support.pure_router import LINE, PureRouter, prepared, run_on
-
-
-def carried(pps, way="unidirectional"):
-    """Return the result of a test of throughput."""
-    return [ThroughputResult(64, LINE, Load(pps), None, 0.001, 60.0, sentence=f"64b {way}")]
+from lineproof.errors import ConfigError, SentenceError, TestbedError
+from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT
+from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RECOVERY, RESET
+from support.pure_router import LINE, PureRouter, at_throughput, prepared, run_on
 
 
 def throughput(router):
     (result,) = THROUGHPUT.measure(run_on(router), "unidirectional", 64)
-    return result
+    (bounds,) = result.bounds
+    return result, bounds
 
 
 def loss_curve(router, step=10.0, most=1.0):
@@ -33,19 +28,24 @@ def loss_curve(router, step=10.0, most=1.0):
 
 
 def latency(router, repeats, seconds=10, **run):
-    found, duration = carried(1e6, "bidirectional"), timedelta(seconds=seconds)
+    found, duration = [at_throughput(1e6, "bidirectional")], timedelta(seconds=seconds)
     (result,) = LATENCY.measure(run_on(router, **run), "bidirectional", found, repeats, duration)
     return result
 
 
 def back_to_back(router, pps, **terms):
-    (result,) = BACK_TO_BACK.measure(run_on(router), "unidirectional", carried(pps), **terms)
+    (result,) = BACK_TO_BACK.measure(run_on(router), "unidirectional", [at_throughput(pps)], **terms)
+    return result
+
+
+def recovery(pps=4e6, **session):
+    (result,) = RECOVERY.measure(run_on(PureRouter(), **session), "unidirectional", [at_throughput(pps)])
     return result
 
 
 def reset(live, kind="power", pps=4e6, limit=600):
     run = run_on(PureRouter(), live=live)
-    return RESET.measure(run, "unidirectional", carried(pps), kind=kind, limit=timedelta(seconds=limit))
+    return RESET.measure(run, "unidirectional", [at_throughput(pps)], kind=kind, limit=timedelta(seconds=limit))
 
 
 def deviations_text(result):
@@ -55,36 +55,40 @@ def deviations_text(result):
 @settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=LINE * 0.002, max_value=LINE * 0.998))
 def test_throughput_is_the_capacity_within_the_resolution(capacity):
-    result = throughput(PureRouter(capacity))
-    assert not result.ended
-    assert result.throughput.pps <= capacity + 1 <= result.beyond.pps + 1
-    assert result.beyond.pps - result.throughput.pps <= 0.001 * LINE * 1.000001
+    result, found = throughput(PureRouter(capacity))
+    assert not result.ended and found.finished
+    assert found.lower.pps <= capacity + 1 <= found.upper.pps + 1
+    assert found.upper.pps - found.lower.pps <= 0.001 * found.upper.pps * 1.000001
+    # shorter trials narrow the search, and one of 60 s decides
+    assert any(trial.outcome.load == found.lower and trial.outcome.duration == 60 for trial in result.trials)
 
 
-def test_throughput_at_line_rate_takes_one_trial():
-    result = throughput(PureRouter(LINE))
-    assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
+def test_throughput_at_line_rate_is_the_highest_load():
+    result, found = throughput(PureRouter(LINE))
+    assert found.upper is None and found.lower.pps == pytest.approx(LINE)
+    assert {trial.outcome.load.pps for trial in result.trials} == {LINE}
 
 
 def test_loss_curve_ends_with_two_trials_without_loss():
-    result = loss_curve(PureRouter(LINE * 0.55))
-    assert [point.asked for point in result.points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
-    for point in result.points:
-        assert point.loss_ratio == pytest.approx(max(0.0, 1 - 55 / point.asked), abs=1e-6)
+    points = loss_curve(PureRouter(LINE * 0.55)).figures["points"]
+    assert [point["asked_percent"] for point in points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
+    for point in points:
+        assert point["loss_ratio"] == pytest.approx(max(0.0, 1 - 55 / point["asked_percent"]), abs=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(min_value=0.5, max_value=10), st.floats(min_value=20, max_value=100))
 def test_loss_curve_only_goes_down_and_ends(step, highest):
-    result = loss_curve(PureRouter(1.0), step, highest / 100)
-    shares = [point.asked for point in result.points]
+    points = loss_curve(PureRouter(1.0), step, highest / 100).figures["points"]
+    shares = [point["asked_percent"] for point in points]
     assert shares[0] == pytest.approx(highest) and all(a > b > 0 for a, b in pairwise(shares))
-    assert all(point.loss_ratio for point in result.points)
+    assert all(point["loss_ratio"] for point in points)
 
 
 def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
     result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), most=0.97)
-    assert result.points[0].asked == pytest.approx(97) and result.points[0].offered == pytest.approx(50, rel=1e-3)
+    first = result.figures["points"][0]
+    assert (first["asked_percent"], first["offered_percent"]) == pytest.approx((97, 50), rel=1e-3)
     assert "it is at 97 %" in deviations_text(result)
 
 
@@ -103,8 +107,8 @@ class Streams(PureRouter):
 
 def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
     result = latency(Streams(10.0, 12.0, 14.0), 3)
-    assert result.directions == ("0 → 1", "1 → 0") and result.samples == ((10, 12, 14), (20, 22, 24))
-    rows = [[*row.values()][3:] for row in LATENCY.rows(result)]
+    assert result.figures["means_us"] == {"0 → 1": [10, 12, 14], "1 → 0": [20, 22, 24]}
+    rows = [[*row.values()][3:] for row in result.rows]
     assert rows == [["12.00", "10.00", "14.00", "2.00", "3"], ["22.00", "20.00", "24.00", "2.00", "3"]]
     declared = deviations_text(result)
     assert "trials of 10 s" in declared and "at least 20 repetitions; here: 3" in declared
@@ -112,35 +116,40 @@ def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
 
 def test_stream_without_latency_is_repeated_until_the_limit():
     nothing = float("nan")
-    router = Streams(nothing, 3.0, *[nothing] * 4)
-    result = latency(router, 9, 1)
-    assert result.samples == ((3.0,), (13.0,)) and result.ended.startswith("inconclusive: ")
+    result = latency(Streams(nothing, 3.0, *[nothing] * 4), 9, 1)
+    assert result.figures["means_us"]["0 → 1"] == [3.0] and result.ended.startswith("inconclusive: ")
     late = latency(Streams(*[1.0] * 9), 9, 120, deadline=250)
-    assert late.samples == ((1.0, 1.0), (11.0, 11.0)) and late.ended.startswith("deadline: ")
+    assert late.figures["means_us"]["1 → 0"] == [11.0, 11.0] and late.ended.startswith("deadline: ")
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=50, max_value=100_000), st.floats(min_value=0.1, max_value=0.9))
 def test_corrected_buffer_time_is_that_of_the_buffer(frames, share):
-    router = PureRouter(LINE * share, buffer=frames)
-    result = back_to_back(router, LINE * share, repeats=2)
-    assert not result.ended and not result.unlimited
+    result = back_to_back(PureRouter(LINE * share, buffer=frames), LINE * share, repeats=2)
+    assert not result.ended and not result.figures["unlimited"]
     # the longest burst is longer than the buffer by what is forwarded meanwhile; RFC 9004 takes that off again
-    assert result.mean == pytest.approx(frames / (1 - share), abs=2)
-    assert result.buffer_times[1] == pytest.approx(frames / LINE, abs=2 / LINE)
+    assert result.figures["bursts"] == pytest.approx([frames / (1 - share)] * 2, abs=2)
+    assert result.figures["corrected_s"] == pytest.approx(frames / LINE, abs=2 / LINE)
 
 
 def test_bursts_that_always_pass_give_no_buffer_time():
     result = back_to_back(PureRouter(LINE), LINE)
-    assert result.unlimited and result.buffer_times == (None, None) and len(result.trials) == 1
+    assert result.figures["unlimited"] and result.figures["implied_s"] is None and len(result.trials) == 1
     assert "says nothing about a buffer" in deviations_text(result)
 
 
 def test_lossy_burst_is_sent_again_before_it_counts():
-    router = PureRouter(LINE / 2, buffer=1000, burst=frozenset({3, 9}))
-    result = back_to_back(router, LINE / 2, repeats=1)
-    assert result.mean == pytest.approx(2000, abs=2)
+    result = back_to_back(PureRouter(LINE / 2, buffer=1000, burst=frozenset({3, 9})), LINE / 2, repeats=1)
+    assert result.figures["bursts"] == pytest.approx([2000], abs=2)
     assert "at least 50 repetitions; here: 1" in deviations_text(result)
+
+
+def test_recovery_is_when_the_last_frame_is_lost_after_an_overload():
+    result = recovery(lag=3.0)
+    assert result.figures["overload"].pps == pytest.approx(4.4e6) and result.figures["reduced"].pps == 2.2e6
+    assert len(result.figures["times_s"]) == 3 and not result.ended
+    assert all(time.low <= 3 <= time.high <= 3.5 for time in result.figures["times_s"])
+    assert [trial.outcome.duration for trial in result.trials] == [90.0] * 3
 
 
 class LiveRouter:
@@ -185,13 +194,13 @@ def test_traffic_stops_when_the_generator_breaks_down():
 
 @pytest.mark.parametrize("outage", [(0.0, 0.02), (0.5, 3.5), (0.0, 47.0)])
 def test_reset_time_is_that_of_the_frames_lost(outage):
-    assert reset(LiveRouter(outage=outage), "software").seconds == pytest.approx(outage[1] - outage[0], abs=1e-3)
+    found = reset(LiveRouter(outage=outage), "software").figures
+    assert found["reset_s"] == pytest.approx(outage[1] - outage[0], abs=1e-3)
 
 
 def test_router_that_stays_down_or_never_resets_has_no_time():
-    live = LiveRouter(outage=(0.0, 1e9))
-    result = reset(live, limit=20)
-    assert result.seconds is None and not result.ended
+    result = reset(LiveRouter(outage=(0.0, 1e9)), limit=20)
+    assert result.figures["reset_s"] is None and not result.ended
     assert "the reset had no effect" in reset(LiveRouter(), limit=20).ended
 
 
@@ -199,17 +208,18 @@ def test_sizes_are_taken_in_order_and_latency_follows_at_each_throughput():
     run, begun = run_on(PureRouter(3e6), most=0.97), list[Any]()
     run.begin = begun.append
     found = THROUGHPUT.measure(run, "bidirectional", 64, 512, duration=timedelta(seconds=1), resolution=0.01)
-    assert [item.size for item in found] == [64, 512]
-    assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * LINE * 84 / 532], rel=0.05)
+    lower = [item["throughput"].lower.pps for item in found]
+    assert lower == pytest.approx([3e6, 0.97 * LINE * 84 / 532], rel=0.05)
+    assert all("at most 97 % of it" in deviations_text(item) for item in found)
     measured = LATENCY.measure(run, "bidirectional", found, repeats=2, duration=timedelta(seconds=1))
-    assert [item.samples for item in measured] == [((10, 10), (20, 20))] * 2
+    assert [item.figures["means_us"] for item in measured] == [{"0 → 1": [10, 10], "1 → 0": [20, 20]}] * 2
     assert [(name, probe.pps) for name, _, probe in prepared(run)[2:]] == [("64b", 1000), ("512b", 1000)]
     assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
 
 
 def test_all_sizes_are_parsed_before_any_frame_is_sent():
     router = PureRouter()
-    for sizes, words in (((64, 20_000), "20000"), ((64, 64), "each once")):
-        with pytest.raises(SentenceError, match=words):
+    for sizes, error, words in (((64, 20_000), SentenceError, "20000"), ((64, 64), ConfigError, "each once")):
+        with pytest.raises(error, match=words):
             THROUGHPUT.measure(run_on(router), "bidirectional", *sizes)
     assert not router.asked

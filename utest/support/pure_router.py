@@ -3,16 +3,19 @@
 import math
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
+from golden.scripted import stepped
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
-from lineproof.core.quantity import TrafficWords
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial
+from lineproof.core.quantity import Instruments, Promise, TrafficWords
+from lineproof.core.step_down import StepDown
+from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.procedures.procedure import ProcedureRun
+from lineproof.procedures.search import CapacityBounds, SearchResult
 from lineproof.session.router_watch import RouterRestarted
 from lineproof.session.session import Session
 from support.catalogue import CATALOGUE
@@ -20,12 +23,15 @@ from support.catalogue import CATALOGUE
 LINE = 14_880_952.0
 
 
+LINK_DOWN = Problem(Fault.LINK_DOWN, "port 0")
+
+
 @dataclass
 class PureRouter:
     """``capacity``: frames/s of each direction; ``buffer``: frames that wait and come in the end; ``counts_held``:
     whether they are known to have waited: so short trials of a router with a deep queue lose nothing.
 
-    ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that the testbed spoils;
+    ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that ``spoilt_by`` spoils;
     ``breaks``: the number of the trial from which on it is broken; ``burst``: trials that lose a frame at any load.
     """
 
@@ -35,6 +41,7 @@ class PureRouter:
     directions: int = 1
     weaker: float = 1.0
     spoils: frozenset[int] = frozenset()
+    spoilt_by: Problem = LINK_DOWN
     breaks: int | None = None
     burst: frozenset[int] = frozenset()
     counts_held: bool = False
@@ -67,7 +74,7 @@ class PureRouter:
         self.asked.append((pps, seconds))
         if self.breaks is not None and number >= self.breaks:
             raise TestbedError("the generator went away")
-        return number, (Problem(Fault.LINK_DOWN, "port 0"),) if number in self.spoils else ()
+        return number, (self.spoilt_by,) if number in self.spoils else ()
 
 
 EVERY_TRIAL = frozenset(range(10_000))
@@ -82,7 +89,8 @@ GOAL = Goal(
 class PureSession:
     """The part of a session that procedures ask, around a router that is a function. Line rate of 64 bytes is LINE.
 
-    ``most``: the testbed's maximum load as a ratio of line rate; ``live``: the traffic whose load changes.
+    ``most``: the testbed's maximum load as a ratio of line rate; ``live``: the traffic whose load changes; ``lag``: s
+    for which the router loses frames after an overload. Without these what they are for breaks down.
     """
 
     model: Any
@@ -91,6 +99,7 @@ class PureSession:
     warm_up: float = 0.0
     own: OwnPart = field(default_factory=OwnPart)
     live: Any = None
+    lag: float | None = None
     restarted: bool = False
     prepared: list[tuple[str, bool, Probe | None]] = field(default_factory=list)
     simulated, clock_speed, tolerance = True, 1.0, Tolerance()
@@ -112,8 +121,7 @@ class PureSession:
             put=self._put,
             measure=self._measure,
             burst=lambda frames, pps: self.model.send_burst(frames),
-            step_down=self._step_down,
-            live=lambda: self.live or self._step_down(),
+            live=self._live,
         )
         self.router: Any = SimpleNamespace(
             watch=SimpleNamespace(read_again=self._read, read=lambda: None),
@@ -147,8 +155,18 @@ class PureSession:
         )
         return replace(outcome, latency=tuple(counts))
 
-    def _step_down(self, *terms: object) -> NoReturn:
-        raise TestbedError("a link was down")
+    def _live(self) -> Any:
+        if self.live is None:
+            raise TestbedError("a link was down")
+        return self.live
+
+    def measure_of(self, promise: Promise, hear: object) -> Measure:
+        return promise.quantity.measure(cast(Instruments, SimpleNamespace(step_down=self._step_down)), promise)
+
+    def _step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        if self.lag is None:
+            raise TestbedError("a link was down")
+        return stepped(first, seconds, second, after, every, 1, self.lag, 0.0, 0.3)
 
 
 def run_on(model: Any, deadline: float = math.inf, seen: list[Trial] | None = None, **session: Any) -> ProcedureRun:
@@ -156,6 +174,12 @@ def run_on(model: Any, deadline: float = math.inf, seen: list[Trial] | None = No
     kept = [] if seen is None else seen
     on = PureSession(model, **session)
     return ProcedureRun(cast(Session, on), on_trial=lambda traffic, trial: kept.append(trial), deadline=deadline)
+
+
+def at_throughput(pps: float | None, way: str = "unidirectional", size: int = 64) -> SearchResult:
+    """Return what a test of RFC 2544 26.1 found."""
+    bounds = CapacityBounds("throughput", 0.0, None if pps is None else Load(pps), None, pps, finished=True)
+    return SearchResult(sentence=f"{size}b {way}", value=f"{size}b", bounds=(bounds,), relative_width=0.001)
 
 
 def prepared(run: ProcedureRun) -> list[tuple[str, bool, Probe | None]]:

@@ -25,7 +25,7 @@ BUILT_IN = {
     PROCEDURES: (
         "procedures.search:SEARCH",
         "procedures.latency:LATENCY_UNDER_LOAD",
-        "procedures.matrix:MATRIX",
+        "procedures.scaling:MATRIX",
         "procedures.scaling:SCALING",
         "procedures.ramp:RAMP",
         "procedures.rfc2544:THROUGHPUT",

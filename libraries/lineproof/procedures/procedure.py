@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from pydantic_core import to_jsonable_python
 
@@ -21,19 +22,15 @@ from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
 from ..core.trial import During, Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
-from ..errors import ConfigError, SentenceError, TestbedError
-from ..evidence.document import Column, Note, Table
+from ..errors import ConfigError, TestbedError
+from ..evidence.document import Note, Table
 from ..generators.base import Method, Probe
 from ..session.router_watch import RouterRestarted
 from ..session.session import Session
-from ..visible import shortened
 from .trials import TAKEN_AT_ITS_WORD, ProcedureResult, TrialSeries, worst_rate
 
 SENDABLE = 0.9
 """The share of what an overloaded generator sent that is asked of it next."""
-
-Cells = Mapping[Column, str]
-"""The cells of a row by their columns."""
 
 NONE = "–"
 """The cell of what was not measured."""
@@ -41,30 +38,33 @@ NONE = "–"
 EACH = "frames/s each port"
 
 
-def _no_suite(keyword: str, *arguments: object) -> NoReturn:
-    raise ConfigError(f"'{keyword}' is a keyword, and no suite runs")
-
-
-@dataclasses.dataclass
 class ProcedureRun:
-    """One procedure at work on *session*; loads end at the testbed's maximum.
+    """The procedure *name* at work on *session* with the traffic *words*; loads end at the testbed's maximum.
 
-    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins. ``call`` gives
-    a keyword of the suite as a function, ``meanwhile`` one with its arguments, to be called while frames are sent; they
-    raise SentenceError where there is none. ``deadline``: the most s of traffic of all trials
-    together, ``sent`` those so far. ``name`` and ``words`` say what is measured; ``searches``: how many it makes.
+    *begin* gets each traffic before its first trial, *on_trial* each trial before the next begins. *deadline*: the most
+    s of traffic of all trials together, ``sent`` those so far. ``searches``: how many it makes.
     """
 
-    session: Session
-    begin: Callable[[TrafficWords], None] = lambda traffic: None
-    on_trial: Callable[[TrafficWords, Trial], None] = lambda traffic, trial: None
-    call: Callable[[str], Callable[..., object]] = _no_suite
-    meanwhile: Callable[..., During] = _no_suite
-    deadline: float = math.inf
-    name: str = ""
-    words: str = ""
-    searches: int = 1
-    sent: float = dataclasses.field(default=0.0, init=False)
+    def __init__(
+        self,
+        session: Session,
+        begin: Callable[[TrafficWords], None] = lambda traffic: None,
+        on_trial: Callable[[TrafficWords, Trial], None] = lambda traffic, trial: None,
+        deadline: float = math.inf,
+        name: str = "",
+        words: str = "",
+    ) -> None:
+        self.session, self.begin, self.on_trial = session, begin, on_trial
+        self.deadline, self.name, self.words = deadline, name, words
+        self.searches, self.sent = 1, 0.0
+
+    def call(self, name: str) -> Callable[..., object]:
+        """Return the suite's keyword *name* as a function, which raises TestbedError. Raises SentenceError if none."""
+        raise ConfigError(f"'{name}' is a keyword, and no suite runs")
+
+    def meanwhile(self, name: str, *arguments: object) -> During:
+        """Return the suite's keyword *name* with *arguments*, to be called while frames are sent; see :meth:`call`."""
+        raise ConfigError(f"'{name}' is a keyword, and no suite runs")
 
     @property
     def title(self) -> str:
@@ -83,15 +83,6 @@ class ProcedureRun:
         plan.check_generator(traffic)
         return traffic
 
-    def traffic_of(self, result: object, kind: type[ProcedureResult], keyword: str, words: str) -> TrafficWords:
-        """Return the traffic *words*, of which *keyword* gave the *result* of *kind*. Raises SentenceError if not."""
-        if not isinstance(result, kind):
-            raise SentenceError(f"'{shortened(result)}': expected what '{keyword}' returned")
-        traffic = self.traffic(words)
-        if self.traffic(result.sentence).alone != traffic.alone:
-            raise SentenceError(f"'{keyword}' was asked for '{result.sentence}'; expected '{words}', as here")
-        return traffic
-
     def link_bps(self, traffic: TrafficWords) -> float:
         """Return line rate in bit/s of each port."""
         return self.session.plan.link_bps(traffic.pairs)
@@ -103,9 +94,9 @@ class ProcedureRun:
     def put(
         self, traffic: TrafficWords, warm_up: bool = True, as_sent: bool = False, probe: Probe | None = None
     ) -> Load:
-        """Put *traffic* on the ports and warm the router up with it; the highest load to ask for.
+        """Put *traffic* on the ports and warm the router up with it; return the highest load to ask for.
 
-        *as_sent*: where the generator fell behind in the warm-up, that is what it sends.
+        *as_sent*: where the generator fell behind in the warm-up, a tenth less than it sent.
         """
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
@@ -114,7 +105,9 @@ class ProcedureRun:
         if warm_up and seconds:
             trial = read_trial(0, self.measure(highest, seconds), session.tolerance, session.clock_speed)
             self.on_trial(traffic, trial)
-            return sendable(trial) if as_sent else highest
+            # a generator that is asked for less than it can has time to send it
+            if as_sent and any(problem.fault.generator_too_slow for problem in trial.problems):
+                return Load(SENDABLE * min(worst_rate(trial, "offered") or highest.pps, highest.pps))
         return highest
 
     def series(self, traffic: TrafficWords) -> TrialSeries:
@@ -151,14 +144,6 @@ class ProcedureRun:
         return ""
 
 
-def sendable(trial: Trial) -> Load:
-    """Return the load to ask for where the generator fell behind in *trial*: its own, where it did not."""
-    asked, behind = trial.outcome.load, (problem.fault.generator_too_slow for problem in trial.problems)
-    sent = worst_rate(trial, "offered")
-    # a generator that is asked for less than it can has time to send it
-    return Load(SENDABLE * min(sent, asked.pps)) if sent and any(behind) else asked
-
-
 class Procedure:
     """One way to measure how much a router carries: ``MY_PROCEDURE = MyProcedure()`` in a folder, and its registration.
 
@@ -176,15 +161,15 @@ class Procedure:
         """Return a ProcedureResult, or a tuple of them. Its documentation, with an example, is the keyword's."""
         raise NotImplementedError
 
-    def parts(self, run: ProcedureRun, result: Any) -> Sequence[Note | Table]:
-        """Return the document of what ``measure`` returned, without its deviations."""
-        raise NotImplementedError
+    def parts(self, run: ProcedureRun, results: Sequence[Any]) -> Sequence[Note | Table]:
+        """Return the document of *results*, without their deviations: which ended early, and the rows of all."""
+        return [*endings(results), Table.of([row for result in results for row in result.rows])]
 
-    def picture(self, run: ProcedureRun, result: Any) -> str:
+    def picture(self, run: ProcedureRun, results: Sequence[Any]) -> str:
         """Return the same as a chart (SVG); "": it has none."""
         return ""
 
-    def loadtest(self, run: ProcedureRun, result: Any) -> Mapping[str, Any] | None:
+    def loadtest(self, run: ProcedureRun, results: Sequence[Any]) -> Mapping[str, Any] | None:
         """Return the same as trex-loadtest-viz reads it; None: it draws no such result."""
         return None
 
@@ -193,6 +178,14 @@ class Procedure:
 def procedures() -> tuple[Procedure, ...]:
     """Return every procedure. Raises ConfigError naming a distribution whose own cannot be loaded."""
     return tuple(extensions(PROCEDURES, Procedure))
+
+
+def endings(results: Sequence[ProcedureResult]) -> list[Note]:
+    """Return why some of *results* ended early, each reason once, after the values of those."""
+    values = defaultdict[str, list[str]](list)
+    for result in results:
+        values[result.ended] += [result.value] if result.value else []
+    return [Note(": ".join(filter(None, (", ".join(values[why]), why)))) for why in values if why]
 
 
 def figure(value: float | Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
@@ -218,6 +211,10 @@ def _plain(value: Any) -> Any:
             return value.number
         case Deviation():
             return str(value)
-    if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return to_jsonable_python(value)
+    if not dataclasses.is_dataclass(value):
+        return to_jsonable_python(value)
+    data = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, ProcedureResult):
+        del data["rows"]
+        data |= data.pop("figures")
+    return data

@@ -1,38 +1,41 @@
-"""Trials of a characterisation: numbered, doubted, recorded; those that decide nothing are repeated a few times.
+"""Trials of a procedure: numbered, doubted, recorded; those that decide nothing are repeated a few times.
 
-A characterisation measures how much a router carries; a sentence, whether it carries enough. Both ask the same bounds:
-what is carried is so at the worse end of its loss, what is not at the better end. Whatever ends a characterisation
-early, its result is what was found until then.
+A procedure measures how much a router carries; a sentence, whether it carries enough. Both ask the same bounds: what is
+carried is so at the worse end of its loss, what is not at the better end. Whatever ends a procedure early, its result
+is what was measured until then.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
-from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
+from ..core.trial import Fault, Load, Measure, Tolerance, Trial, read_trial
 from ..core.verdict import Deviation
 from ..errors import BREAKDOWN_ERRORS, in_words
+from ..evidence.document import Column
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
 
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
-"""A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
+"""A generator that nobody watched: a procedure blames no router, so its loss is not doubted for that alone."""
 
 TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
 """Faults of a generator whose cores are too slow for the load."""
 
 UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
 
+Cells = Mapping[Column, str]
+"""The cells of a row by their columns."""
+
 
 class CharacterisationEnded(Exception):
-    """Ends a characterisation with the result found so far. Its text says why."""
+    """Ends a procedure with the result so far. Its text says why."""
 
 
 def check_deadline(deadline: float, traffic: float, duration: float) -> None:
@@ -45,7 +48,7 @@ def check_deadline(deadline: float, traffic: float, duration: float) -> None:
 
 
 def breakdown_text(error: Exception) -> str:
-    """The text of a characterisation that *error* of the testbed ended."""
+    """Return the ending of a procedure that *error* of the testbed ended."""
     return f"inconclusive: the testbed broke down: {in_words(error)}"
 
 
@@ -74,17 +77,24 @@ def is_measured(trial: Trial) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureResult:
-    """A result: the ``sentence`` of its traffic, its ``trials``, why it ``ended`` early, its ``deviations``."""
+    """The result of the traffic *sentence*; of several, ``value`` is what differs, in words.
+
+    ``trials``, why it ``ended`` early ("": it did not), ``deviations``. ``figures`` by name are for programs, loads in
+    frames/s into each port; ``rows`` of a table for people.
+    """
 
     sentence: str = ""
+    value: str = ""
     trials: tuple[Trial, ...] = ()
     ended: str = ""
     deviations: tuple[Deviation, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    rows: Sequence[Cells] = ()
 
     @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why it ended early, if it did."""
-        return (self.ended,)
+    def seconds(self) -> float:
+        """Return the seconds of its traffic."""
+        return sum(trial.outcome.duration for trial in self.trials)
 
     @property
     def scope(self) -> str:
@@ -96,11 +106,11 @@ class ProcedureResult:
 class TrialSeries:
     """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s.
 
-    A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
-    ``on_trial`` is called after each trial, before the next; ``deadline``: none starts that would end after so many s
-    of traffic. ``longest_trial``: s to which a trial grows whose clock or queues may hide a shortage. ``conditions``:
-    what trials are held against, but for the load, which is that of each trial within the ``tolerance``. ``sentence``:
-    the words of their traffic.
+    A block ``with`` it ends where the procedure does; ``ended`` says why, "" if it came to its end. ``on_trial`` is
+    called after each trial, before the next; ``deadline``: none starts that would end after so many s of traffic.
+    ``longest_trial``: s to which a trial grows whose clock or queues may hide a shortage. ``conditions``: what trials
+    are held against, but for the load, which is that of each trial within the ``tolerance``. ``sentence``: the words of
+    their traffic.
     """
 
     measure: Measure
@@ -126,44 +136,46 @@ class TrialSeries:
             self.ended = f"inconclusive: nothing was tried; {error}"
         return is_end
 
-    def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
+    def as_fields(self, deviations: Sequence[Deviation] = ()) -> dict[str, Any]:
         """Return traffic, trials, ending and *deviations* as a result has them."""
         own = {"sentence": self.sentence, "trials": tuple(self.done), "ended": self.ended}
         return {**own, "deviations": tuple(deviations)}
 
-    def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
+    def run(
+        self,
+        load: Load,
+        duration: float,
+        decides: Callable[[Trial], bool],
+        measure: Measure | None = None,
+        doubts: Sequence[Doubt] = (),
+    ) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
 
         A trial whose clock or queues leave open what was lost makes those that follow longer, up to ``longest_trial``;
-        one so long that only queues leave open is returned. Raises CharacterisationEnded at the deadline, after many
-        spoilt trials in a row, or if the testbed breaks down.
+        one so long that only queues leave open is returned. With a *measure* of its own (a burst, for example) it is of
+        about *duration* s, and has *doubts* of its own. Raises CharacterisationEnded at the deadline, after many spoilt
+        trials in a row, or if the testbed breaks down.
         """
-
         for _ in range(1 + MOST_REPEATS):
-            seconds = max(duration, self._least)
-            trial = self._doubted(self._once(partial(self.measure, load, seconds), seconds), load)
-            if decides(self._kept(trial)):
-                return trial
-            self._learn(trial)
-            if self._stays_open(trial):
-                return trial
-        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
-
-    def run_measured(
-        self,
-        measure_once: Callable[[], Outcome],
-        duration: float,
-        decides: Callable[[Trial], bool],
-        doubts: Sequence[Doubt] = (),
-    ) -> Trial:
-        """:meth:`run` with a measurement of its own (for example a burst) of about *duration* s, and its *doubts*."""
-
-        for _ in range(1 + MOST_REPEATS):
-            trial = self._once(measure_once, duration)
-            conditions = replace(self.conditions, load_pps=trial.outcome.load.pps)
-            trial = self._kept(with_doubts(trial, conditions, doubts))
+            seconds = duration if measure else max(duration, self._least)
+            check_deadline(self.deadline, self.traffic, seconds)
+            try:
+                outcome = (measure or self.measure)(load, seconds)
+            except BREAKDOWN_ERRORS as error:
+                raise CharacterisationEnded(breakdown_text(error)) from error
+            trial = read_trial(len(self.done) + 1, outcome, self.tolerance, self.clock_speed)
+            conditions = replace(self.conditions, load_pps=load.pps)
+            trial = with_doubts(trial, conditions, doubts) if measure else self._doubted(trial, conditions)
+            self.done.append(trial)
+            self.traffic += trial.outcome.duration
+            self.on_trial(trial)
             if decides(trial):
                 return trial
+            if not measure:
+                self._learn(trial)
+                is_queued = bool(trial.problems) and all(item.fault is Fault.QUEUES for item in trial.problems)
+                if is_queued and trial.outcome.duration >= self.longest_trial:
+                    return trial
         raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
 
     def shows_loss(self, trial: Trial) -> bool:
@@ -179,30 +191,11 @@ class TrialSeries:
             for row in trial.outcome.directions
         )
 
-    def _stays_open(self, trial: Trial) -> bool:
-        """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
-        queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
-        return queued and trial.outcome.duration >= self.longest_trial
-
-    def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
-        check_deadline(self.deadline, self.traffic, duration)
-        try:
-            outcome = measure_once()
-        except BREAKDOWN_ERRORS as error:
-            raise CharacterisationEnded(breakdown_text(error)) from error
-        return read_trial(len(self.done) + 1, outcome, self.tolerance, self.clock_speed)
-
-    def _doubted(self, trial: Trial, load: Load) -> Trial:
-        tolerance, conditions = self.tolerance, replace(self.conditions, load_pps=load.pps)
+    def _doubted(self, trial: Trial, conditions: Conditions) -> Trial:
         trial = with_doubts(trial, conditions, (*OF_FRAMES, queues))
-        trial = with_doubts(trial, replace(conditions, resolution=tolerance.under), (sent_less,))
-        return with_doubts(trial, replace(conditions, load_pps=load.pps * (1 + tolerance.over)), (sent_more,))
-
-    def _kept(self, trial: Trial) -> Trial:
-        self.done.append(trial)
-        self.traffic += trial.outcome.duration
-        self.on_trial(trial)
-        return trial
+        trial = with_doubts(trial, replace(conditions, resolution=self.tolerance.under), (sent_less,))
+        most = conditions.load_pps * (1 + self.tolerance.over)
+        return with_doubts(trial, replace(conditions, load_pps=most), (sent_more,))
 
     def _learn(self, trial: Trial) -> None:
         """Make trials so long that neither clock nor queues can hide a shortage, where nothing else is wrong."""

@@ -72,7 +72,7 @@ class CharacterisationKeywords(Component):
             search = margin_of_forwarding(verdict)
         else:
             with CharacterisationWork(self.shared, "margin", requirement.traffic, deadline) as work:
-                search = margin(work.run, requirement)
+                search = margin(work, requirement)
         record = recorder.keep_margin(number, requirement.sentence, **search.figures)
         at_least = "" if record.finished and record.high is not None else "≥ "
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
@@ -90,8 +90,8 @@ def measured(
     with CharacterisationWork(shared, procedure.name, words, deadline) as work:
         if procedure.needs is not None:
             work.session.plan.check_method(procedure.needs)
-        result = procedure.measure(work.run, *terms, **options)
-        work.keep(procedure, result, on_console)
+        result = procedure.measure(work, *terms, **options)
+        work.keep_result(procedure, result, on_console)
     for error in work.failed_meanwhile:
         raise error.__cause__ or error
     return result
@@ -134,48 +134,45 @@ def _told(search: Callable[[], object]) -> str:
         return in_words(error.__cause__ or error)
 
 
-class CharacterisationWork:
-    """One characterisation: its records from begin to end, and what log, report and console show of it."""
+class CharacterisationWork(ProcedureRun):
+    """A procedure in a suite: its records from begin to end, and what log, report and console show of it."""
 
     def __init__(self, shared: Shared, name: str, words: str, deadline: float) -> None:
-        self.shared, self.session, self.recorder = shared, shared.session, shared.records
-        hooks = self._begin, self._on_trial, self._call, self._meanwhile
-        self.run = ProcedureRun(self.session, *hooks, deadline=deadline, name=name, words=words)
+        super().__init__(shared.session, self._begin, self._on_trial, deadline, name, words)
+        self.shared, self.recorder, self.progress, self.whole = shared, shared.records, shared.progress, deadline
         self.failed_meanwhile: list[TestbedError] = []
-        self._ran_meanwhile: list[Note] = []
-        self._begun, self._deadline, self._looked_at = 0, deadline, False
+        self._notes: list[Note] = []
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
-        self._first, self._started, self._failure = 0, time.time(), ""
-        self._progress, self._link_bps = shared.progress, self.session.plan.link_bps(1)
+        self._begun = self._first = 0
+        self._started, self._failure, self._looked_at = time.time(), "", False
+        self._link_bps = self.session.plan.link_bps(1)
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
-        self.run.router_problem()
+        self.router_problem()
         self.session.examine(True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self._progress.end()
+        self.progress.end()
         self.session.examine(False)
-        if kind is None and self._failure:
-            raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {self._failure}")
-        if isinstance(error, TestbedError):
-            raise Inconclusive(f"INCONCLUSIVE: {self.run.title}: {error}") from error
+        failure = str(error) if isinstance(error, TestbedError) else self._failure if kind is None else ""
+        if failure:
+            raise Inconclusive(f"INCONCLUSIVE: {self.title}: {failure}") from error
 
-    def keep(self, procedure: Procedure, result: Any, on_console: bool) -> None:
+    def keep_result(self, procedure: Procedure, result: Any, on_console: bool) -> None:
         """Keep the figures of *result*, one or several, and show them; *on_console* without long tables."""
-        run, title, problem, simulated = self.run, self.run.title, self.run.router_problem(), self.session.simulated
-        parts = result if isinstance(result, tuple) else (result,)
-        early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
+        problem, simulated = self.router_problem(), self.session.simulated
+        results = result if isinstance(result, tuple) else (result,)
+        early = [*dict.fromkeys(filter(None, [*(each.ended for each in results), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        deviations = dict.fromkeys(deviation for part in parts for deviation in part.deviations)
+        deviations = dict.fromkeys(deviation for each in results for deviation in each.deviations)
         if not self._looked_at:
             deviations[NOT_LOOKED_AT] = None
-        declared = (Note(f"Deviation: {deviation}.") for deviation in deviations)
-        own = [*self._ran_meanwhile, *procedure.parts(run, result)]
-        shown = [*own, *declared]
-        picture = procedure.picture(run, result)
+        own = [*self._notes, *(procedure.parts(self, results) if results else [])]
+        shown = [*own, *(Note(f"Deviation: {deviation}.") for deviation in deviations)]
+        picture = procedure.picture(self, results) if results else ""
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -183,52 +180,33 @@ class CharacterisationWork:
                 number=self._first,
                 last=self.recorder.number,
                 test=self._test,
-                method=run.name,
-                sentence=run.words,
+                method=self.name,
+                sentence=self.words,
                 shown=tuple(shown),
                 picture=picture,
                 link_bps=self._link_bps,
                 started=self._started,
                 ended=time.time(),
                 result=json_data(result),
-                loadtest=procedure.loadtest(run, result),
+                loadtest=procedure.loadtest(self, results),
             )
         )
         if picture:
-            allure.attach(title, picture, "SVG")
-            logger.info(svg_image(title, picture), html=True)
-        show_document(Document(title, [Section("", shown)], simulated), f"{title} (table)")
-        told = "; ".join(early) or ("its table is on the page" if parts else "nothing was measured")
-        message = f"{title}: {'SIMULATED: ' if simulated else ''}{told}"
+            allure.attach(self.title, picture, "SVG")
+            logger.info(svg_image(self.title, picture), html=True)
+        show_document(Document(self.title, [Section("", shown)], simulated), f"{self.title} (table)")
+        told = "; ".join(early) or ("its table is on the page" if results else "nothing was measured")
+        message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
         if on_console:
-            self._progress.end()
+            self.progress.end()
             short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
-            logger.console("\n" + as_text(Document(title, [Section("", short)], simulated)))
+            logger.console("\n" + as_text(Document(self.title, [Section("", short)], simulated)))
 
-    def _begin(self, traffic: TrafficWords) -> None:
-        self.recorder.begin(self._test)
-        self._first = self._first or self.recorder.number
-        self._link_bps = self.session.plan.link_bps(traffic.pairs)
-        self._begun += 1
-        name, words, searches = self.run.name, f": {traffic.sentence}", self.run.searches
-        logger.info(f"{name}{words}")
-        self._progress.work(f"{name}{f' {self._begun} of {searches}' * (searches > 1)}{words}")
-
-    def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
-        self.recorder.keep_trial(traffic, trial, self.session)
-        self._looked_at = self._looked_at or any(name.startswith(EXAMINED) for name in trial.outcome.readings)
-        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost:,} of {trial.offered:,}", ""
-        if math.isfinite(self._deadline):
-            left = f"at most {duration_text(max(0.0, self._deadline - self.run.sent))} of traffic left, "
-        self._progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
-        words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
-        logger.info("; ".join([words, *map(str, trial.problems)]))
-
-    def _call(self, name: str) -> Callable[..., object]:
+    def call(self, name: str) -> Callable[..., object]:
         """Return the suite's keyword *name*; it raises TestbedError where it fails. Raises SentenceError if none is."""
         try:
             BuiltIn().keyword_should_exist(cast(Any, name))
@@ -245,9 +223,9 @@ class CharacterisationWork:
 
         return call
 
-    def _meanwhile(self, name: str, *arguments: object) -> During:
+    def meanwhile(self, name: str, *arguments: object) -> During:
         """Return the suite's keyword *name*; where it fails, that is raised once the trial is kept."""
-        call, words = self._call(name), " ".join(map(str, (name, *arguments)))
+        call, words = self.call(name), " ".join(map(str, (name, *arguments)))
 
         def meanwhile(wait: Callable[[float], None]) -> None:
             self.shared.is_sending, told = True, ""
@@ -258,6 +236,25 @@ class CharacterisationWork:
                 told = f" and failed: {error.__cause__}"
             finally:
                 self.shared.is_sending = False
-            self._ran_meanwhile.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
+            self._notes.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
 
         return meanwhile
+
+    def _begin(self, traffic: TrafficWords) -> None:
+        self.recorder.begin(self._test)
+        self._first = self._first or self.recorder.number
+        self._link_bps = self.link_bps(traffic)
+        self._begun += 1
+        logger.info(f"{self.name}: {traffic.sentence}")
+        of_several = f" {self._begun} of {self.searches}" if self.searches > 1 else ""
+        self.progress.work(f"{self.name}{of_several}: {traffic.sentence}")
+
+    def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
+        self.recorder.keep_trial(traffic, trial, self.session)
+        self._looked_at = self._looked_at or any(name.startswith(EXAMINED) for name in trial.outcome.readings)
+        pps, lost, left = trial.outcome.load.pps, f"lost {trial.lost:,} of {trial.offered:,}", ""
+        if math.isfinite(self.whole):
+            left = f"at most {duration_text(max(0.0, self.whole - self.sent))} of traffic left, "
+        self.progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
+        words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
+        logger.info("; ".join([words, *map(str, trial.problems)]))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.latency import Statistic
@@ -23,43 +22,19 @@ from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ..procedure import EACH, Procedure, ProcedureRun, figure
-from ..search import SEARCH, SearchResult
+from ..search import SEARCH, SearchResult, carried
 from ..trials import ProcedureResult
 
 SHARES = 0.0, 0.1, 0.5, 0.9
 """CSIT's loads (none, low, middle, high) as ratios of the PDR."""
 
-STATISTICS = tuple(map(Statistic, ("min", "p50", "p90", "p99", "p99.9", "max")))
+STATISTICS = "min", "p50", "p90", "p99", "p99.9", "max"
 
 FEWER_PROBES = Deviation(
     "FD.io CSIT (packet latency)",
     "9000 probe frames/s in each direction, beside the load",
     f"{PROBE_PPS:g} frames/s or a tenth of the load, as a part of it",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyPoint:
-    """The latency of one direction at a load, which is this ``share`` of the throughput.
-
-    ``figures``: each of STATISTICS in µs; ``lost``: how many of the probe frames ``sent`` did not come.
-    """
-
-    share: float
-    load: Load
-    direction: str
-    figures: tuple[Bounds, ...]
-    sent: int
-    lost: int
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyAtLoads(ProcedureResult):
-    """The points by load and direction. The loads are shares of ``throughput`` (of each port), which is ``ratio``."""
-
-    ratio: str
-    throughput: Load
-    points: tuple[LatencyPoint, ...]
 
 
 class LatencyUnderLoad(Procedure):
@@ -74,7 +49,7 @@ class LatencyUnderLoad(Procedure):
         found: SearchResult,
         ratio: Literal["PDR", "NDR"] = "PDR",
         duration: timedelta = timedelta(seconds=10),
-    ) -> LatencyAtLoads:
+    ) -> ProcedureResult:
         """Latency of probe frames alone, and at 10, 50 and 90 % of what `Search Throughput Of` found for *traffic*.
 
         *ratio*: ``PDR``, as FD.io CSIT does, or ``NDR``. *duration* of each trial: less than 10 s are less than the
@@ -82,59 +57,58 @@ class LatencyUnderLoad(Procedure):
         | ${found} =    Search Throughput Of    64b 1-flow unidirectional
         | Latency Under Load Of    64b 1-flow unidirectional    ${found}
         """
-        known = run.traffic_of(found, SearchResult, SEARCH.keyword, traffic)
-        throughput = found[ratio].lower
-        if throughput is None:
-            raise SentenceError(f"latency is measured at shares of a {ratio}, and none was found: {found[ratio]}")
-        points: list[LatencyPoint] = []
+        known, bounds = carried(run, found, SEARCH.keyword, traffic, ratio)
+        if bounds.lower is None:
+            raise SentenceError(f"latency is measured at shares of a {ratio}, and none was found: {bounds}")
+        throughput, measured = bounds.lower.pps, list[tuple[float, Trial]]()
         with run.series(known) as trials:
             for share in SHARES:
-                probes = min(PROBE_PPS, 0.1 * throughput.pps * (share or 1))
+                probes = min(PROBE_PPS, 0.1 * throughput * (share or 1))
                 # TRex takes no load of nothing beside them
-                load = Load(share * throughput.pps or probes + 1)
+                load = Load(share * throughput or probes + 1)
                 run.put(known, warm_up=False, probe=Probe(probes))
                 trial = trials.run(
                     load, duration.total_seconds(), lambda trial: _is_timed(trial) and trials.shows_loss(trial)
                 )
-                points += _points(share, trial)
-        return LatencyAtLoads(ratio, throughput, tuple(points), **trials.as_fields([FEWER_PROBES]))
-
-    def parts(self, run: ProcedureRun, result: LatencyAtLoads) -> Sequence[Note | Table]:
-        """Return a row for each load and direction."""
+                measured.append((share, trial))
+        points = [point for share, trial in measured for point in _points(share, trial)]
         rows = [
             {
-                Column("load", f"% of {result.ratio}"): f"{100 * point.share:g}",
-                Column("load", EACH): figure(point.load),
-                Column("direction", left=True): point.direction,
-                **{
-                    Column(statistic.name, "µs"): between(bounds, _time)
-                    for statistic, bounds in zip(STATISTICS, point.figures, strict=True)
-                },
-                Column("probes"): f"{point.sent:,}",
-                Column("lost"): f"{point.lost:,}",
+                Column("load", f"% of {ratio}"): f"{100 * point['share']:g}",
+                Column("load", EACH): figure(point["load"]),
+                Column("direction", left=True): point["direction"],
+                **{Column(name, "µs"): between(point["latency_us"][name], _time) for name in STATISTICS},
+                Column("probes"): f"{point['sent']:,}",
+                Column("lost"): f"{point['lost']:,}",
             }
-            for point in result.points
+            for point in points
         ]
+        figures = {"ratio": ratio, "throughput": bounds.lower, "points": points}
+        return ProcedureResult(figures=figures, rows=rows, **trials.as_fields([FEWER_PROBES]))
+
+    def parts(self, run: ProcedureRun, results: Sequence[ProcedureResult]) -> Sequence[Note | Table]:
+        """Return a row for each load and direction, and what may be wrong with them."""
+        (result,) = results
         how = (
-            f"{result.ratio} of this run: {figure(result.throughput)} frames/s into each port; 0 %: probe frames"
-            " alone, with one other a second. A lost probe frame is later than any other. Times are with what the"
-            " generator itself takes."
+            f"{result.figures['ratio']} of this run: {figure(result.figures['throughput'])} frames/s into each port;"
+            " 0 %: probe frames alone, with one other a second. A lost probe frame is later than any other. Times are"
+            " with what the generator itself takes."
         )
         doubts = dict.fromkeys(str(problem) for trial in result.trials for problem in trial.problems)
-        return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how), *map(Note, doubts)]
+        return [*super().parts(run, results), Note(how), *map(Note, doubts)]
 
-    def picture(self, run: ProcedureRun, result: LatencyAtLoads) -> str:
+    def picture(self, run: ProcedureRun, results: Sequence[ProcedureResult]) -> str:
         """Return for each load and direction a range from the least to p99.9, marked at the median."""
-        shares = list(dict.fromkeys(point.share for point in result.points))
-        ways = list(dict.fromkeys(point.direction for point in result.points))
-        ends = [figure.high for point in result.points for figure in point.figures[:-1] if math.isfinite(figure.high)]
-        across = columns(f"load [% of {result.ratio}]", [f"{100 * share:g}" for share in shares])
+        figures = results[0].figures
+        points = [(point["share"], point["direction"], *point["latency_us"].values()) for point in figures["points"]]
+        shares, ways = (list(dict.fromkeys(point[place] for point in points)) for place in (0, 1))
+        ends = [bounds.high for point in points for bounds in point[2:-1] if math.isfinite(bounds.high)]
+        across = columns(f"load [% of {figures['ratio']}]", [f"{100 * share:g}" for share in shares])
         plot = Chart(run.title, across, linear("latency [µs]", 1.1 * max(ends, default=1.0)), run.session.simulated)
-        for point in result.points:
-            number, (least, median, *_, late, _) = ways.index(point.direction), point.figures
-            place = plot.beside(shares.index(point.share), number, len(ways))
-            name = f"{point.direction}: min to p99.9, median"
-            plot.range(place, Bounds(least.low, late.high), SIGNS[number % len(SIGNS)], name, median.high)
+        for share, way, least, median, *_, late, _ in points:
+            number = ways.index(way)
+            place, sign = plot.beside(shares.index(share), number, len(ways)), SIGNS[number % len(SIGNS)]
+            plot.range(place, Bounds(least.low, late.high), sign, f"{way}: min to p99.9, median", median.high)
         return plot.svg()
 
 
@@ -151,10 +125,15 @@ def _time(microseconds: float) -> str:
     return "lost" if math.isinf(microseconds) else f"{microseconds:,.6g}"
 
 
-def _points(share: float, trial: Trial) -> Iterator[LatencyPoint]:
-    """Yield the points of the directions of *trial*."""
+def _points(share: float, trial: Trial) -> Iterator[dict[str, Any]]:
+    """Yield the latency of each direction of *trial*, whose load is a *share* of the throughput."""
     for count in trial.outcome.latency:
         spread = count.spread()
-        figures = tuple(spread.bounds(statistic) if spread else UNKNOWN for statistic in STATISTICS)
-        direction = f"{count.tx_port} → {count.rx_port}"
-        yield LatencyPoint(share, trial.outcome.load, direction, figures, count.sent, count.lost)
+        yield {
+            "share": share,
+            "load": trial.outcome.load,
+            "direction": f"{count.tx_port} → {count.rx_port}",
+            "latency_us": {name: spread.bounds(Statistic(name)) if spread else UNKNOWN for name in STATISTICS},
+            "sent": count.sent,
+            "lost": count.lost,
+        }

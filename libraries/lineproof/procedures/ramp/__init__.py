@@ -7,7 +7,8 @@ generator's display each second; here it rises in steps, each a trial, so that e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -22,7 +23,7 @@ from ...evidence.document import Column, Note, Table
 from ...session.traffic import PROBE_PPS
 from ...units import si
 from ..procedure import EACH, Procedure, ProcedureRun, figure
-from ..trials import ProcedureResult
+from ..trials import ProcedureResult, worst_rate
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
@@ -48,11 +49,6 @@ class RampPhase(Enum):
     HOLD = "hold"
 
 
-def _equal_parts(whole: float, piece: float) -> Iterator[float]:
-    count = math.ceil(whole / piece - 1e-9)
-    yield from (whole / count for _ in range(count))
-
-
 @dataclass(frozen=True, slots=True)
 class RampStep:
     """One trial of the ramp, with its mean rates in frames/s, of the worse direction.
@@ -67,39 +63,56 @@ class RampStep:
     loss_ratio: float
     behind: bool
 
+    @classmethod
+    def of(cls, phase: RampPhase, trial: Trial) -> RampStep:
+        """Return *trial* as a step. What came out of a queue after the end of sending was not forwarded at its rate."""
+        rows = trial.outcome.directions
+        forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / trial.seconds.high
+        missing = max((row.lost + (row.backlog or 0)) / max(1, row.offered) for row in rows)
+        offered, lost = worst_rate(trial, "offered"), trial.loss_ratio(in_total=False)
+        return cls(phase, trial, offered, forwarded, lost, missing > BEHIND)
+
     @property
     def load(self) -> Load:
         """The load asked for, of each sending port."""
         return self.trial.outcome.load
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RampResult(ProcedureResult):
-    """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port).
-
-    ``saturation``: the first step from which on the router stays behind (None: there is no such step).
-    ``ceiling_pps``: the most that the generator offered in steps where it offered less than was asked.
-    """
+    """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port)."""
 
     line_pps: float
     target: float
     steps: tuple[RampStep, ...]
-    saturation: RampStep | None
-    ceiling_pps: float | None
+
+    @property
+    def saturation(self) -> RampStep | None:
+        """The step of the rise from which on the router stays behind; None if there is none."""
+        measured = [step for step in self.steps if step.phase is not RampPhase.WARM_UP]
+        keeping = [place for place, step in enumerate(measured) if not step.behind]
+        first = measured[keeping[-1] + 1 if keeping else 0 :][:1]
+        return next((step for step in first if step.phase is RampPhase.RISE), None)
 
     @property
     def kept_up(self) -> RampStep | None:
         """The last step that kept up, before :attr:`saturation`; None if there is none."""
         rise = [step for step in self.steps if step.phase is RampPhase.RISE]
-        at = rise.index(self.saturation) if self.saturation in rise else 0
+        at = rise.index(self.saturation) if self.saturation else 0
         return rise[at - 1] if at else None
+
+    @property
+    def ceiling_pps(self) -> float | None:
+        """The most that the generator offered in steps where it offered less than was asked; None: in none."""
+        slow = (step for step in self.steps if any(item.fault.generator_too_slow for item in step.trial.problems))
+        return max((step.offered_pps for step in slow), default=None)
 
     @property
     def findings(self) -> Iterator[str]:
         """Yield what was found, as texts."""
-        scope = " (the worse direction)" if self.scope else ""
         if self.saturation:
             load, share = self.saturation.load.pps, 100 * self.saturation.load.pps / self.line_pps
+            scope = " (the worse direction)" if self.scope else ""
             yield f"saturated at {si(load, 'pps')} ({share:.4g} % line rate) into each port{scope}"
         else:
             reached = max((step.load.pps for step in self.steps), default=0.0)
@@ -108,29 +121,13 @@ class RampResult(ProcedureResult):
             yield f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked"
         yield SATURATION
 
-
-def _ramp_step(phase: RampPhase, trial: Trial) -> RampStep:
-    seconds, rows = trial.seconds.high, trial.outcome.directions
-    offered = min(row.offered for row in rows) / seconds
-    # what came out of a queue after the end of sending was not forwarded at that rate
-    forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / seconds
-    # lost, or by how much queues grew
-    missing = max((row.lost + (row.backlog or 0)) / max(1, row.offered) for row in rows)
-    return RampStep(phase, trial, offered, forwarded, trial.loss_ratio(in_total=False), missing > BEHIND)
-
-
-def _saturation_step(steps: list[RampStep]) -> RampStep | None:
-    """Return the step of the rise from which on the router stays behind."""
-    keeping = [place for place, step in enumerate(steps) if not step.behind]
-    first = keeping[-1] + 1 if keeping else 0
-    return steps[first] if steps[first:] and steps[first].phase is RampPhase.RISE else None
+    @property
+    def edges(self) -> list[float]:
+        """The seconds of traffic at which steps begin, and the last one ends."""
+        return [0.0, *accumulate(step.trial.outcome.duration for step in self.steps)]
 
 
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
-
-
-_ROUNDING = 1e-6
-"""Seconds by which rounding may change a sum."""
 
 
 class Ramp(Procedure):
@@ -166,46 +163,37 @@ class Ramp(Procedure):
         with run.series(known) as trials:
             for phase, pps, lasting in phases:
                 # a step where the generator sent less is kept
-                trial = trials.run(Load(pps), lasting, trials.shows_loss)
-                done.append(_ramp_step(phase, trial))
-        short = [one.offered_pps for one in done if any(item.fault.generator_too_slow for item in one.trial.problems)]
-        measured = [one for one in done if one.phase is not RampPhase.WARM_UP]
-        return RampResult(
-            line,
-            target,
-            tuple(done),
-            _saturation_step(measured),
-            ceiling_pps=max(short, default=None),
-            **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
-        )
-
-    def parts(self, run: ProcedureRun, result: RampResult) -> Sequence[Note | Table]:
-        """Return a row for each step, below the findings."""
-        steps = [
+                done.append(RampStep.of(phase, trials.run(Load(pps), lasting, trials.shows_loss)))
+        rows = [
             {
                 Column("phase", left=True): step.phase.value,
                 Column("load", EACH): figure(step.load),
-                Column("load", "% of line"): figure(step.load, ".2f", 100 / result.line_pps),
+                Column("load", "% of line"): figure(step.load, ".2f", 100 / line),
                 Column("offered", "frames/s"): figure(step.offered_pps),
                 Column("forwarded", "frames/s"): figure(step.forwarded_pps),
                 Column("lost"): percent(step.loss_ratio),
                 Column("", left=True): "behind" if step.behind else "",
             }
-            for step in result.steps
+            for step in done
         ]
-        return [*map(Note, filter(None, [*result.findings, result.ended])), Table.of(steps)]
+        fields = trials.as_fields([PAUSES_BETWEEN_STEPS])
+        return RampResult(line_pps=line, target=target, steps=tuple(done), rows=rows, **fields)
 
-    def picture(self, run: ProcedureRun, result: RampResult) -> str:
+    def parts(self, run: ProcedureRun, results: Sequence[RampResult]) -> Sequence[Note | Table]:
+        """Return a row for each step, below the findings."""
+        return [*(Note(words) for result in results for words in result.findings), *super().parts(run, results)]
+
+    def picture(self, run: ProcedureRun, results: Sequence[RampResult]) -> str:
         """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
-        steps = result.steps
-        edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
+        (result,) = results
+        steps, edges = result.steps, result.edges
         across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
         up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
         plot = Chart(run.title, across, up, run.session.simulated)
         ends = [(edge, step) for both, step in zip(pairwise(edges), steps, strict=True) for edge in both]
         plot.curve([(edge, step.offered_pps) for edge, step in ends], "offered", dashes="2 3")
         plot.curve([(edge, step.forwarded_pps) for edge, step in ends], "forwarded", colour=SIGNS[0].colour)
-        for edge, before, after in zip(edges[1:], steps, steps[1:], strict=False):
+        for edge, (before, after) in zip(edges[1:], pairwise(steps), strict=False):
             if before.phase is not after.phase:
                 plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
                 plot.words((edge, math.inf), f"{after.phase.value} begins")
@@ -214,27 +202,21 @@ class Ramp(Procedure):
             plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")
         return plot.svg()
 
-    def loadtest(self, run: ProcedureRun, result: RampResult) -> dict[str, Any]:
+    def loadtest(self, run: ProcedureRun, results: Sequence[RampResult]) -> dict[str, Any]:
         """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
 
         ``profile_file`` is the name of the traffic: results with the same words come into the same graph. An entry is
-        one second, however long a step is: its rates are the means of the steps in it, weighted by time.
+        one second: the step that is under way in the middle of it.
         """
-        steps, traffic = result.steps, run.traffic(run.words)
-        slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
+        (result,) = results
+        steps, edges, traffic = result.steps, result.edges, run.traffic(run.words)
+        ways = [(row.tx_port, row.rx_port) for step in steps[:1] for row in step.trial.outcome.directions]
+        ports = {port: number for number, port in enumerate(dict.fromkeys(port for way in ways for port in way))}
+        under_way = (steps[bisect_right(edges, second + 0.5) - 1] for second in range(round(edges[-1])))
         lasted = {
             phase: sum(step.trial.outcome.duration for step in steps if step.phase is phase) for phase in RampPhase
         }
-        ports: dict[int, int] = {}
-        for direction in next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ()):
-            for port in (direction.tx_port, direction.rx_port):
-                ports.setdefault(port, len(ports))
-        edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
-        seconds = {}
-        for at in range(math.ceil(edges[-1] - _ROUNDING)):
-            lasting = [min(end, at + 1.0) - max(start, at) for start, end in pairwise(edges)]
-            parts = [(step, time) for step, time in zip(steps, lasting, strict=True) if time > _ROUNDING]
-            seconds[str(at)] = _entry(parts, ports, result.line_pps)
+        slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
         return {
             "vars": {
                 "profile_file": traffic.profile.name,
@@ -247,26 +229,25 @@ class Ramp(Procedure):
                 "simulated": run.session.simulated,
                 "deviations": list(map(str, result.deviations)),
             },
-            "stats": seconds,
+            "stats": {str(second): _entry(step, ports, result.line_pps) for second, step in enumerate(under_way)},
         }
 
 
 RAMP = Ramp()
 
 
-def _entry(parts: Sequence[tuple[RampStep, float]], ports: Mapping[int, int], line_pps: float) -> dict[str, Any]:
-    """Return the rates of one second by port. *parts*: its steps, and how much of it each takes."""
-    sent, received = [0.0] * len(ports), [0.0] * len(ports)
-    whole = math.fsum(lasting for _, lasting in parts)
-    for step, lasting in parts:
-        for direction in step.trial.outcome.directions:
-            weight = lasting / whole / step.trial.seconds.high
-            sent[ports[direction.tx_port]] += direction.offered * weight
-            received[ports[direction.rx_port]] += direction.forwarded * weight
-    entry: dict[str, Any] = {}
-    for port, (out, back) in enumerate(zip(sent, received, strict=True)):
+def _equal_parts(whole: float, piece: float) -> Iterator[float]:
+    count = math.ceil(whole / piece - 1e-9)
+    yield from (whole / count for _ in range(count))
+
+
+def _entry(step: RampStep, ports: dict[int, int], line_pps: float) -> dict[str, Any]:
+    """Return the rates of *step* by port, in frames/s and per cent of line rate."""
+    seconds, rows = step.trial.seconds.high, step.trial.outcome.directions
+    entry: dict[str, Any] = {"phase": "rampup" if step.phase is RampPhase.RISE else step.phase.value}
+    for port, number in ports.items():
+        out = sum(row.offered for row in rows if row.tx_port == port) / seconds
+        back = sum(row.forwarded for row in rows if row.rx_port == port) / seconds
         utils = {"tx_util": 100 * out / line_pps, "rx_util": 100 * back / line_pps}
-        entry[str(port)] = {"tx_pps": out, "rx_pps": back, **utils}
-    longest, _ = max(parts, key=lambda part: part[1])
-    entry["phase"] = longest.phase.value if longest.phase is not RampPhase.RISE else "rampup"
+        entry[str(number)] = {"tx_pps": out, "rx_pps": back, **utils}
     return entry

@@ -2,89 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 from ...core.bounds import Bounds
 from ...core.phrases import percent
-from ...errors import BREAKDOWN_ERRORS, ConfigError, in_words
+from ...errors import ConfigError
 from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from ...evidence.document import Cell, Column, Note, Table
-from ..procedure import Procedure, ProcedureRun, figure
+from ..procedure import Procedure, ProcedureRun, endings, figure
 from ..rfc2544 import FRAME_SIZES
-from ..search import LOSS_RATIOS, CapacityBounds, SearchResult, search
-from ..trials import ProcedureResult
-
-V = TypeVar("V", int, str)
-"""The type of the values: numbers, or words of traffic."""
+from ..search import LOSS_RATIOS, SearchResult, search_each
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingPoint:
-    """The result at one value, of ``traffic`` in words; ``result`` None: no search was made; ``reason`` says why."""
-
-    value: int | str
-    traffic: str
-    result: SearchResult | None
-    reason: str = ""
-
-    @property
-    def name(self) -> str:
-        """Return the value as a text."""
-        return self.value if isinstance(self.value, str) else f"{self.value:,}"
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingResult(ProcedureResult):
-    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values.
-
-    ``relative_width`` (0..1): how far the bounds of each may be apart.
-    """
-
-    axis: str
-    relative_width: float
-    points: tuple[ScalingPoint, ...]
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Return why each search ended early, or was not made."""
-        return tuple(point.reason if point.result is None else point.result.endings[0] for point in self.points)
-
-
-def scale(
-    run: ProcedureRun,
-    axis: str,
-    values: Sequence[V],
-    words: Callable[[V], str],
-    relative_width: float,
-    set_up: Callable[[V], object] = lambda value: None,
-) -> ScalingResult:
-    """Search at each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic.
-
-    They share the run's deadline alike; what one leaves of its share, those after it have. A value that cannot be set
-    up has no result.
-    """
-    if not values or len(set(values)) != len(values):
-        raise ConfigError(f"expected one value or more, each once, not {list(values)}")
-    for value in values:
-        run.traffic(words(value))  # before any frame is sent
-    run.searches, whole, points = len(values), run.deadline, list[ScalingPoint]()
-    for at, value in enumerate(values):
-        run.deadline = run.sent + (whole - run.sent) / (len(values) - at)
-        try:
-            set_up(value)
-            result = search(run, words(value), LOSS_RATIOS, relative_width)
-            points.append(ScalingPoint(value, words(value), result))
-        except BREAKDOWN_ERRORS as error:
-            reason = f"inconclusive: it could not be set up: {in_words(error)}"
-            points.append(ScalingPoint(value, words(value), None, reason))
-    run.deadline = whole
-    return ScalingResult(axis, relative_width, tuple(points))
 
 
 class Scaling(Procedure):
@@ -101,7 +32,7 @@ class Scaling(Procedure):
         *values: int,
         set_up: str = "",
         relative_width: float = 0.005,
-    ) -> ScalingResult:
+    ) -> tuple[SearchResult, ...]:
         """A search for each of *values* of *axis*: ``flows``, ``frame sizes`` (bytes with FCS), or what *set_up* sets.
 
         *set_up*: a keyword that is called with the value. *traffic* names all else. *relative_width*: how close the
@@ -110,44 +41,36 @@ class Scaling(Procedure):
         | Scale Over    frame sizes    unidirectional    64    512    1518
         | Scale Over    receive queues    64b unidirectional    1    2    3    set_up=Set Receive Queues
         """
+        run.name, run.words = f"scaling over {axis}", traffic
+        if set_up:
+            return search_each(run, axis, values, lambda value: traffic, relative_width, run.call(set_up))
         kinds: dict[str, tuple[str, Sequence[int], Callable[[int], str]]] = {
             "flows": ("flows", FLOW_COUNTS, lambda number: f"{traffic} {flow_words(number)}"),
             "frame sizes": ("frame size [bytes with FCS]", FRAME_SIZES, lambda size: f"{size}b {traffic}"),
         }
-        if axis not in kinds and not set_up:
+        if axis not in kinds:
             raise ConfigError(f"nothing sets '{axis}'; expected {' or '.join(kinds)}, or a keyword as 'set_up'")
-        name, usual, words = kinds[axis] if not set_up else (axis, (), lambda value: traffic)
-        run.name, run.words = f"scaling over {axis}", traffic
-        call = run.call(set_up) if set_up else lambda value: None
-        return scale(run, name, values or tuple(usual), words, relative_width, call)
+        named, usual, words = kinds[axis]
+        return search_each(run, named, values or usual, words, relative_width)
 
-    def parts(self, run: ProcedureRun, result: ScalingResult) -> Sequence[Note | Table]:
+    def parts(self, run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
         """Return a row for each value with the bounds of all loss ratios, and why others are not there."""
-        rows, reasons = [], defaultdict[str, list[str]](list)
-        for point, ending in zip(result.points, result.endings, strict=True):
-            traffic, why = run.traffic(point.traffic), ending.removeprefix("inconclusive: ")
-            otherwise = "unfinished" if why == ending else "INCONCLUSIVE"
-            row: dict[Column, Cell | str] = {Column(result.axis, left=True): point.name}
-            for name in LOSS_RATIOS:
-                bounds = point.result[name] if point.result else None
-                row |= _cells(name, bounds, otherwise, run.line(traffic), run.link_bps(traffic))
-            rows.append(row)
-            reasons[f"{otherwise}: {why}"] += [point.name] if why else []
+        first = Column(results[0].axis, left=True)
+        rows = [dict([(first, Cell(result.value)), *_cells(run, result)]) for result in results]
         ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
         how = (
-            f"{run.session.plan.goal.of_searches}. Bounds to {percent(result.relative_width)}, of each port; Gbit/s on"
-            f" layer 1 and % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
+            f"{run.session.plan.goal.of_searches}. Bounds to {percent(results[0].relative_width)}, of each port; Gbit/s"
+            f" on layer 1 and % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
         )
-        notes = [Note(f"{', '.join(names)}: {why}") for why, names in reasons.items() if names]
-        return [Table.of(rows), Note(how), *notes]
+        return [Table.of(rows), Note(how), *endings(results)]
 
-    def picture(self, run: ProcedureRun, result: ScalingResult) -> str:
+    def picture(self, run: ProcedureRun, results: Sequence[SearchResult]) -> str:
         """Return for each value a bar up to its NDR, and a range up to its PDR, in per cent of line rate."""
-        across = columns(result.axis, [point.name for point in result.points])
+        across = columns(results[0].axis, [result.value for result in results])
         plot = Chart(run.title, across, linear("% of line rate, each port", 105), run.session.simulated, is_level=True)
-        for place, point in enumerate(result.points):
-            bounds_of_ratios, line = point.result.bounds if point.result else (), run.line(run.traffic(point.traffic))
-            shares = [100 * bounds.lower.pps / line if bounds.lower else 0.0 for bounds in bounds_of_ratios]
+        for place, result in enumerate(results):
+            line = run.line(run.traffic(result.sentence))
+            shares = [100 * bounds.lower.pps / line if bounds.lower else 0.0 for bounds in result.bounds]
             if shares:
                 plot.bar(place, [Part(shares[0], "NDR: no frame lost", AREAS[0])])
                 plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
@@ -155,7 +78,33 @@ class Scaling(Procedure):
         return plot.svg()
 
 
-SCALING = Scaling()
+class Matrix(Scaling):
+    """NDR and PDR of all frames with all flows in all directions: what somebody does first with a new router."""
+
+    keyword, name, tags = "Measure Matrix", "matrix", Procedure.tags
+
+    def measure(  # type: ignore[override]  # each procedure has arguments of its own
+        self,
+        run: ProcedureRun,
+        frames: str = "64b imix 1518b",
+        flows: str = "1-flow 10k-flows",
+        directions: str = "unidirectional bidirectional",
+        more: str = "",
+        relative_width: float = 0.02,
+    ) -> tuple[SearchResult, ...]:
+        """Without any threshold: NDR and PDR of all *frames* with all *flows* in all *directions*, as one matrix.
+
+        Each is words of traffic with spaces between them; *more*: words that all have, as ``ipv6``. *relative_width*:
+        how close the bounds of each come (0..1). *deadline*: time of traffic, which all searches share alike. Example:
+        | Measure Matrix    64b imix    1-flow 1000-flows    unidirectional    deadline=5 min
+        """
+        lists = frames.split(), flows.split(), directions.split()
+        values = [" ".join((size, flow, *more.split(), way)) for size, flow, way in product(*lists)]
+        run.words = " ".join(filter(None, (frames, flows, directions, more)))
+        return search_each(run, "traffic", values, str, relative_width)
+
+
+SCALING, MATRIX = Scaling(), Matrix()
 
 
 def flow_words(number: int) -> str:
@@ -163,12 +112,18 @@ def flow_words(number: int) -> str:
     return "1-flow" if number == 1 else f"{number}-flows"
 
 
-def _cells(
-    name: str, bounds: CapacityBounds | None, otherwise: str, line_pps: float, link_bps: float
-) -> Mapping[Column, Cell]:
-    """Return *bounds*, and the lower one in each unit; *otherwise*: the word for what was not found."""
-    is_found = bounds is not None and (bounds.lower or bounds.upper)
-    share = bounds.lower.pps / line_pps if bounds and bounds.lower else None
-    figures = str(bounds) if is_found else otherwise, figure(share, ".4g", link_bps / 1e9), figure(share, ".3g", 100)
-    cells = (Cell(words, "" if bounds and bounds.finished else "unsure") for words in figures)
-    return dict(zip((Column(f"{name}{unit}") for unit in ("", " Gbit/s", " % line")), cells, strict=True))
+def _cells(run: ProcedureRun, result: SearchResult) -> Iterator[tuple[Column, Cell]]:
+    """Yield the bounds of each loss ratio, and the lower one in each unit; else a word for why there are none."""
+    traffic, bounds_by_name = run.traffic(result.sentence), {bounds.name: bounds for bounds in result.bounds}
+    for name in LOSS_RATIOS:
+        bounds = bounds_by_name.get(name)
+        is_found = bounds is not None and (bounds.lower or bounds.upper)
+        otherwise = "INCONCLUSIVE" if result.ended.startswith("inconclusive: ") else "unfinished"
+        share = bounds.lower.pps / run.line(traffic) if bounds and bounds.lower else None
+        figures = {
+            "": str(bounds) if is_found else otherwise,
+            " Gbit/s": figure(share, ".4g", run.link_bps(traffic) / 1e9),
+            " % line": figure(share, ".3g", 100),
+        }
+        for unit, words in figures.items():
+            yield Column(f"{name}{unit}"), Cell(words, "" if bounds and bounds.finished else "unsure")

@@ -2,30 +2,34 @@
 
 Several loss ratios are searched together: without loss (NDR) and with at most half a per cent (PDR). The result of
 each is a *lower bound*, a load that was carried within the goal, and an *upper bound*, one that was not, at most the
-relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds found until then.
+relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds so far.
 
-As of a verdict, the trials are read twice: a lower bound is one with each loss at its worse end, an upper bound is one
-with each loss at its better end. Where queues leave open what was lost, they are further apart.
+As of a verdict, a lower bound is one with each loss at its worse end, an upper bound is one with each loss at its
+better end. Where queues leave open what was lost, they are further apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core.bounds import Bounds
 from ...core.goal import Goal
 from ...core.phrases import percent
+from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
+from ...errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ...evidence.chart import SIGNS, Chart, scaled, valued
 from ...evidence.document import Column, Note, Table
-from ...units import l1_bits, range_text, si
-from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure, sendable
-from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
+from ...units import counted, l1_bits, l2_bits, range_text, si
+from ...visible import shortened
+from ..procedure import EACH, Procedure, ProcedureRun, endings, figure
+from ..trials import Cells, ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -34,6 +38,9 @@ RELATIVE_WIDTH = 0.005
 
 LOWEST_LOAD_RATIO = 0.001
 """The lowest load that a search asks for, as a ratio of the highest."""
+
+V = TypeVar("V", int, str)
+"""The type of values that a search is made for: numbers, or words of traffic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,6 @@ class CapacityBounds:
     throughput: float | None
     finished: bool
 
-    @property
-    def width(self) -> float | None:
-        """The distance of the bounds, as a ratio of the upper one; None if one of them is not known."""
-        if self.lower is None or self.upper is None:
-            return None
-        return 1 - self.lower.pps / self.upper.pps
-
     def __str__(self) -> str:
         lower, upper = ("" if load is None else si(load.pps, "pps", 5) for load in (self.lower, self.upper))
         if lower and upper:
@@ -67,16 +67,17 @@ class CapacityBounds:
         return known + " …" * (not self.finished)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(ProcedureResult):
-    """The bounds of every loss ratio. ``traffic``: seconds of it."""
+    """The bounds of every loss ratio, to ``relative_width``; none: no search could begin. ``goal`` in words.
 
-    bounds: tuple[CapacityBounds, ...]
-    goal: Goal
-    lowest: Load
-    highest: Load
+    ``axis`` names what differs between several, for example ``flows``.
+    """
+
+    bounds: tuple[CapacityBounds, ...] = ()
+    goal: str = ""
     relative_width: float
-    traffic: float
+    axis: str = ""
 
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
@@ -91,21 +92,22 @@ def search(
     words: str,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
+    goal: Goal | None = None,
 ) -> SearchResult:
     """Find the highest loads of the traffic *words* that the router carries, one for each of *loss_ratios*.
 
-    Where the generator does not send the testbed's maximum, they end at what it sends. The run's goal gives trial
-    duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the distance of
-    the bounds.
+    Where the generator does not send the testbed's maximum, they end at what it sends. The *goal* (None: the run's)
+    gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the
+    distance of the bounds.
     """
     # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
-    traffic, goal = run.traffic(words), run.session.plan.goal
+    traffic, goal = run.traffic(words), goal or run.session.plan.goal
     lowest = Load(run.session.plan.maximum_load(traffic).pps * LOWEST_LOAD_RATIO)
     highest = run.put(traffic, as_sent=True)
-    wanted = {
-        name: SearchGoal(
+    goals = [
+        SearchGoal(
             loss_ratio=ratio,
             exceed_ratio=goal.exceed_ratio,
             relative_width=relative_width,
@@ -116,43 +118,94 @@ def search(
             # a router that does not carry even the lowest load is a result, not an error
             fail_fast=False,
         )
-        for name, ratio in loss_ratios.items()
-    }
-    trials = run.series(traffic)
-    while True:
-        controller = MultipleLossRatioSearch(
-            config=Config(
-                goals=list(wanted.values()),
-                min_load=lowest.pps,
-                max_load=highest.pps,
-                # the deadline is checked before each trial instead, so that the bounds found until then stay
-                search_duration_max=1e9,
-                warmup_duration=None,
-            )
+        for ratio in loss_ratios.values()
+    ]
+    controller = MultipleLossRatioSearch(
+        config=Config(
+            goals=goals,
+            min_load=lowest.pps,
+            max_load=highest.pps,
+            # the deadline is checked before each trial instead, so that the bounds found until then stay
+            search_duration_max=1e9,
+            warmup_duration=None,
         )
-        measurer = _Measurer(trials, tuple(loss_ratios.values()))
-        with trials:
-            controller.search(measurer=measurer, debug=lambda text: None)
-        is_first = trials.ended and all(trial.outcome.load == highest for trial in trials.done[-1:])
-        sent = sendable(trials.done[-1]) if is_first and trials.done else highest
-        if sent.pps >= highest.pps or sent.pps <= lowest.pps:
-            break
-        highest = sent
-    databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
+    )
+    with run.series(traffic) as trials:
+        controller.search(measurer=_Measurer(trials, tuple(loss_ratios.values())), debug=lambda text: None)
     bounds = []
-    for name, goal_of_ratio in wanted.items():
+    for (name, ratio), goal_of_ratio in zip(loss_ratios.items(), goals, strict=True):
         target = controller.scaling.goal_to_final_target[goal_of_ratio]
-        worse, better = (GoalResult.from_bounds(each.get_relevant_bounds(target=target)) for each in databases)
-        lower, upper = _load(worse.relevant_lower_bound), _load(better.relevant_upper_bound)
-        # the library ended with the bounds at the worse ends
-        done = not trials.ended and upper == _load(worse.relevant_upper_bound)
-        finished = done or _is_found(lower, upper, lowest, highest, relative_width)
-        throughput = None if lower is None else float(worse.conditional_throughput)
-        bounds.append(CapacityBounds(name, loss_ratios[name], lower, upper, throughput, finished))
+        known = GoalResult.from_bounds(controller.database.get_relevant_bounds(target=target))
+        lower, upper = _load(known.relevant_lower_bound), _load(known.relevant_upper_bound)
+        certain = _certain_upper(trials.done, upper, ratio, goal)
+        finished = (not trials.ended and upper == certain) or _is_found(lower, certain, lowest, highest, relative_width)
+        throughput = None if lower is None else float(known.conditional_throughput)
+        bounds.append(CapacityBounds(name, ratio, lower, certain, throughput, finished))
     if not trials.ended and not all(item.finished for item in bounds):
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
-    noted = trials.as_fields((LOSS_OF_OFFERED_FRAMES,))
-    return SearchResult(tuple(bounds), goal, lowest, highest, relative_width, trials.traffic, **noted)
+    return SearchResult(
+        bounds=tuple(bounds),
+        goal=goal.of_searches,
+        relative_width=relative_width,
+        **trials.as_fields([LOSS_OF_OFFERED_FRAMES]),
+    )
+
+
+def search_each(
+    run: ProcedureRun,
+    axis: str,
+    values: Sequence[V],
+    words: Callable[[V], str],
+    relative_width: float,
+    set_up: Callable[[V], object] = lambda value: None,
+    loss_ratios: Mapping[str, float] = LOSS_RATIOS,
+    goal: Goal | None = None,
+) -> tuple[SearchResult, ...]:
+    """Search at each of *values* of *axis*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic.
+
+    They share the run's deadline alike; what one leaves of its share, those after it have. A value that cannot be set
+    up has no bounds. Raises ConfigError, SentenceError before any frame is sent.
+    """
+    if not values or len(set(values)) != len(values):
+        raise ConfigError(f"expected one value or more, each once, not {list(values)}")
+    for value in values:
+        run.traffic(words(value))
+    run.searches, whole, results = len(values), run.deadline, list[SearchResult]()
+    for at, value in enumerate(values):
+        run.deadline = run.sent + (whole - run.sent) / (len(values) - at)
+        try:
+            set_up(value)
+            result = search(run, words(value), loss_ratios, relative_width, goal)
+        except BREAKDOWN_ERRORS as error:
+            ended = f"inconclusive: it could not be set up: {in_words(error)}"
+            result = SearchResult(sentence=words(value), relative_width=relative_width, ended=ended)
+        results.append(replace(result, axis=axis, value=value if isinstance(value, str) else f"{value:,}"))
+    run.deadline = whole
+    return tuple(results)
+
+
+def carried(
+    run: ProcedureRun, result: object, keyword: str, words: str, ratio: str
+) -> tuple[TrafficWords, CapacityBounds]:
+    """Return the traffic *words*, and the bounds that *keyword* found for its *ratio*. Raises SentenceError if not."""
+    known = {bounds.name: bounds for bounds in result.bounds} if isinstance(result, SearchResult) else {}
+    if not isinstance(result, SearchResult) or ratio not in known:
+        raise SentenceError(f"'{shortened(result)}': expected what '{keyword}' returned")
+    traffic = run.traffic(words)
+    if run.traffic(result.sentence).alone != traffic.alone:
+        raise SentenceError(f"'{keyword}' was asked for '{result.sentence}'; expected '{words}', as here")
+    return traffic, known[ratio]
+
+
+def _certain_upper(trials: Sequence[Trial], upper: Load | None, ratio: float, goal: Goal) -> Load | None:
+    """Return the load *upper*, or where its loss is open the next that certainly lost more than *ratio* too often."""
+    if upper is None or all(is_decided(loss_bounds(trial), ratio) for trial in trials if trial.outcome.load == upper):
+        return upper
+    lost = defaultdict[float, float](float)
+    for trial in trials:
+        lost[trial.outcome.load.pps] += trial.outcome.duration if loss_bounds(trial).low > ratio else 0.0
+    most = goal.exceed_ratio * goal.duration_sum
+    return next((Load(pps) for pps in sorted(lost) if pps >= upper.pps and lost[pps] > most), None)
 
 
 def _is_found(lower: Load | None, upper: Load | None, lowest: Load, highest: Load, width: float) -> bool:
@@ -168,46 +221,32 @@ def _load(bound: Any) -> Load | None:
     return None if bound is None else Load(float(bound))
 
 
+@dataclass
 class _Measurer:
     """Gives the library our trials, as its AbstractMeasurer, with each loss at its worse end."""
 
-    def __init__(self, trials: TrialSeries, loss_ratios: tuple[float, ...]) -> None:
-        self.trials, self._loss_ratios = trials, loss_ratios
-        self._better: list[Any] = []
+    trials: TrialSeries
+    loss_ratios: tuple[float, ...]
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """Return one trial of *intended_duration* s or longer at *intended_load* frames/s into each port."""
         from MLRsearch import MeasurementResult
 
         trial = self.trials.run(Load(intended_load), intended_duration, self._decides)
-        loss, worst = loss_bounds(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
-        offered, lost = worst.offered, worst.lost
+        worst = max(trial.outcome.directions, key=lambda row: row.loss_ratio)
         # where both ends say the same, the counted loss leads to better guesses
-        ends = (lost, lost) if self._decides(trial) else (math.ceil(loss.high * offered), int(loss.low * offered))
+        lost = worst.lost if self._decides(trial) else math.ceil(loss_bounds(trial).high * worst.offered)
         # without the third count, whose name differs between releases (forwarding_count, forwarded_count)
-        worse, better = (
-            MeasurementResult(
-                trial.outcome.duration, intended_load, offered_count=offered, loss_count=min(offered, count)
-            )
-            for count in ends
+        return MeasurementResult(
+            trial.outcome.duration,
+            intended_load,
+            offered_count=worst.offered,
+            loss_count=min(worst.offered, lost),
         )
-        self._better.append(better)
-        return worse
-
-    def at_better_ends(self, database: Any, targets: Any) -> Any:
-        """Return the library's *database* of the same trials, with each loss at its better end."""
-        from MLRsearch.discrete_result import DiscreteResult
-        from MLRsearch.measurement_database import MeasurementDatabase
-
-        relevant, loads = MeasurementDatabase(targets), {float(load): load for load in database.load_to_stats}
-        for result in self._better:
-            load = loads[result.intended_load]
-            relevant.add(DiscreteResult.with_load(result=result, load=load))
-        return relevant
 
     def _decides(self, trial: Trial) -> bool:
         loss = loss_bounds(trial)
-        return all(is_decided(loss, ratio) for ratio in self._loss_ratios)
+        return all(is_decided(loss, ratio) for ratio in self.loss_ratios)
 
 
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
@@ -227,34 +266,20 @@ class Search(Procedure):
         """
         return search(run, traffic, LOSS_RATIOS, relative_width)
 
-    def parts(self, run: ProcedureRun, result: SearchResult) -> Sequence[Note | Table]:
-        """Return the bounds for each loss ratio, in every unit."""
-        known = run.traffic(run.words)
-        size, line = known.profile.mean_size, run.line(known)
-        bounds_of_ratios = [
-            {
-                Column("", left=True): bounds.name,
-                Column("loss allowed"): percent(bounds.loss_ratio),
-                Column("lower bound", EACH): figure(bounds.lower),
-                Column("upper bound", EACH): figure(bounds.upper),
-                Column("apart"): NONE if bounds.width is None else percent(bounds.width),
-                Column("conditional throughput", EACH): figure(bounds.throughput),
-                Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
-                Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
-                Column("search", left=True): "done" if bounds.finished else "unfinished",
-            }
-            for bounds in result.bounds
-        ]
+    def parts(self, run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
+        """Return the bounds of each result and loss ratio, in every unit, and how they were searched for."""
+        trials, seconds = sum(len(result.trials) for result in results), sum(result.seconds for result in results)
         how = (
-            f"{result.goal.of_searches}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
-            f" {result.traffic:g} s of traffic; between {figure(result.lowest)} and"
-            f" {figure(result.highest)} frames/s."
+            f"{results[0].goal}. Bounds to {percent(results[0].relative_width)}; {counted(trials, 'trial')},"
+            f" {seconds:g} s of traffic."
         )
-        return [*map(Note, filter(None, [result.ended])), Table.of(bounds_of_ratios), Note(how)]
+        return [*endings(results), Table.of([row for result in results for row in _rows(run, result)]), Note(how)]
 
-    def picture(self, run: ProcedureRun, result: SearchResult) -> str:
+    def picture(self, run: ProcedureRun, results: Sequence[SearchResult]) -> str:
         """Return loss over load: a mark for each trial, and the bounds that were found."""
-        across = scaled("load of each port", "pps", 1.03 * result.highest.pps)
+        (result,) = results
+        most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
+        across = scaled("load of each port", "pps", 1.03 * most)
         up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
         plot = Chart(run.title, across, up, run.session.simulated)
         for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
@@ -271,3 +296,21 @@ class Search(Procedure):
 
 
 SEARCH = Search()
+
+
+def _rows(run: ProcedureRun, result: SearchResult) -> Iterator[Cells]:
+    traffic = run.traffic(result.sentence)
+    size, line = traffic.profile.mean_size, run.line(traffic)
+    for bounds in result.bounds:
+        yield {
+            Column("", left=True): " ".join(filter(None, (result.value, bounds.name))),
+            Column("loss allowed"): percent(bounds.loss_ratio),
+            Column("theoretical", EACH): figure(line),
+            Column("lower bound", EACH): figure(bounds.lower),
+            Column("upper bound", EACH): figure(bounds.upper),
+            Column("conditional throughput", EACH): figure(bounds.throughput),
+            Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
+            Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
+            Column("lower bound", "Gbit/s L2"): figure(bounds.lower, ".4f", l2_bits(size) / 1e9),
+            Column("search", left=True): "done" if bounds.finished else "unfinished",
+        }

@@ -17,7 +17,7 @@ from ..procedure import Procedure, ProcedureRun
 from ..trials import ProcedureResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendingResult(ProcedureResult):
     """The counts of its one trial in frames, those of each of ``directions`` and of all together.
 
@@ -63,32 +63,13 @@ class SendTraffic(Procedure):
         session.plan.check_measurable(asked)
         meanwhile = run.meanwhile(during, *arguments) if during else None
         run.put(known, warm_up=False)
-        sent = partial(session.traffic.measure, session.plan.load_for(asked), seconds, meanwhile)
+        measure = partial(session.traffic.measure, during=meanwhile)
         with run.series(known) as trials:
-            trials.run_measured(sent, seconds, lambda trial: True)
-        rows = [row for trial in trials.done for row in trial.outcome.directions]
-        counters = trials.done[0].outcome.counters if trials.done else {}
+            trials.run(session.plan.load_for(asked), seconds, lambda trial: True, measure)
+        trial = trials.done[0] if trials.done else None
+        directions = trial.outcome.directions if trial else ()
+        counters = trial.outcome.counters if trial else {}
         before, after = (counters.get(moment, {}) for moment in ("before", "after"))
-        return SendingResult(
-            tuple(rows),
-            offered=sum(row.offered for row in rows),
-            forwarded=sum(row.forwarded for row in rows),
-            lost=sum(trial.lost for trial in trials.done),
-            counters={name: count - before.get(name, 0) for name, count in after.items()},
-            problems=tuple(
-                words
-                for trial in trials.done
-                for words in (*map(str, trial.problems), *_outlasting(trial.outcome, during))
-            ),
-            **trials.as_fields(()),
-        )
-
-    def parts(self, run: ProcedureRun, result: SendingResult) -> Sequence[Note | Table]:
-        """Return what was sent, and the counts of each direction."""
-        sent = (
-            f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}"
-            for trial in result.trials
-        )
         rows = [
             {
                 Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
@@ -97,9 +78,27 @@ class SendTraffic(Procedure):
                 Column("forwarded", "frames"): f"{row.forwarded:,}",
                 Column("lost", "frames"): f"{row.lost:,}",
             }
-            for row in result.directions
+            for row in directions
         ]
-        return [*map(Note, sent), Table.of(rows), *map(Note, filter(None, [*result.problems, result.ended]))]
+        return SendingResult(
+            directions=directions,
+            offered=sum(row.offered for row in directions),
+            forwarded=sum(row.forwarded for row in directions),
+            lost=sum(row.lost for row in directions),
+            counters={name: count - before.get(name, 0) for name, count in after.items()},
+            problems=(*map(str, trial.problems), *_outlasting(trial.outcome, during)) if trial else (),
+            rows=rows,
+            **trials.as_fields(),
+        )
+
+    def parts(self, run: ProcedureRun, results: Sequence[SendingResult]) -> Sequence[Note | Table]:
+        """Return what was sent, and the counts of each direction."""
+        (result,) = results
+        sent = (
+            f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}"
+            for trial in result.trials
+        )
+        return [*map(Note, sent), *super().parts(run, results), *map(Note, result.problems)]
 
 
 SENDING = SendTraffic()

@@ -36,6 +36,9 @@ RFC_OVERLOAD_SECONDS = 60.0
 CONTROL_SECONDS = (1.0, 3.0)
 """Seconds of the control, before and after a change of the load to itself: it is measured as the trials are."""
 
+TOO_SELDOM = "the generator reported its counts too seldom; expected a longer limit or a nearer generator"
+"""Why a trial shows no time at all."""
+
 SPOILT_CONTROL = "control_spoilt"
 """The reading that says that the control shows nothing: 1; else a trial has none."""
 
@@ -119,7 +122,7 @@ class Recovery(Quantity):
             f"{phases.overload:g} s at {si(overload.pps, 'pps')} into each port{shorter}, of which up to"
             f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(reduced.pps, 'pps')}"
         )
-        doubts = list(dict.fromkeys(filter(None, (_why_unproven(promise, trial) for trial in trials))))
+        doubts = list(dict.fromkeys(filter(None, (why_unproven(promise, trial) for trial in trials))))
         sent = [_reading(trial, "overload_sent", place, 1.0) for trial in trials for place in _places(trial)]
         if max(sent) > 1 + GENTLE or (promise.names_load and min(sent) < 1 - GENTLE):
             doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
@@ -181,7 +184,7 @@ def _time(promise: Promise, trial: Trial, place: int) -> Bounds:
     """Return when the last frame of a direction was lost in *trial*, in s."""
     row = trial.outcome.directions[place]
     low = _reading(trial, "recovery_low_s", place, math.nan)
-    if math.isnan(low) or _why_unproven(promise, trial):
+    if math.isnan(low) or why_unproven(promise, trial):
         return UNKNOWN
     high = _reading(trial, "recovery_high_s", place, math.inf)
     carried = _reading(trial, "control_loss", place) <= promise.goal.forgiven
@@ -204,11 +207,11 @@ def _is_near_ceiling(promise: Promise) -> bool:
     return promise.load_pps * REDUCED_LOAD_SHARE > USABLE_SHARE * promise.own.lossless_pps
 
 
-def _why_unproven(promise: Promise, trial: Trial) -> str:
+def why_unproven(promise: Promise, trial: Trial) -> str:
     """Return why *trial* proves nothing about recovery, in words; "" if it does."""
     readings = trial.outcome.readings
     if not any(name.startswith("recovery_low_s") for name in readings):
-        return "the generator reported its counts too seldom; expected a longer limit or a nearer generator"
+        return TOO_SELDOM
     loss = max(_reading(trial, "overload_loss", place) for place in _places(trial))
     if loss < OVERLOAD_LOSS_RATIO:
         return (
