@@ -71,7 +71,7 @@ def run(tmp_path: Path) -> Path:
             counts = {"before": {}, "after": after}
             measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts))
             evidence = "misses" if any(losses) else "keeps"
-            named: dict[str, Any] = {"requirement": number, "sentence": sentence, "profile": "64b 1-flow", "test": "T"}
+            named: dict[str, Any] = {"requirement": number, "sentence": sentence, "test": "T"}
             folder.add(replace(one, trial=measured, evidence=evidence, **named))
         for moment in (BEFORE, AFTER):
             folder.add(ReadingRecord(RUN, True, number, Reading(moment, Telemetry(None, {}))))
