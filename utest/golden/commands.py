@@ -37,7 +37,7 @@ def texts() -> Mapping[str, str]:
                     files[f"help/{line.replace(' ', '-').replace('---help', '').strip('-')}.txt"] = output + errors
                 if "--json" in line:
                     files[f"json/{line.replace(' ', '-')}.json"] = output
-                elif "--markdown" in line:
+                elif "markdown" in line:
                     files[f"markdown/{line.replace(' ', '-')}.md"] = output
                 rows.append(f"{line} -> {status} | {_first(output)} | {_first(errors)}".rstrip(" |"))
     return {**files, "calls.txt": "".join(f"{row}\n" for row in rows)}
