@@ -150,7 +150,7 @@ def test_a_bad_trial_is_refused_with_what_is_wrong(change: Mapping[str, Any], wo
         read(TrialRecord, data)
 
 
-@pytest.mark.parametrize("change", [{"extra": {"x": object()}}, {"started": math.inf}])
+@pytest.mark.parametrize("change", [{"started": math.inf}])
 def test_data_that_is_not_json_is_refused(change: Mapping[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"JSON|serialize"):
         sealed(requirement_record(**change).to_json(), LINK)

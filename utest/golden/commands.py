@@ -9,21 +9,21 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
+import yaml
 from robot.libdoc import LibraryDocumentation
 
 from lineproof import __version__
 from lineproof.commands.main import finish, main
 from lineproof_bench.serve import main as bench
-from support.made_runs import FORWARDS, LOAD, Sentence, around, made_run
+from support.made_runs import Sentence, around, made_run
 from support.paths import ROOT
 
 CALLS = Path(__file__).parent / "recorded" / "calls.txt"
-GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
-WORSE = Sentence(LOAD, margin=(1.001, 1.006)), Sentence(FORWARDS, around(5.1e6, 2))
-FAIL, OPEN = (GOOD[0], Sentence(LOAD, verdict="FAIL")), (GOOD[1], Sentence(LOAD, verdict="INCONCLUSIVE"))
+PROJECT = Path(__file__).parent / "recorded" / "project.yaml"
 
 
 def texts() -> Mapping[str, str]:
@@ -37,6 +37,8 @@ def texts() -> Mapping[str, str]:
                     files[f"help/{line.replace(' ', '-').replace('---help', '').strip('-')}.txt"] = output + errors
                 if "--json" in line:
                     files[f"json/{line.replace(' ', '-')}.json"] = output
+                elif "markdown" in line:
+                    files[f"markdown/{line.replace(' ', '-')}.md"] = output
                 rows.append(f"{line} -> {status} | {_first(output)} | {_first(errors)}".rstrip(" |"))
     return {**files, "calls.txt": "".join(f"{row}\n" for row in rows)}
 
@@ -49,16 +51,23 @@ def _project() -> Iterator[Path]:
         homes = dict.fromkeys(("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"), name)
         with mock.patch.dict(os.environ, {"PATH": os.environ["PATH"], "COLUMNS": "80", **homes}, clear=True):
             _call(["init"], folder)
-            for run, sentences in (("pass", GOOD), ("worse", WORSE), ("fail", FAIL), ("open", OPEN), ("altered", FAIL)):
-                made_run(folder, run, *sentences)
-            made_run(folder, "unfinished", *GOOD, closed=False, unjudged=FORWARDS)
-            made_run(folder, "simulated", *GOOD, simulated=True)
+            project = yaml.safe_load(PROJECT.read_text(encoding="utf-8"))
+            for run, fields in project["runs"].items():
+                kind = fields.pop("kind", "")
+                inputs = {"variables/testbeds/lab.yaml": f"kind: {kind}\n".encode()} if kind else {}
+                made_run(folder, run, *map(_sentence, fields.pop("sentences")), inputs=inputs, **fields)
             records = folder / "altered" / "requirements.jsonl"
             records.write_text(records.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
-            (folder / "broken.yaml").write_text("platform: [\n", encoding="utf-8")
-            (folder / "wrong.robot").write_text("*** Test Cases ***\nA\n    64b sideways ≥ 5 Mpps\n", encoding="utf-8")
+            for file, content in project["files"].items():
+                (folder / file).write_text(content, encoding="utf-8")
             (folder / "empty").mkdir()
             yield folder
+
+
+def _sentence(fields: Mapping[str, Any]) -> Sentence:
+    """Return a sentence of the project's file: its ``figures``, or some ``around`` a mean."""
+    figures = around(*fields["around"]) if "around" in fields else fields["figures"]
+    return Sentence(figures=figures, **{name: fields[name] for name in fields.keys() - {"around", "figures"}})
 
 
 def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:

@@ -94,8 +94,8 @@ def _of_suites() -> Iterator[tuple[str, str]]:
     yield "gate-markdown.txt", _printed("gate", worse, "--baseline", mixed, "--markdown")
     yield "verify.txt", _printed("verify", mixed, altered)
     yield "rejudge.txt", _printed("rejudge", mixed)
-    yield "rejudge-goal.txt", _printed("rejudge", mixed, "--goal", "standard", "--project", ROOT)
-    yield "rejudge-suite.txt", _printed("rejudge", passed, "--suite", other, "--project", ROOT)
+    yield "rejudge-goal.txt", _printed("rejudge", mixed, "--goal", "standard")
+    yield "rejudge-suite.txt", _printed("rejudge", passed, "--suite", other)
     yield "signoff-refused.txt", _printed("signoff", passed, "--html-only", "--output", scratch())
     for name, run in (("passed", passed), ("mixed", mixed)):
         folder = scratch() / f"sheet-{name}"

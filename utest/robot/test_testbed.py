@@ -26,7 +26,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure, TestbedError
-from lineproof.evidence.gate import Answer, ComparisonRule, answer_of, gate
+from lineproof.evidence.gate import ComparisonRule, gate
 from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.run import read_run
 from lineproof.generators.base import Method
@@ -107,7 +107,7 @@ def test_a_wrong_sentence_fails_its_own_test_alone_before_any_traffic_and_is_sai
     assert found.tests["Torn"][1].startswith(f"{suite}:12: '64b  1-flow ≥ 1 Mpps' has two spaces inside")
     assert found.console.count("unit 'furlong'") == 1
     (left,) = (tmp_path / "results").iterdir()
-    assert answer_of(gate([read_run(left)], [], ComparisonRule())) is Answer.INCONCLUSIVE
+    assert gate([read_run(left)], [], ComparisonRule()).answer is Ruling.INCONCLUSIVE
     alone = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-t", "Wrong")
     assert alone.message == found.tests["Wrong"][1] and alone.console.count("unit 'furlong'") == 1
     assert "Nothing was measured: " in alone.console and re.findall("Evidence:|Next:", alone.console) == []

@@ -77,8 +77,7 @@ def test_the_console_says_each_result_once_in_80_columns(netgate: robot_run.Robo
 
 
 def test_allure_has_few_small_files_of_a_test(left: Path) -> None:
-    files, run = list((left / "allure").iterdir()), read_run(left)
-    assert "severity:critical" in run.requirements[1].tags
+    files = list((left / "allure").iterdir())
     assert len(list(left.iterdir())) <= 12 and len(files) <= 50
     assert all(path.stat().st_size < 100_000 for path in files)
     for path in files:
@@ -123,8 +122,8 @@ def test_the_page_that_allure_makes_shows_a_test_with_what_is_attached(left: Pat
 
 
 def verdicts(run: Path) -> list[tuple[object, ...]]:
-    """Return test, verdict, message and figures of each sentence."""
-    return [(item.test, item.verdict, item.message, item.extra["figures"]) for item in read_run(run).requirements]
+    """Return test, verdict and message of each sentence."""
+    return [(item.test, item.verdict, item.message) for item in read_run(run).requirements]
 
 
 @pytest.mark.parametrize("card", get_args(SimulatedNic))

@@ -83,7 +83,7 @@ def one_trial(
 
 
 def trial_record(**fields: Any) -> TrialRecord:
-    return TrialRecord(RUN, True, 1, "Netgate6100.Small Frames", SENTENCE, "64b", 64.0, LINK, trial(**fields))
+    return TrialRecord(RUN, True, 1, "Netgate6100.Small Frames", SENTENCE, trial(**fields))
 
 
 @cache

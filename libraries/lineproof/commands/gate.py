@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.rule import Ruling
 from ..errors import LineproofError
-from ..evidence.gate import ALLOWED, Answer, ComparisonRule, RunComparison, answer_of, gate, gate_document, junit
+from ..evidence.gate import ALLOWED, EXIT_STATUS, ComparisonRule, RunComparison, gate, gate_document, junit
 from ..evidence.run import check_tag, read_run, tag_runs
 from ..files import write_whole
 from .arguments import add_forms, add_runs, number, print_document, runs_of
@@ -33,24 +34,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. The exit status is :class:`.gate.Answer`. Raises LineproofError."""
+    """Print it. The exit status is that of :data:`.gate.EXIT_STATUS`. Raises LineproofError."""
     try:
         if arguments.tag is not None:
             check_tag(arguments.tag)
-        found, folders = _gate(arguments)
+        compared, folders = _gate(arguments)
     except LineproofError as error:
         if arguments.junit is not None:  # a report of an earlier job must not stand for this one
             write_whole(arguments.junit, junit(RunComparison(problems=[str(error)])))
         raise
     if arguments.junit is not None:
-        write_whole(arguments.junit, junit(found))
-    answer, tagged = answer_of(found), ""
+        write_whole(arguments.junit, junit(compared))
+    tagged = ""
     if arguments.tag is not None:
         tagged = f"not tagged '{arguments.tag}': only what passes becomes a baseline"
-        if answer is Answer.PASS:
+        if compared.answer is Ruling.PASS:
             tagged = f"tagged: {tag_runs(arguments.tag, folders)}"
-    print_document(gate_document(found, tagged), arguments)
-    return answer.value
+    print_document(gate_document(compared, tagged), arguments)
+    return EXIT_STATUS[compared.answer]
 
 
 def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:

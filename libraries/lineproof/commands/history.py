@@ -13,9 +13,6 @@ from ..units import counted
 from ..visible import shortened
 from .arguments import add_json, print_document, print_lines
 
-ONLY = ("platform", "software", "testbed")
-"""Options of ``trend``, and columns of the store, that choose runs."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
@@ -27,10 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adding = actions.add_parser("import", help="add runs; those that the store has already change nothing")
     words = "runs: a folder with any number of them below it, as results, the beginning of an id, or a tag"
     adding.add_argument("run_names", metavar="RUN", nargs="+", help=words)
-    adding.add_argument("--replace", action="store_true", help="take a closed run that differs from the stored one")
     asking = actions.add_parser("trend", help="each sentence over the newest runs or releases; changes of its level")
-    for name in ONLY:
-        asking.add_argument(f"--{name}", help="only this one")
+    asking.add_argument("--platform", help="only this one")
     asking.add_argument("--sentence", default="", help="only sentences with these words, as '64b 1-flow'")
     words = "only from then on, as 2026-11-01 (UTC)"
     asking.add_argument("--since", metavar="DATE", type=_since, default=0.0, help=words)
@@ -64,7 +59,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
     paths = list(dict.fromkeys(run for name in arguments.run_names for run in runs_named(name)))
     store = HistoryStore(store_url(arguments.store, Project.find().results), create=True)
-    results = [import_run(store, path, arguments.replace) for path in paths]
+    results = [import_run(store, path) for path in paths]
     lines = []
     for result in results:
         counts = f"{result.run}: {counted(result.sentences, 'sentence')}{', SIMULATED' * result.simulated}"
@@ -82,8 +77,7 @@ def _trend(arguments: argparse.Namespace) -> int:
     from ..evidence.history.store import HistoryStore, points_of, store_url, trend
 
     store = HistoryStore(store_url(arguments.store, Project.find().results))
-    wanted = {name: value for name in ONLY if (value := getattr(arguments, name)) is not None}
-    points = points_of(store, wanted, arguments.sentence, arguments.since)
+    points = points_of(store, arguments.platform, arguments.sentence, arguments.since)
     if not points:
         raise ConfigError("the store has no sentence of these; leave out an option, or import more runs", store.shown)
     document = trend(points, arguments.by == "release")

@@ -16,28 +16,11 @@ from ..config import load_config
 from ..core.goal import Goal, read_goal
 from ..core.rule import Ruling
 from ..errors import ConfigError
-from ..evidence.document import (
-    Cell,
-    Column,
-    Document,
-    Facts,
-    Folded,
-    Items,
-    Part,
-    Section,
-    Table,
-    verdict_cell,
-)
+from ..evidence.document import Cell, Column, Document, Facts, Folded, Items, Part, Section, Table, verdict_cell
 from ..evidence.recorder import code_identity
 from ..evidence.records import code_text
-from ..evidence.rejudge import (
-    SAME,
-    AnotherVerdict,
-    AskedSentence,
-    RejudgedRun,
-    judge_another_sla,
-    rejudge,
-)
+from ..evidence.rejudge import SAME, AnotherVerdict, AskedSentence, RejudgedRun, judge_another_sla, rejudge
+from ..evidence.run import RecordedRun
 from ..project import Project
 from ..units import counted
 from .arguments import add_json, add_run, add_variables, print_document, run_of
@@ -52,7 +35,7 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
     title = f"{judged.same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
     facts = Facts({"run": run.path.name, "then": f"Lineproof {code_text(then)}", "now": f"Lineproof {code_text(now)}"})
     notes = Items([*(f"CHANGED: {words}" for words in judged.changed), *(f"note: {note}" for note in run.notes)])
-    rows, reasons, figures = list[dict[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
+    rows, reasons, sentences = list[Mapping[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
     for sentence in judged.sentences:
         record, verdict = sentence.record, sentence.verdict
         ruling, message = (verdict.ruling.value, verdict.message) if verdict else (None, None)
@@ -68,28 +51,36 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
             parts += [Folded.of(f"then: {record.message}"), Folded.of(f"now: {message}")]
         if sentence.state != SAME or sentence.remarks:
             reasons.append(Folded(f"{sentence.state}: {record.sentence}", parts))
-        figures.append(
-            {
-                "test": record.test,
-                "sentence": record.sentence,
-                "state": sentence.state,
-                "then": record.verdict,
-                "now": ruling,
-                "message_then": record.message,
-                "message_now": message,
-                "remarks": list(sentence.remarks),
-            }
-        )
+        texts = {"test": record.test, "sentence": record.sentence, "state": sentence.state, "then": record.verdict}
+        messages = {"message_then": record.message, "message_now": message}
+        sentences.append({**texts, "now": ruling, **messages, "remarks": list(sentence.remarks)})
     data = {
         "run": str(run.path),
         "code": {"then": dict(then), "now": dict(now)},
         "changed": list(judged.changed),
         "notes": list(run.notes),
         "different": count - judged.same,
-        "sentences": figures,
+        "sentences": sentences,
     }
     sections = [Section("", [facts, notes, Table.of(rows)]), Section("", reasons)]
     return Document(title if count else "no sentence was judged in this run", sections, run.simulated, data)
+
+
+def another_sla(run: RecordedRun, verdicts: Sequence[AnotherVerdict]) -> Document:
+    """Return what the trials of *run* say of each sentence of another SLA, and by which of them."""
+    counts = {ruling.value: sum(each.ruling is ruling for each in verdicts) for ruling in Ruling}
+    sentence, verdict = Column("sentence", left=True), Column("verdict", left=True)
+    table = Table.of([{sentence: each.asked.sentence, verdict: verdict_cell(each.ruling.value)} for each in verdicts])
+    about = f"{run.path.name}: another SLA, judged by its trials; nothing was measured now"
+    sections, sentences = [Section(about, [table])], list[dict[str, object]]()
+    for each in verdicts:
+        by = [f"by {each.rests_on}"] if each.rests_on else []
+        sections.append(Section(each.asked.test, [Folded.of(each.message, *by)]))
+        said = {"test": each.asked.test, "message": each.message, "rests_on": each.rests_on or None}
+        sentences.append({**said, "sentence": each.asked.sentence, "verdict": each.ruling.value})
+    data = {"run": str(run.path), "verdicts": counts, "sentences": sentences}
+    title = ", ".join(f"{count} {ruling}" for ruling, count in counts.items())
+    return Document(title, sections, run.simulated, data)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +98,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--goal", metavar="NAME_OR_FILE", help="with this goal: a name, or a goal's file (default: the run's)"
     )
     add_variables(parser, "that suite")
-    parser.add_argument("--project", type=Path, help="the folder with variables/ that has the goal (found from here)")
     add_json(parser)
 
 
@@ -122,44 +112,19 @@ def run(arguments: argparse.Namespace) -> int:
     return int(bool(judged.changed) or judged.same < len(judged.sentences))
 
 
-def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) -> Document:
-    """Return what the trials in *folder* say of each sentence of another SLA, and by which of them."""
-    counts = {ruling.value: sum(item.ruling is ruling for item in found) for ruling in Ruling}
-    sentence, verdict = Column("sentence", left=True), Column("verdict", left=True)
-    rows = [{sentence: Cell(item.asked.sentence), verdict: verdict_cell(item.ruling.value)} for item in found]
-    reasons = [
-        Section(item.asked.test, [Folded.of(item.message, *([f"by {item.rests_on}"] if item.rests_on else []))])
-        for item in found
-    ]
-    about = f"{folder.name}: another SLA, judged by its trials; nothing was measured now"
-    figures = [
-        {
-            "test": item.asked.test,
-            "message": item.message,
-            "rests_on": item.rests_on or None,
-            "sentence": item.asked.sentence,
-            "verdict": item.ruling.value,
-        }
-        for item in found
-    ]
-    data = {"run": str(folder), "verdicts": counts, "sentences": figures}
-    title = ", ".join(f"{count} {ruling}" for ruling, count in counts.items())
-    return Document(title, [Section(about, [Table.of(rows)]), *reasons], simulated, data)
-
-
 def _another_sla(arguments: argparse.Namespace) -> int:
     asked = None if arguments.suite is None else sentences_of(arguments.suite, arguments.variable)
-    goal = None if arguments.goal is None else _goal(arguments.goal, arguments.project)
-    recorded, found = judge_another_sla(run_of(arguments.run_name), asked, goal)
-    print_document(another_sla(recorded.path, recorded.simulated, found), arguments)
-    return int(any(item.ruling is not Ruling.PASS for item in found) or not found)
+    goal = None if arguments.goal is None else _goal(arguments.goal)
+    run, verdicts = judge_another_sla(run_of(arguments.run_name), asked, goal)
+    print_document(another_sla(run, verdicts), arguments)
+    return int(any(each.ruling is not Ruling.PASS for each in verdicts) or not verdicts)
 
 
-def _goal(name: str, project: Path | None) -> Goal:
-    """The goal of a file, or of this name in the project. Raises ConfigError."""
+def _goal(name: str) -> Goal:
+    """Return the goal of a file, or of this name in the project. Raises ConfigError."""
     if "/" in name or name.endswith((".yaml", ".yml")):
         return load_config(Path(name), Goal)
-    return read_goal(Project.find(project).goals, name)
+    return read_goal(Project.find().goals, name)
 
 
 def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:

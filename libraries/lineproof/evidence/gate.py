@@ -15,6 +15,7 @@ from typing import TypeVar
 from xml.etree import ElementTree
 
 from ..core.goal import Goal
+from ..core.rule import Ruling
 from ..core.units import Unit
 from ..stats import compare, confidence_text, holm_levels
 from ..units import counted
@@ -41,9 +42,12 @@ MARGIN_REMEDY = "run without -v MARGIN:off"
 
 BASELINE = "the baseline"
 
+EXIT_STATUS = {Ruling.FAIL: 1, Ruling.INCONCLUSIVE: 2, Ruling.PASS: 0}
+"""Of each answer, what a reader must see first; a FAIL is the router's fault, or worse than the baseline."""
+
 
 class Proven(Enum):
-    """The answer of a comparison to one sentence; what a reader must see comes first."""
+    """The answer of a comparison to one sentence."""
 
     WORSE = "worse"
     UNSURE = "unsure"
@@ -131,6 +135,19 @@ class ComparedSentence:
         return Proven.WORSE if is_less is self.after.record.requirement.at_least else Proven.BETTER
 
     @property
+    def answer(self) -> Ruling:
+        """The answer to it: as its own verdict counts, and where that is a PASS what its baseline proves."""
+        record = self.after.record
+        own = Ruling(record.counts_as)
+        if own is not Ruling.PASS or self.before is None or not self.comparable:
+            return own
+        if self.state is Proven.WORSE:
+            return Ruling.FAIL
+        # an expected FAIL that one trial decided may have nothing to compare
+        is_unsure = record.verdict == "PASS" and self.state in (Proven.UNSURE, Proven.NOT_COMPARED)
+        return Ruling.INCONCLUSIVE if is_unsure else own
+
+    @property
     def figures(self) -> str:
         """The figure of the baseline, and then that of the run."""
         new = self.after.carries
@@ -154,55 +171,52 @@ class ComparedSentence:
             proven = f"a difference, not proven to be more than {allowed}"
         return ": ".join(filter(None, (proven, str(change))))
 
-    def cells(self, heading: str) -> dict[Column, Cell]:
+    def cells(self, heading: str, has_baseline: bool) -> dict[Column, Cell]:
         """Return what people read."""
-        # a terminal has no room for the margin beside what is proven
-        own = self.after.cells(heading, self.figures).items()
-        cells = {replace(column, on_page=column.name == "margin"): cell for column, cell in own}
-        return cells | {Column("proven", left=True): Cell(self.proven, mark=_MARKS.get(self.state, ""))}
+        cells = self.after.cells(heading, self.figures if has_baseline else "")
+        if has_baseline:
+            # a terminal has no room for the margin beside what is proven
+            cells = {replace(column, on_page=column.name == "margin"): cell for column, cell in cells.items()}
+            cells[Column("proven", left=True)] = Cell(self.proven, mark=_MARKS.get(self.state, ""))
+        # people see it where it is not the verdict, as of a PASS that is proven worse than its baseline
+        answer = self.answer.value
+        shown = verdict_cell("" if answer == self.after.verdict.text else answer)
+        return cells | {Column("counts as", left=True): shown}
 
     @property
     def data(self) -> dict[str, object]:
-        """All of it for programs: means in the sentence's unit, changes and margins in per cent."""
+        """All of it for programs, changes in per cent."""
         record, change = self.after.record, self.change or CandidateChange(of="")
-        ratios = {"change_low": change.low, "change_high": change.high, "change_estimate": change.estimate}
-        sides: dict[str, object] = {}
-        for name, side in (("baseline", self.before), ("run", self.after)):
-            sides[f"{name}_verdict"] = side and side.record.verdict
-            sides[f"{name}_observations"] = side and len(side.sample)
-            sides[f"{name}_mean"] = side and side.measured and side.measured.estimate
-            search = side.search if side else None
-            ratios[f"{name}_margin_low"] = search.low if search else None
-            ratios[f"{name}_margin_high"] = search.high if search else None
+        ends = {"low": change.low, "high": change.high, "estimate": change.estimate}
         return {
             "suite": self.suite,
             "test": record.test,
             "sentence": record.sentence,
+            "answer": self.answer.value,
             "verdict": record.verdict,
-            "proven": self.proven,
-            "unit": record.requirement.threshold.unit.value,
+            "baseline_verdict": self.before and self.before.record.verdict,
+            "carries": self.after.carries,
+            "baseline_carries": self.before and self.before.carries,
             "state": self.state.value,
-            "by": self.change and ("margin" if change.confidence is None else "sample"),
+            "proven": self.proven,
+            **{f"change_{name}_percent": None if end is None else 100 * end for name, end in ends.items()},
             "change_of": change.of,
             "change_confidence": change.confidence,
-            **sides,
-            **{f"{name}_percent": None if ratio is None else 100 * ratio for name, ratio in ratios.items()},
         }
 
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """A run and an earlier one of its suite (None: there is none). ``only_before``: what was not judged again."""
+    """A run and an earlier one of its suite (None: there is none)."""
 
     before: RecordedRun | None
     after: RecordedRun
     sentences: Sequence[ComparedSentence]
-    only_before: Sequence[SentenceRow] = ()
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs, each beside its baseline. ``problems``: why not all can be compared; ``differences``: what else differs."""
+    """Runs, each beside its baseline. ``problems``: why not all is decided; ``differences``: what else differs."""
 
     pairs: Sequence[ComparedRuns] = ()
     rule: ComparisonRule = ComparisonRule()
@@ -215,32 +229,42 @@ class RunComparison:
         return [sentence for pair in self.pairs for sentence in pair.sentences]
 
     @property
-    def has_baseline(self) -> bool:
-        """Return whether any run has one."""
-        return any(pair.before for pair in self.pairs)
+    def answer(self) -> Ruling:
+        """FAIL if a sentence is and all runs ended; INCONCLUSIVE if a sentence is, or there is a problem."""
+        answers = {sentence.answer for sentence in self.sentences}
+        if Ruling.FAIL in answers and not any(_unclosed(pair.after) for pair in self.pairs):
+            return Ruling.FAIL
+        return Ruling.INCONCLUSIVE if self.problems or answers != {Ruling.PASS} else Ruling.PASS
 
 
-def compare_runs(before: Sequence[RecordedRun], after: Sequence[RecordedRun], rule: ComparisonRule) -> RunComparison:
-    """Compare each run of *after* with the earlier one of its suite; Holm's correction is over all. Raises ConfigError.
+def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: ComparisonRule) -> RunComparison:
+    """Compare each of *runs* with the run of its suite in *baseline*, if there is one; Holm's correction is over all.
 
-    The only two are compared whatever their suites are called, as Robot names a suite by how it was called.
+    The only two are compared whatever their suites are called, as Robot names a suite by how it was called. Raises
+    ConfigError.
     """
-    only_two = len(before) == len(after) == 1
-    couples, alone = _paired(before, after, lambda run: "" if only_two else suite_of(run))
-    alone += [new for old, new in couples if before and old is None]
+    only_two = len(baseline) == len(runs) == 1
+    couples, alone = _paired(baseline, runs, lambda run: "" if only_two else suite_of(run))
+    alone += [new for old, new in couples if baseline and old is None]
     problems = [f"only one side has a run of suite '{suite_of(run)}': {run.path.name}" for run in alone]
-    pairs: list[ComparedRuns] = []
-    differences: list[str] = []
+    pairs, differences = list[ComparedRuns](), list[str]()
     for old, new in couples:
-        earlier, reasons = sentence_rows(old) if old else (), _why_not_comparable(old, new) if old else []
-        rows, only_before = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
-        if old and len(only_before) == len(earlier):
-            both = f"{old.path.name} and {new.path.name}"
-            reasons.append(f"{both} have no sentence in common; expected two runs of a suite")
-        sentences = [ComparedSentence(*row, rule, not reasons, suite_of(new)) for row in rows]
-        pairs.append(ComparedRuns(old, new, sentences, only_before))
-        problems += reasons
-        differences += _changed(_circumstances(old), _circumstances(new)) if old else []
+        name, earlier, unlike = new.path.name, sentence_rows(old) if old else (), _unclosed(new)
+        if old is not None:
+            unlike += _unclosed(old) + [f"other {change}" for change in _changed(_identity(old), _identity(new))]
+            differences += _changed(_circumstances(old), _circumstances(new))
+        rows, missing = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
+        if old is not None and len(missing) == len(earlier):
+            both, missing = f"{old.path.name} and {name}", []
+            unlike.append(f"{both} have no sentence in common; expected two runs of a suite")
+        pairs.append(ComparedRuns(old, new, [ComparedSentence(*row, rule, not unlike, suite_of(new)) for row in rows]))
+        unjudged = new.environment.unjudged
+        problems += [*unlike, *([f"{name} has no verdict of {unjudged}"] if unjudged else [])]
+        problems += [f"{name} ended in '{each}', which has no verdict" for _, each in unfinished_sentences(new)]
+        lost = (row.record for row in missing)
+        problems += [f"'{each.sentence}' ({each.test}) of the baseline was not judged in {name}" for each in lost]
+    if not any(pair.sentences for pair in pairs):
+        problems.append("no sentence was judged")
     compared = RunComparison(pairs, rule, problems, differences)
     compare_sentences(compared.sentences, rule)
     return compared
@@ -350,15 +374,10 @@ def _why_not(sentence: ComparedSentence) -> str:
 # -- what was tested with what -----------------------------------------------------------------------------------------
 
 
-def _why_not_comparable(before: RecordedRun, after: RecordedRun) -> list[str]:
-    """Return why figures of these two runs cannot be set against each other, in words; empty if they can."""
-    reasons = [f"{run.path.name} {lack}" for run in (before, after) for lack in not_finished(run)]
-    return reasons + [f"other {change}" for change in _changed(_identity(before), _identity(after))]
-
-
-def not_finished(run: RecordedRun) -> list[str]:
-    """Return what *run* lacks because it did not end, in words."""
-    return [] if (run.path / MANIFEST_FILE).is_file() else ["was never closed: Robot was killed, or still runs"]
+def _unclosed(run: RecordedRun) -> list[str]:
+    """Return that *run* did not end, in words."""
+    is_closed = (run.path / MANIFEST_FILE).is_file()
+    return [] if is_closed else [f"{run.path.name} was never closed: Robot was killed, or still runs"]
 
 
 def suite_of(run: RecordedRun) -> str:
@@ -408,100 +427,36 @@ def _changed(then: Mapping[str, object], now: Mapping[str, object]) -> list[str]
     return [f"{name}: {was} → {now[name]}" for name, was in then.items() if name in now and now[name] != was]
 
 
-# -- the answer --------------------------------------------------------------------------------------------------------
-
-
-class Answer(Enum):
-    """The answer to a sentence, and to all, what a reader must see first; the value is the exit status."""
-
-    FAIL = 1
-    """The router's fault: a FAIL, or proven worse than the baseline."""
-    INCONCLUSIVE = 2
-    """Nothing is proven either way, or nothing can be compared."""
-    PASS = 0
-
-
-def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: ComparisonRule) -> RunComparison:
-    """Return *runs* beside *baseline*, if there is one, with all that keeps them undecided. Raises ConfigError."""
-    compared = compare_runs(baseline, runs, rule)
-    problems = list(compared.problems)
-    for pair in compared.pairs:
-        name, unfinished = pair.after.path.name, unfinished_sentences(pair.after)
-        problems += [f"{name} {lack}" for lack in not_finished(pair.after)]
-        problems += [f"{name} has no verdict of {pair.after.environment.unjudged}"] * bool(
-            pair.after.environment.unjudged
-        )
-        problems += [f"{name} ended in '{sentence}', which has no verdict" for _, sentence in unfinished]
-        # that nothing is in common is one reason
-        is_same_suite = any(sentence.before for sentence in pair.sentences)
-        missing = [row.record for row in pair.only_before if is_same_suite]
-        problems += [f"'{was.sentence}' ({was.test}) of the baseline was not judged in {name}" for was in missing]
-    if not compared.sentences:
-        problems.append("no sentence was judged")
-    return replace(compared, problems=tuple(dict.fromkeys(problems)))
-
-
-def answer_of(compared: RunComparison) -> Answer:
-    """Return FAIL if a sentence is and all runs ended; INCONCLUSIVE if a sentence is, or there is a problem."""
-    answers = {answer_to(sentence) for sentence in compared.sentences}
-    if Answer.FAIL in answers and not any(not_finished(pair.after) for pair in compared.pairs):
-        return Answer.FAIL
-    return Answer.INCONCLUSIVE if compared.problems or answers != {Answer.PASS} else Answer.PASS
-
-
-def answer_to(sentence: ComparedSentence) -> Answer:
-    """Return the answer to a sentence: as its own verdict counts, and where that is a PASS what its baseline proves."""
-    record = sentence.after.record
-    own = Answer[record.counts_as]
-    if own is not Answer.PASS or sentence.before is None or not sentence.comparable:
-        return own
-    if sentence.state is Proven.WORSE:
-        return Answer.FAIL
-    # an expected FAIL that one trial decided may have nothing to compare
-    is_unsure = record.verdict == "PASS" and sentence.state in (Proven.UNSURE, Proven.NOT_COMPARED)
-    return Answer.INCONCLUSIVE if is_unsure else own
-
-
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
 def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     """Return the answer, each sentence, and the message of each that is no PASS. *tagged*: what became of the tag."""
-    answer, problems = answer_of(compared), compared.problems
-    answered = [(answer_to(sentence), sentence) for sentence in compared.sentences]
-    counts = {
-        each.name: sum(own is each for own, _ in answered) for each in (Answer.PASS, Answer.FAIL, Answer.INCONCLUSIVE)
-    }
-    number = counted(len(answered), "sentence")
-    title = f"{answer.name}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
+    answer, problems, sentences = compared.answer, compared.problems, compared.sentences
+    has_baseline = any(pair.before for pair in compared.pairs)
+    counts = {each.value: sum(sentence.answer is each for sentence in sentences) for each in Ruling}
+    title = f"{answer.value}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
     title += f"; {counted(len(problems), 'reason')} not to decide" if problems else ""
-    title += "" if compared.has_baseline else "; without a baseline"
+    title += "" if has_baseline else "; without a baseline"
     notes = []
-    if unknown := sum(row.after.is_carried and row.after.search is None for _, row in answered):
-        of = "it" if unknown == len(answered) == 1 else f"{unknown} of {number}"
+    if unknown := sum(sentence.after.is_carried and sentence.after.search is None for sentence in sentences):
+        of = "it" if unknown == len(sentences) == 1 else f"{unknown} of {counted(len(sentences), 'sentence')}"
         notes = [f"margin not measured of {of}, so no later run can be compared with this one there: {MARGIN_REMEDY}"]
-    answered.sort(key=lambda each: list(Answer).index(each[0]))
-    heading = figure_heading(sentence.after for _, sentence in answered)
-    rows, messages = [], []
-    for own, sentence in answered:
-        record = sentence.after.record
-        cells = sentence.cells(heading) if compared.has_baseline else sentence.after.cells(heading)
-        # people see it where it is not the verdict, as of a PASS that is proven worse than its baseline
-        counts_as = verdict_cell("" if own.name == sentence.after.verdict.text else own.name)
-        rows.append(cells | {Column("counts as", left=True): counts_as})
-        messages += [Folded.of(record.outcome)] if record.counts_as != "PASS" else []
+    sentences.sort(key=lambda sentence: list(EXIT_STATUS).index(sentence.answer))
+    heading = figure_heading(sentence.after for sentence in sentences)
+    messages = [Folded.of(each.after.record.outcome) for each in sentences if each.after.record.counts_as != "PASS"]
     runs = [(name, run) for pair in compared.pairs for name, run in (("baseline", pair.before), ("run", pair.after))]
     parts: list[Part] = [
         Code("\n".join(f"{name:<8}  {one_line(about_run(run))}" for name, run in runs if run)),
-        Facts({"rule": str(compared.rule)} if compared.has_baseline else {}),
+        Facts({"rule": str(compared.rule)} if has_baseline else {}),
         *(Note(f"NOT DECIDED: {problem}", strong=True) for problem in problems),
         Items([f"differs: {difference}" for difference in compared.differences]),
         Items([f"note: {note}" for note in notes]),
-        table_of_sentences(rows),
+        table_of_sentences([sentence.cells(heading, has_baseline) for sentence in sentences]),
     ]
     data: dict[str, object] = {
-        "answer": answer.name,
-        "exit_status": answer.value,
+        "answer": answer.value,
+        "exit_status": EXIT_STATUS[answer],
         "counts": counts,
         "runs": [
             {"baseline": pair.before and str(pair.before.path), "run": str(pair.after.path)} for pair in compared.pairs
@@ -509,10 +464,9 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
         "confidence": compared.rule.confidence,
         "allowed_percent": 100 * compared.rule.allowed,
         "differences": list(compared.differences),
-        "only_baseline": [row.record.sentence for pair in compared.pairs for row in pair.only_before],
         "problems": list(problems),
         "notes": notes,
-        "sentences": [{**sentence.data, "answer": own.name} for own, sentence in answered],
+        "sentences": [sentence.data for sentence in sentences],
     }
     last = Section("", [*messages, *([Note(tagged)] if tagged else [])])
     return Document(title, [Section("", parts), last], any(run.simulated for _, run in runs if run), data)
@@ -526,8 +480,8 @@ def junit(compared: RunComparison) -> bytes:
     """
     root = ElementTree.Element("testsuites", name=_GATE)
     for pair in compared.pairs:
-        suite = ElementTree.SubElement(root, "testsuite")
-        suite.set("name", visible(f"{suite_of(pair.after)}{' (SIMULATED)' if pair.after.simulated else ''}"))
+        simulated = " (SIMULATED)" if pair.after.simulated else ""
+        suite = ElementTree.SubElement(root, "testsuite", name=visible(f"{suite_of(pair.after)}{simulated}"))
         facts = {"run": about_run(pair.after), "baseline": str(pair.before.path) if pair.before else ""}
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in facts.items():
@@ -535,28 +489,26 @@ def junit(compared: RunComparison) -> bytes:
         for sentence in pair.sentences:
             record = sentence.after.record
             why = sentence.proven if record.counts_as == "PASS" else record.outcome
-            name, seconds = f"{record.test}: {record.sentence}", record.ended - record.started
-            _case(suite, name, answer_to(sentence), why, f"{sentence.figures}\n{sentence.proven}".strip(), seconds)
+            case = _case(suite, f"{record.test}: {record.sentence}", sentence.answer, why)
+            case.set("time", f"{max(record.ended - record.started, 0):.3f}")
+            shown = visible(f"{sentence.figures}\n{sentence.proven}".strip())
+            ElementTree.SubElement(case, "system-out").text = shown
     if compared.problems:
         suite = ElementTree.SubElement(root, "testsuite", name=_GATE)
         for number, problem in enumerate(compared.problems, 1):
-            _case(suite, f"decided ({number})", Answer.INCONCLUSIVE, problem)
+            _case(suite, f"decided ({number})", Ruling.INCONCLUSIVE, problem)
     for part in (*root, root):
         for key, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
             part.set(key, str(sum(1 for _ in part.iter(tag))))
-        part.set("time", f"{sum(float(case.get('time', '0')) for case in part.iter('testcase')):.3f}")
     ElementTree.indent(root)
     content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return content + b"\n"
 
 
-def _case(
-    suite: ElementTree.Element, name: str, answer: Answer, why: str, figures: str = "", seconds: float = 0
-) -> None:
+def _case(suite: ElementTree.Element, name: str, answer: Ruling, why: str) -> ElementTree.Element:
+    """Add a case to *suite*, with *why* unless it is a PASS."""
     case = ElementTree.SubElement(suite, "testcase", classname=suite.get("name", ""), name=visible(name))
-    case.set("time", f"{max(seconds, 0):.3f}")
-    if answer is not Answer.PASS:
-        tag = "failure" if answer is Answer.FAIL else "error"
-        first = one_line(why.partition("\n")[0])
-        ElementTree.SubElement(case, tag, message=first, type=answer.name).text = visible(why)
-    ElementTree.SubElement(case, "system-out").text = visible(figures)
+    if answer is not Ruling.PASS:
+        tag, first = "failure" if answer is Ruling.FAIL else "error", one_line(why.partition("\n")[0])
+        ElementTree.SubElement(case, tag, message=first, type=answer.value).text = visible(why)
+    return case

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,7 +55,7 @@ class Recorder:
         self.folder.write_environment(self.environment)
         self._passed: dict[tuple[str, bool, int], float] = {}
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
-        self._started = self._began = 0.0
+        self._started = 0.0
         self._test = ""
         self._about: Mapping[str, Any] = {}
         self._trials: list[Trial] = []
@@ -90,7 +89,7 @@ class Recorder:
 
     def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: RouterSetUp) -> None:
         """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
-        generator, router, host = session.generator, session.router, session.testbed.host
+        generator, router = session.generator, session.router
         limits, calibration = generator.known_limits, generator.headroom
         self.amend(
             {} if calibration is None else {"calibration": calibration.record()},
@@ -100,7 +99,6 @@ class Recorder:
             versions=dict(versions),
             ports=tuple(generator.ports),
             router_facts=None if generator.bypassed or router.is_black_box else router.facts,
-            generator_host=None if host is None or host.problem else host.facts,
             interfaces={str(port): name for port, name in session.interfaces.items()},
         )
 
@@ -113,8 +111,7 @@ class Recorder:
         """Begin the records of a sentence of *test*. *about*: what its requirement's record says of the test."""
         self._keep_telemetry()
         self.folder.next_requirement()
-        self._started, self._began = time.time(), time.monotonic()
-        self._test, self._trials, self._about = test, [], about
+        self._started, self._test, self._trials, self._about = time.time(), test, [], about
 
     def keep_trial(
         self,
@@ -128,8 +125,8 @@ class Recorder:
 
         *evidence*: what the trial shows ("": it is not judged). *step_down*: the counts while its load changed.
         """
-        profile, streams = requirement.profile, session.generator.streams
-        self._keep_traffic(profile)
+        streams = session.generator.streams
+        self._keep_traffic(requirement.profile)
         # a generator has the same object until it is told to send something else
         if streams is not self._streams[0]:
             self._streams = streams, self.folder.add_streams(streams) if streams else ""
@@ -138,11 +135,7 @@ class Recorder:
             requirement=self.number,
             test=self._test,
             sentence=requirement.sentence,
-            profile=profile.name,
-            mean_size=profile.mean_size,
-            link_bps=session.plan.link_bps(requirement.pairs),
             trial=trial,
-            clock_speed=self.environment.clock_speed,
             streams=self._streams[1],
             evidence=evidence,
             step_down=step_down,
@@ -152,20 +145,6 @@ class Recorder:
         if trial.number and (evidence == KEEPS or (lost_nothing and not evidence)):
             key = _traffic(requirement)
             self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Where the time of the sentence went: traffic and drains by the testbed's clock, and all in real seconds.
-
-        The rest is set-up, readings of the router and pauses.
-        """
-        outcomes = [trial.outcome for trial in self._trials if not trial.run]
-        spent = {
-            "traffic_s": sum(outcome.duration for outcome in outcomes),
-            "drains_s": sum(outcome.readings.get("drain", 0.0) for outcome in outcomes),
-            "wall_s": time.monotonic() - self._began,
-        }
-        return {name: round(seconds, 3) for name, seconds in spent.items()}
 
     def _keep_traffic(self, profile: Profile) -> None:
         if self._catalogue is not None and profile.name not in self._kept_traffic:
@@ -207,11 +186,8 @@ class Recorder:
             MarginRecord, number=self.number, requirement=requirement, test=self._test, sentence=sentence, **found
         )
 
-    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
-        """Append the requirement's record, and return it.
-
-        *tolerance*: of its trials; *reconnection*: what was done to the testbed before, in words.
-        """
+    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance) -> RequirementRecord:
+        """Append the requirement's record, and return it. *tolerance*: of its trials."""
         requirement, promise = verdict.requirement, verdict.promise
         self._keep_traffic(requirement.profile)
         record = self._add(
@@ -243,14 +219,6 @@ class Recorder:
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
             **self._about,
-            extra={
-                "figures": dict(verdict.figures),
-                "time": self.seconds,
-                "router_drops": dict(verdict.router_drops or {}),
-                **({"recovery": reconnection} if reconnection else {}),
-                **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
-                "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
-            },
         )
         if verdict.ruling is Ruling.PASS:
             self._telemetry.clear()
@@ -327,7 +295,6 @@ def environment_record(plan: Plan, run: str, **fields: Any) -> EnvironmentRecord
         software=plan.software_name,
         started=time.time(),
         host=host_facts(),
-        packages=package_versions(),
         code=code_identity(),
         goal=plan.goal,
         **fields,
@@ -383,12 +350,3 @@ def host_facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "python_implementation": sys.implementation.name,
     }
-
-
-def package_versions() -> dict[str, str]:
-    """Versions of Lineproof and of the packages that it requires; none where it is not installed."""
-    with contextlib.suppress(PackageNotFoundError):
-        required = [words for words in requires("lineproof") or () if "extra ==" not in words]
-        names = ("lineproof", *sorted(re.split(r"[^\w.-]", words)[0] for words in required))
-        return {name: version(name) for name in names}
-    return {}

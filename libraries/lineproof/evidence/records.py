@@ -104,21 +104,15 @@ class RunRecord(Record):
 class TrialRecord(RunRecord):
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
-    ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
-    speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time. ``streams``: the
-    file of what the generator was told to send, in the run's folder. ``evidence``: ``keeps``, ``misses`` or ``open``,
-    what the trial shows of the limit; "" where nothing is judged. ``step_down``: the counts while the load
-    changed, where it did.
+    ``requirement``: the number of the requirement within the run. ``streams``: the file of what the generator was told
+    to send, in the run's folder. ``evidence``: ``keeps``, ``misses`` or ``open``, what the trial shows of the limit; ""
+    where nothing is judged. ``step_down``: the counts while the load changed, where it did.
     """
 
     requirement: Count
     test: str
     sentence: str
-    profile: str
-    mean_size: Positive
-    link_bps: Positive
     trial: Trial
-    clock_speed: Positive = 1.0
     streams: str = ""
     evidence: Annotated[str, Field(pattern="^(keeps|misses|open)?$")] = ""
     step_down: StepDown | None = None
@@ -145,7 +139,7 @@ class RequirementRecord(RunRecord):
     ``runs`` whose trials are, with their number. ``why``: the explanation of its loss; None: nobody asked.
     ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
     before or between the trials, and ended them; None: nothing. ``expected``: the verdict with which its test passes;
-    ``documentation``, ``tags``: of the test. ``extra``: JSON data for people and other programs.
+    ``documentation``: of the test.
     """
 
     number: Count
@@ -176,8 +170,6 @@ class RequirementRecord(RunRecord):
     breakdown: str | None = None
     expected: Literal["PASS", "FAIL", "INCONCLUSIVE"] = "PASS"
     documentation: str = ""
-    tags: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
     schema: Literal["lineproof.requirement/5"] = "lineproof.requirement/5"
 
     @classmethod
@@ -231,11 +223,11 @@ class EnvironmentRecord(RunRecord):
     """``environment.json``: testbed, host and versions.
 
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
-    ``packages``: Python distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine
-    during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
-    None: the run did not finish. ``code``: which Lineproof it was (:func:`~.recorder.code_identity`). ``ports``: the
-    generator's, as it describes them; ``interfaces``: of the router, by the generator's port. ``generator_host``: the
-    generator's machine, as it was before anything was started on it. ``study``: its name; "": the run is of a suite.
+    ``clock_speed``: seconds of the testbed's clock per second of real time. ``cpu_steal_percent``: CPU time that the
+    hypervisor withheld from this machine during the run, in per cent of all CPU time; None before the end and if the
+    system does not report it. ``ended`` None: the run did not finish. ``code``: which Lineproof it was
+    (:func:`~.recorder.code_identity`). ``ports``: the generator's, as it describes them; ``interfaces``: of the router,
+    by the generator's port. ``study``: its name; "": the run is of a suite.
     ``simulated_because``: the signs of a simulation, in words. ``interrupted``: the sentence in which the run was
     ended. ``unjudged``: the suite's set-up that failed, or tests that failed without a verdict. ``suite``: its name,
     ``sla``: where its SLA is (words, addresses). ``fingerprints``: the SHA-256 of each file that defines the test.
@@ -250,7 +242,6 @@ class EnvironmentRecord(RunRecord):
     started: float
     ended: float | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
-    packages: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     cpu_steal_percent: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -258,7 +249,6 @@ class EnvironmentRecord(RunRecord):
     ports: tuple[GeneratorPort, ...] = ()
     interfaces: Mapping[str, str] = field(default_factory=dict)
     router_facts: RouterFacts | None = None
-    generator_host: RouterFacts | None = None
     study: str = ""
     simulated_because: tuple[str, ...] = ()
     interrupted: str = ""

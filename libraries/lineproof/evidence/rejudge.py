@@ -23,7 +23,6 @@ from ..core.goal import Goal
 from ..core.quantity import Promise, Reason, Requirement, TrafficWords
 from ..core.registry import is_installed
 from ..core.rule import Ruling
-from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
 from ..core.trial import Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
@@ -31,20 +30,18 @@ from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..session.explaining import explained
 from ..session.generator import measured_limits
-from ..session.judging import AFTER, BEFORE, SET_UP, EndedTrial, Listener, Reading, judge, promised
+from ..session.judging import AFTER, BEFORE, SET_UP, Listener, judge, nobody, promised
 from ..session.plan import Plan
 from ..session.router_watch import RouterRestarted
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .records import RequirementRecord, TrialRecord
+from .records import RequirementRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
+from .summary import unfinished_sentences
 
 SAME_LOAD = 1e-4
 """Loads that differ by no more than this ratio are the same: `95% line rate` and its figure. So are times."""
-
-RESTART_LOSS = 0.02
-"""The least ratio of a trial's frames that a router loses which restarts in it, or loses a neighbour."""
 
 
 class RecordMismatch(Exception):
@@ -55,39 +52,37 @@ class RecordMismatch(Exception):
 class RecordedBench:
     """The trials of *record* in *run*, and its readings, in place of a testbed, each given out once.
 
-    *searched*: the trials are those of one load of the search for its margin, and no readings go with them.
-    ``differences``: where a trial shows something else now than its record says, or has other problems. ``judged``: how
-    many trials were given out.
+    ``kept``: all that were judged, those of the runs that its own went on with first; ``trials``: its own. ``judged``:
+    how many of these were given out.
     """
 
     run: RecordedRun
     plan: Plan
     record: RequirementRecord
-    searched: Sequence[TrialRecord] = ()
-    differences: list[str] = field(default_factory=list, init=False)
     judged: int = field(default=0, init=False)
     _given: Counter[str] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
         self.environment, number = self.run.environment, self.record.number
-        # a warm-up is not judged; those of the runs that its own went on with come first
-        self.kept = self.searched or [each for each in self.run.trials_by_number.get(number, ()) if each.trial.number]
-        self.trials = [each for each in self.kept if not each.trial.run]
-        self.readings = [each.reading for each in self.run.readings_by_number.get(number, ()) if not self.searched]
+        self.kept = [each.trial for each in self.run.trials_by_number.get(number, ()) if each.trial.number]
+        self.trials = [trial for trial in self.kept if not trial.run]
+        self.readings = [each.reading for each in self.run.readings_by_number.get(number, ())]
         self.tolerance = self.record.tolerance
         self.simulated, self.clock_speed = self.record.simulated, self.environment.clock_speed
         if self.simulated and self.clock_speed == 1:
             self.clock_speed = math.nan
         self.interfaces = {int(port): name for port, name in self.environment.interfaces.items()}
+        self.uncounted = self.plan.uncounted
 
     def verdict(self, requirement: Requirement) -> Verdict:
         """Return what the trials say of *requirement*. Raises RecordMismatch where they are not enough."""
         record, promise = self.record, promised(self, requirement)
         # what an earlier run showed was weighed for its own sentence
-        earlier = [each.trial for each in self.kept if each.trial.run and requirement.sentence == record.sentence]
+        is_own = requirement.sentence == record.sentence
+        earlier = [self._doubted(trial, promise) for trial in self.kept if trial.run and is_own]
         # a soak that was ended early has fewer trials than it asks for
         is_whole = record.verdict != Ruling.INCONCLUSIVE.value or len(self.trials) >= record.promise.soak
-        return judge(self, requirement, self.compare, [self._doubted(trial, promise) for trial in earlier], is_whole)
+        return judge(self, requirement, nobody, earlier, is_whole)
 
     def _doubted(self, trial: Trial, promise: Promise) -> Trial:
         """Return a trial of an earlier run with today's doubts, and what else its record says was known of it."""
@@ -97,16 +92,6 @@ class RecordedBench:
         others = (problem for problem in trial.problems if replace(problem, detail="") not in known)
         return replace(trial, problems=(*problems, *others))
 
-    def compare(self, event: EndedTrial | Reading | StepDown) -> None:
-        """Compare a trial that was judged with its record."""
-        if not isinstance(event, EndedTrial) or event.standing is None:
-            return
-        record, trial, shows = self.trials[self.judged - 1], event.trial, event.standing.last
-        if shows != record.evidence:
-            self.differences.append(f"trial {trial.number} was '{record.evidence}', and is '{shows}' now")
-        elif trial.problems != record.trial.problems:
-            self.differences.append(f"trial {trial.number} has other problems now")
-
     # -- the bench: see :class:`..session.judging.Bench` --------------------------------------------------------------
 
     @property
@@ -114,11 +99,6 @@ class RecordedBench:
         """How many restarts of the router were noticed where nothing was read for the verdict."""
         known = (problem for part in self.record.known_afterwards for problem in part.problems)
         return sum(problem.fault is Fault.ROUTER for problem in known) if self._given[AFTER] else 0
-
-    @property
-    def uncounted(self) -> str:
-        """Why the frames that the router itself counts are not known; "": they are."""
-        return "no reading of the router goes with trials of a search" if self.searched else self.plan.uncounted
 
     @property
     def why_no_ledger(self) -> str:
@@ -149,7 +129,7 @@ class RecordedBench:
                 if self.record.breakdown is not None:
                     raise TestbedError(self.record.breakdown)
                 raise RecordMismatch(f"a verdict needs more than the {len(self.trials)} recorded trials now")
-            trial = self.trials[self.judged].trial
+            trial = self.trials[self.judged]
             self.judged += 1
             pps, duration = trial.outcome.load.pps, trial.outcome.duration
             if not least <= pps / promise.load_pps <= (1 + MOST_EXTRA) / least or duration < needed * least:
@@ -166,7 +146,7 @@ class RecordedBench:
         RecordMismatch where the trials cannot be judged without it.
         """
         readings = [reading for reading in self.readings if reading.moment == moment]
-        if self.searched or (moment == SET_UP and not readings):  # recorded only where it shows a change
+        if moment == SET_UP and not readings:  # recorded only where it shows a change
             return Telemetry(None, {})
         if self._given[moment] >= len(readings):
             needed = moment in (BEFORE, AFTER) and not readings
@@ -188,8 +168,7 @@ class RecordedBench:
         return ()
 
 
-def _why_not(error: BaseException) -> str:
-    return str(error) if isinstance(error, RecordMismatch) else in_words(error)
+# -- the run's own sentences -------------------------------------------------------------------------------------------
 
 
 SAME, UNKNOWN, DIFFERS, SUSPECT = "same", "UNKNOWN", "DIFFERS", "SUSPECT"
@@ -230,17 +209,17 @@ def rejudge(folder: Path) -> RejudgedRun:
     """
     run = read_run(folder)
     environment, plan = run.environment, read_kept_plan(run)
-    interrupted = environment.interrupted
-    tried = {record.requirement for record in run.trials if record.evidence and record.sentence != interrupted}
-    lonely = sorted(tried - {record.number for record in run.requirements}) if environment.ended is not None else []
-    changed = (f"{REQUIREMENTS} has no verdict of sentence {number}, which has trials" for number in lonely)
-    sentences = (_rejudged(RecordedBench(run, plan, record)) for record in run.requirements)
-    return RejudgedRun(run, tuple(sentences), tuple(changed))
+    lacking = unfinished_sentences(run) if environment.ended is not None else {}
+    changed = (
+        f"{REQUIREMENTS} has no verdict of '{sentence}' ({test}), which has trials"
+        for test, sentence in lacking
+        if sentence != environment.interrupted
+    )
+    return RejudgedRun(run, tuple(_rejudged(RecordedBench(run, plan, each)) for each in run.requirements), (*changed,))
 
 
 def _rejudged(bench: RecordedBench) -> RejudgedSentence:
-    record = bench.record
-    problems = list(contradictions([each.trial for each in bench.kept], record))
+    record, problems = bench.record, list(contradictions(bench.kept, bench.record))
     try:
         verdict = bench.verdict(bench.plan.requirement(record.sentence))
         if record.why is not None:
@@ -248,16 +227,19 @@ def _rejudged(bench: RecordedBench) -> RejudgedSentence:
         verdict = replace(verdict, tries=record.other_tries, begins_at_1=record.begins_at_1)
         message = verdict.message
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
-        return RejudgedSentence(record, None, UNKNOWN, (*problems, _why_not(error), *bench.differences))
+        return RejudgedSentence(record, None, UNKNOWN, (*problems, _why_not(error)))
     if verdict.trials and verdict.promise.goal != record.goal:
         problems.append(f"its record has other terms of goal '{record.goal.goal}' than the kept files")
     state = DIFFERS if verdict.ruling.value != record.verdict else SUSPECT if problems else SAME
-    remarks = [*problems, *bench.differences]
     if bench.judged < len(bench.trials):
-        remarks.append(f"the verdict is reached after {bench.judged} of the {len(bench.trials)} recorded trials now")
+        problems.append(f"the verdict is reached after {bench.judged} of the {len(bench.trials)} recorded trials now")
     if message != record.message:
-        remarks.append("its message has other words now")
-    return RejudgedSentence(record, verdict, state, tuple(remarks))
+        problems.append("its message has other words now")
+    return RejudgedSentence(record, verdict, state, tuple(problems))
+
+
+def _why_not(error: BaseException) -> str:
+    return str(error) if isinstance(error, RecordMismatch) else in_words(error)
 
 
 def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterator[str]:
@@ -274,6 +256,9 @@ def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterat
                 raw = max(0, after.get(key, 0) - before.get(key, 0))
                 if raw != count:
                     yield f"trial {trial.number} says that {count} frames were {name}, and its counters say {raw}"
+
+
+# -- another SLA -------------------------------------------------------------------------------------------------------
 
 
 class AskedSentence(NamedTuple):
@@ -304,75 +289,53 @@ def judge_another_sla(
     """
     run = read_run(folder)
     plan = read_kept_plan(run)
-    plan = plan if goal is None else replace(plan, goal=goal)
+    plan = replace(plan, goal=goal or plan.goal)
     if asked is None:
         asked = [AskedSentence(record.test, record.sentence) for record in run.requirements]
-    benches = [RecordedBench(run, plan, record) for record in run.requirements]
-    benches = [bench for bench in (*benches, *_of_margins(run, plan)) if is_installed(bench.record.quantity)]
+    benches = [RecordedBench(run, plan, each) for each in run.requirements if is_installed(each.quantity)]
     return run, tuple(_another_verdict(sentence, plan, benches) for sentence in asked)
 
 
-def _of_margins(run: RecordedRun, plan: Plan) -> Iterator[RecordedBench]:
-    """Yield the loads of finished searches for margins. Other searches may have changed the router meanwhile."""
-    records = {record.number: record for record in run.requirements}
-    for number, margin in run.margins.items():
-        record = records.get(margin.requirement)
-        if record is None or number in records or not margin.finished:
-            continue
-        trials = [each for each in run.trials_by_number.get(number, ()) if each.trial.number]
-        # only a later trial shows that the router still forwarded
-        while trials and trials[-1].trial.lost >= RESTART_LOSS * trials[-1].trial.offered:
-            trials.pop()
-        for pps in dict.fromkeys(each.trial.outcome.load.pps for each in trials):
-            there = [each for each in trials if each.trial.outcome.load.pps == pps]
-            yield RecordedBench(run, plan, replace(record, load_pps=pps, breakdown=None), there)
-
-
 def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[RecordedBench]) -> AnotherVerdict:
-    """Return the verdict of the first of *benches* that decides. Raises SentenceError."""
-
-    def undecided(why: str) -> AnotherVerdict:
-        return AnotherVerdict(asked, Ruling.INCONCLUSIVE, f"INCONCLUSIVE: {asked.sentence}: {why}")
-
+    """Return the verdict of the first of *benches* that decides: a FAIL before a PASS. Raises SentenceError."""
     if word := word_not_sent(plan.catalogue, asked.sentence):
         words = f"the run never sent '{word}', and its folder does not have the file of that word"
-        return undecided(f"{words}; trials of this traffic are needed")
+        return _undecided(asked, f"{words}; trials of this traffic are needed")
     try:
         requirement = plan.requirement(asked.sentence)
     except SentenceError as error:
         words = f"{asked.where}: {error}" if asked.where else str(error)
         hint = "platform, ports and traffic words are those of the run, as its folder has them"
         raise SentenceError(f"{words}\n({hint})") from None
-    is_throughput = requirement.quantity.threshold_is_load
     promise = requirement.promise(plan.goal, plan.load_for(requirement), plan.link_bps(requirement.pairs))
-    # trials of a search judge a throughput only
-    mine = [bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)]
-    mine = [bench for bench in mine if is_throughput or not bench.searched]
-    same = [bench for bench in mine if math.isclose(bench.record.load_pps, promise.load_pps, rel_tol=SAME_LOAD)]
-    own = [bench for bench in same if (bench.record.test, bench.record.sentence) == (asked.test, asked.sentence)]
-    own = [bench for bench in own if not bench.searched]
-    # of trials that disagree the worse count
-    steps = [("", own, (Ruling.FAIL, Ruling.PASS, Ruling.INCONCLUSIVE)), ("", same, (Ruling.FAIL, Ruling.PASS))]
-    if is_throughput:
-        others = [bench for bench in mine if bench not in same]
-        less = [bench for bench in others if bench.record.load_pps < promise.load_pps]
-        steps += [("less", less, (Ruling.FAIL,))]
-        steps += [("more", [bench for bench in others if bench not in less], (Ruling.PASS,))]
+    same, other = list[RecordedBench](), list[RecordedBench]()
+    for bench in (bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)):
+        is_same = math.isclose(bench.record.load_pps, promise.load_pps, rel_tol=SAME_LOAD)
+        (same if is_same else other).append(bench)
     why = ""
-    for side, sources, rulings in steps:
+    for sources in (same, other if requirement.quantity.threshold_is_load else ()):
         judged = [(bench, _judged(bench, requirement)) for bench in sources]
-        for ruling, (bench, verdict) in product(rulings, judged):
-            if isinstance(verdict, Verdict) and verdict.ruling is ruling:
-                return _decided(asked, requirement, verdict, bench, side)
-        if judged and not side and not why:
-            verdict = judged[0][1]
+        for ruling, (bench, verdict) in product((Ruling.FAIL, Ruling.PASS), judged):
+            # loss grows with the load
+            proves = sources is same or (bench.record.load_pps < promise.load_pps) is (ruling is Ruling.FAIL)
+            if proves and isinstance(verdict, Verdict) and verdict.ruling is ruling:
+                where = f"judged at {si(bench.record.load_pps, 'pps')} into each port: " if sources is other else ""
+                reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
+                message = replace(verdict, requirement=requirement, reason=reason).message
+                rests_on = f"'{bench.record.sentence}' in test '{bench.record.test}'"
+                return AnotherVerdict(asked, ruling, message, rests_on)
+        for _, verdict in judged[: sources is same]:
             why = verdict if isinstance(verdict, str) else verdict.reason.summary
     why = why or "the run has no trials that decide it"
     trials, seconds = plan.goal.shares(promise.soak).fewest_trials, promise.quantity.trial_seconds(promise)
     each = " into each port" if requirement.directions > 1 else ""
     load = f"{si(promise.load_pps, 'pps')}{each} of {requirement.traffic}"
     needs = f"{counted(trials, 'trial')} of {seconds:g} s at {load}"
-    return undecided(f"{why}; goal '{plan.goal.goal}' needs at least {needs}")
+    return _undecided(asked, f"{why}; goal '{plan.goal.goal}' needs at least {needs}")
+
+
+def _undecided(asked: AskedSentence, why: str) -> AnotherVerdict:
+    return AnotherVerdict(asked, Ruling.INCONCLUSIVE, f"INCONCLUSIVE: {asked.sentence}: {why}")
 
 
 def _traffic(requirement: Requirement) -> tuple[object, ...]:
@@ -390,15 +353,3 @@ def _judged(bench: RecordedBench, requirement: Requirement) -> Verdict | str:
         return replace(bench).verdict(requirement)
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         return _why_not(error)
-
-
-def _decided(
-    asked: AskedSentence, requirement: Requirement, verdict: Verdict, bench: RecordedBench, side: str
-) -> AnotherVerdict:
-    """Return *verdict* as that on the sentence that was asked. *side*: ``less`` or ``more`` load than it asks for."""
-    where = f"judged at {si(bench.record.load_pps, 'pps')} into each port, {side} than it asks for: " if side else ""
-    reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
-    message = replace(verdict, requirement=requirement, reason=reason).message
-    searched = "the search for the margin of " if bench.searched else ""
-    rests_on = f"{searched}'{bench.record.sentence}' in test '{bench.record.test}'"
-    return AnotherVerdict(asked, verdict.ruling, message, rests_on)

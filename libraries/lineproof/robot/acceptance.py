@@ -198,13 +198,8 @@ class AcceptanceKeywords(Component):
         if session.revival.after(verdict):
             logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
             judged.verdict = self._verdict(judged, carried, is_whole)
-        for note in self._notes():
+        for note in filter(None, [session.traffic.reconnected, session.revival.note]):
             logger.warn(note)
-
-    def _notes(self) -> list[str]:
-        """The notes on what was done to the testbed before the trials, in words."""
-        session = self.shared.session
-        return list(filter(None, [session.traffic.reconnected, session.revival.note]))
 
     def _carried(self, requirement: Requirement) -> list[TrialRecord]:
         """Return the trials of the run that is gone on with, as far as they are evidence for this sentence."""
@@ -227,7 +222,6 @@ class AcceptanceKeywords(Component):
             str(value("${TEST NAME}")),
             expected=judged.expected,
             documentation=str(value("${TEST DOCUMENTATION}")),
-            tags=tuple(map(str, value("@{TEST TAGS}"))),
         )
         for record in carried:
             recorder.carry(record)
@@ -254,9 +248,7 @@ class AcceptanceKeywords(Component):
         requirement = verdict.requirement
         tries = tuple(each for each in self._tries.get(requirement.sentence, ()) if each.run not in verdict.runs)
         judged.verdict = verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
-        record = recorder.keep_verdict(verdict, session.tolerance, "; ".join(self._notes()))
-        spent = ", ".join(f"{name} {seconds}" for name, seconds in recorder.seconds.items())
-        logger.info(f"time of the sentence: {spent} (traffic and drains by the testbed's clock)")
+        record = recorder.keep_verdict(verdict, session.tolerance)
         self._judging = ""
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:

@@ -58,36 +58,23 @@ def test_the_same_run_again_changes_nothing(place: str, tmp_path: Path) -> None:
     assert stored(store) == before
 
 
-def test_an_unclosed_run_is_replaced_by_its_later_states_and_never_by_an_earlier_one(
-    place: str, tmp_path: Path
-) -> None:
-    store = open_store(place)
-    three = [5e6, 5.1e6, 5.2e6]
+def test_an_unclosed_run_is_replaced_and_a_closed_one_never(place: str, tmp_path: Path) -> None:
+    store, three = open_store(place), [5e6, 5.1e6, 5.2e6]
     first = write_run(tmp_path / "first", 1, three[:2], closed=False)
-    second = write_run(tmp_path / "second", 1, three, closed=False)
     closed = write_run(tmp_path / "closed", 1, three)
-    states = ((first, "imported"), (second, "replaced"), (first, "later"), (closed, "replaced"), (second, "later"))
-    for path, added in states:
-        assert added in import_run(store, path).added
-    (run,), (sentence,) = stored(store)
-    assert run["closed"] and sentence["trials"] == 3
-
-
-def test_a_closed_run_of_the_same_name_is_refused_unless_asked_for(place: str, tmp_path: Path) -> None:
-    store = open_store(place)
-    import_run(store, write_run(tmp_path / "one", 1, [5e6, 5e6]))
-    other, before = write_run(tmp_path / "two", 1, [6e6, 6e6, 6e6]), stored(store)
-    refused = import_run(store, other).refused
-    assert "differs from the run run-0001" in refused and "--replace" in refused and stored(store) == before
-    assert import_run(store, other, replace=True).added == "replaced"
-    assert stored(store)[1][0]["trials"] == 3
+    assert [import_run(store, path).added for path in (first, closed)] == ["imported", "replaced"]
+    before = stored(store)
+    assert before[0][0]["closed"] and before[1][0]["trials"] == 3
+    for other in (first, write_run(tmp_path / "other", 1, [6e6, 6e6, 6e6])):
+        assert "differs from the run run-0001" in import_run(store, other).refused
+    assert stored(store) == before
 
 
 def test_a_run_that_fails_halfway_leaves_nothing(place: str) -> None:
     store = open_store(place)
     run = dict.fromkeys(("run", "folder", "testbed", "platform", "software", "release", "sha256"), "a")
     with pytest.raises(TestbedError, match="does not answer"):
-        store.add({**run, "simulated": False, "closed": True, "records": 1, "started": 0.0}, [{"number": 1}])
+        store.add({**run, "simulated": False, "closed": True, "started": 0.0}, [{"number": 1}])
     assert stored(store) == [[], []]
 
 

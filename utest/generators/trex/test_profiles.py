@@ -168,7 +168,7 @@ def test_the_load_is_shared_by_all_streams_in_their_ratio(
 def test_frames_to_a_mac_address_of_the_profile_may_go_to_the_ports(own: Own, keys: str, flags: int) -> None:
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
     program = own.profile(text, more=keys).program
-    assert program is not None and ("mac_dst" in program.to_json()) is bool(keys)
+    assert program is not None and ("mac_dst" in program.source.to_json()) is bool(keys)
     assert [json.loads(item.text)["flags"] & 6 for item in program.directions[0]] == [flags]
 
 
@@ -366,7 +366,7 @@ def test_a_sentence_with_such_traffic_on_the_simulated_testbed(tmp_path: Path, m
     ran = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path}", "-v", "GOAL:quick")
     records = [json.loads(line) for path in tmp_path.rglob("requirements.jsonl") for line in path.open()]
     assert [item["verdict"] for item in records] == ["PASS"], ran.console
-    source = records[0]["extra"]["traffic_file"]
-    assert source["file"] == "ours.py" and len(source["sha256"]) == 64
-    assert source["client"].startswith("trex-stl-lib 0.3")
-    assert source["pattern"].startswith("all streams at the same time")
+    inputs = [json.loads(line) for path in tmp_path.rglob("inputs.jsonl") for line in path.open()]
+    (kept,) = (json.loads(each["text"]) for each in inputs if each["name"] == "programs/ours.json")
+    assert kept["file"] == "ours.py" and len(kept["sha256"]) == 64
+    assert kept["client"].startswith("trex-stl-lib 0.3")

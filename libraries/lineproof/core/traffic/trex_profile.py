@@ -69,20 +69,13 @@ class ProfileSource:
 class TrexProfile:
     """``directions``: the streams of each; ``one_direction_reason``: why the second has none, or "".
 
-    ``steady``: whether the file has only streams that are sent all the time. ``answer``: the file that it was read
-    from, as JSON data.
+    ``answer``: the file that it was read from, as JSON data.
     """
 
     source: ProfileSource
     directions: tuple[tuple[ProgramStream, ...], tuple[ProgramStream, ...]]
     one_direction_reason: str
-    steady: bool = True
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def to_json(self) -> dict[str, str]:
-        """Data of a record: the file, and that its bursts are not sent as such."""
-        changed = {"pattern": "all streams at the same time, in the ratio of their frames, without bursts and pauses"}
-        return self.source.to_json() | ({} if self.steady else changed)
 
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its share of the frames."""
@@ -100,7 +93,7 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
     """The profile in the *answer* of the process that ran it. Raises ConfigError for streams that no load can scale."""
     first, second = answer["directions"]
     try:
-        streams, steady = _read_direction(first, source)
+        streams = _read_direction(first, source)
     except ConfigError as error:
         raise ConfigError(str(error), source.path) from None
     reason, back = "", tuple[ProgramStream, ...]()
@@ -117,7 +110,7 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
         reason = "its frames are the same in both directions; expected addresses swapped for 'direction' 1"
     else:
         try:
-            back, _ = _read_direction(second, source)
+            back = _read_direction(second, source)
         except ConfigError as error:
             reason = f"for the second direction: {error}"
     size, size_back = (
@@ -127,7 +120,7 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
     if back and abs(size_back - size) > 1e-6 * size:
         reason = f"its frames have {size:.6g} bytes on average, and {size_back:.6g} in the second direction"
         back = ()
-    return TrexProfile(source, (streams, back), reason, steady, answer)
+    return TrexProfile(source, (streams, back), reason, answer)
 
 
 def _packets(direction: Mapping[str, Any]) -> list[Any]:
@@ -138,8 +131,7 @@ def _packets(direction: Mapping[str, Any]) -> list[Any]:
 class _Row:
     """A stream of a file: its ``data`` for ``add_stream`` but for the rate, and its part of the load.
 
-    ``weight``: in ``unit`` (``pps``; ``percentage`` of a link; ``frames`` of a stream that ends). ``steady``: whether
-    the file sends it all the time.
+    ``weight``: in ``unit`` (``pps``; ``percentage`` of a link; ``frames`` of a stream that ends).
     """
 
     data: Mapping[str, Any]
@@ -147,7 +139,6 @@ class _Row:
     sizes: tuple[tuple[int, float], ...]
     weight: float
     unit: str
-    steady: bool
 
     def stream(self, total: float) -> ProgramStream:
         """It as a continuous stream; *total*: the weight of all streams."""
@@ -156,8 +147,8 @@ class _Row:
         return ProgramStream(json.dumps({**self.data, "mode": mode}), self.frame, share, self.sizes)
 
 
-def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tuple[tuple[ProgramStream, ...], bool]:
-    """The streams of one direction, and whether the file sends all of them all the time. Raises ConfigError."""
+def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tuple[ProgramStream, ...]:
+    """Return the streams of one direction. Raises ConfigError."""
     items = {
         number: item
         for number, item in enumerate(direction.get("streams", ()), 1)
@@ -181,7 +172,7 @@ def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tupl
             " rate of their own, or all of a number of frames"
         )
     total = sum(row.weight for row in rows)
-    return tuple(row.stream(total) for row in rows), all(row.steady for row in rows)
+    return tuple(row.stream(total) for row in rows)
 
 
 def _measures_latency(item: Mapping[str, Any]) -> bool:
@@ -223,7 +214,7 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
         raise ValueError("it has no frames")
     data = {key: value for key, value in item.items() if key not in ("name", "next", "stream_id")}
     data |= {"flags": flags} | ({} if steady else {"isg": 0.0, "self_start": True, "action_count": 0})
-    return _Row({**data, "next_stream_id": -1}, frame, sizes, weight, unit, steady)
+    return _Row({**data, "next_stream_id": -1}, frame, sizes, weight, unit)
 
 
 def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) -> tuple[tuple[int, float], ...]:

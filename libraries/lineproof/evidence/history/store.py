@@ -43,7 +43,6 @@ runs = sql.Table(
     *(sql.Column(name, sql.Text, nullable=False) for name in ("folder", "testbed", "platform", "software", "release")),
     *(sql.Column(name, sql.Boolean, nullable=False) for name in ("simulated", "closed")),
     sql.Column("sha256", sql.Text, nullable=False),
-    sql.Column("records", sql.BigInteger, nullable=False),
     sql.Column("started", sql.Float, nullable=False),
 )
 
@@ -101,11 +100,11 @@ class HistoryStore:
                 words = "is no store of this version of Lineproof; name another, and import the runs again"
                 raise ConfigError(words, self.shown)
 
-    def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], replace: bool = False) -> str:
+    def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
         """Add a *run* with its sentences, and return what became of it.
 
-        The same one again changes nothing, a later state of it takes its place. A closed run does not change: another
-        one of its name is refused (ConfigError), unless it is to *replace* it.
+        The same one again changes nothing, another state of one that was not closed takes its place. A closed run does
+        not change: another one of its name is refused (ConfigError).
         """
         dialect, own, added = sqlite if self._is_file else postgresql, runs.c.run == run["run"], "imported"
         insert = dialect.insert(runs).values(run).on_conflict_do_nothing().returning(runs.c.run)
@@ -115,14 +114,11 @@ class HistoryStore:
                 known = connection.execute(sql.select(runs).where(own).with_for_update()).one()
                 if (known.sha256, known.closed) == (run["sha256"], run["closed"]):
                     return "unchanged"
-                if known.closed and run["closed"] and not replace:
-                    raise ConfigError(
-                        f"differs from the run {known.run} that the store has, from {known.folder}; a closed run does"
-                        " not change. Find out which one is right; --replace takes this",
-                        run["folder"],
+                if known.closed:
+                    words = (
+                        f"differs from the run {known.run} that the store has, from {known.folder}, and a closed run"
                     )
-                if not replace and (run["closed"], run["records"]) <= (known.closed, known.records):
-                    return "the store has a later state"
+                    raise ConfigError(f"{words} does not change; find out which one is right", run["folder"])
                 added = "replaced"
                 connection.execute(sql.delete(sentences).where(sentences.c.run == run["run"]))
                 connection.execute(sql.update(runs).where(own).values(run))
@@ -177,7 +173,7 @@ def runs_named(name: str) -> Sequence[Path]:
     raise ConfigError("holds no run; expected the folder of a run, as results/<run id>, or one with runs", path)
 
 
-def import_run(store: HistoryStore, path: Path, replace: bool = False) -> Imported:
+def import_run(store: HistoryStore, path: Path) -> Imported:
     """Add the run at *path*; why it is refused is said in the result. Raises TestbedError if the store fails."""
     try:
         state = check_integrity(path)
@@ -188,7 +184,7 @@ def import_run(store: HistoryStore, path: Path, replace: bool = False) -> Import
             return Imported(str(path), same[0].run, "unchanged", simulated=same[0].simulated)
         recorded = recorded_run(state)
         run, lines = _run_row(state, recorded), list(map(_sentence_row, sentence_rows(recorded)))
-        added = store.add(run, lines, replace)
+        added = store.add(run, lines)
     except TestbedError:
         raise
     except BREAKDOWN_ERRORS as error:
@@ -205,7 +201,6 @@ def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
         folder=str(state.path.resolve()),
         closed=state.manifest is not None,
         sha256=state.sum_of_records,
-        records=state.records,
         release=release_of(environment.versions),
     )
 
@@ -252,14 +247,15 @@ _GROUP = ("simulated", "platform", "software", "testbed", "goal")
 """Figures that differ in one of these are of unlike things."""
 
 
-def points_of(store: HistoryStore, wanted: Mapping[str, str], part: str = "", since: float = 0.0) -> Sequence[Point]:
-    """Return the points of the runs whose columns are as *wanted*, by time. Raises TestbedError.
+def points_of(store: HistoryStore, platform: str | None, part: str = "", since: float = 0.0) -> Sequence[Point]:
+    """Return the points of the runs of *platform* (None: of all), by time. Raises TestbedError.
 
     *part*: of the sentence, in any case of letters; *since*: Unix time.
     """
     of_run = [runs.c[name] for name in (*_GROUP[:-1], "release", "closed")]
-    chosen = sql.select(*of_run, *sentences.c).join_from(sentences, runs).filter_by(**wanted)
+    chosen = sql.select(*of_run, *sentences.c).join_from(sentences, runs)
     chosen = chosen.where(sentences.c.started >= since, sentences.c.sentence.icontains(part, autoescape=True))
+    chosen = chosen.where(runs.c.platform == platform) if platform else chosen
     return store.rows(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
 
 
