@@ -21,8 +21,6 @@ from .rpc import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
-LATEST = 100_000
-"""µs after which a stream begins at the latest: streams of a mix, and probes, begin a little apart."""
 DUMMY = 8
 """The bit of ``flags`` for a stream that sends nothing."""
 FROM_PACKET = 1
@@ -109,8 +107,8 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
     flags, isg = data.integer("flags", most=0xFFFF), data.number("isg", least=0)
     if flags & DUMMY or not (data.boolean("enabled") and data.boolean("self_start")):
         raise refused("a stream that sends nothing by itself is not on this server; expected it left out")
-    if data.integer("next_stream_id", -1, least=-1) != -1 or isg > LATEST:
-        raise refused("streams that start others, or begin late, are not on this server; expected all at once")
+    if data.integer("next_stream_id", -1, least=-1) != -1:
+        raise refused("streams that start others are not on this server; expected all at once")
     rule, group = data.object("flow_stats"), None
     if rule.boolean("enabled", False):
         group = StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))

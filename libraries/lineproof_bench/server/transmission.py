@@ -148,6 +148,10 @@ class Publisher:
         return [{**message, "seq": number} for number, message in new]
 
 
+LATEST = 100_000
+"""µs after which a stream begins at the latest: streams of a mix, and probes, begin a little apart."""
+ENDLESS = 600.0
+"""Seconds that traffic without an end may last at least: what is due later is never sent."""
 JOIN_WAIT = 0.030
 """Seconds of wall time that a start waits for another port's."""
 TICK = 0.004
@@ -185,6 +189,11 @@ class Transmission:
 
     def start(self, port: ServerPort, traffic: tuple[StreamTraffic, ...], duration: float | None) -> None:
         """Let *port* send for *duration* s of the bench's clock. Raises RpcError when the backend refuses."""
+        late = [stream for stream in traffic if stream.isg_usec > LATEST]
+        # with one that is not due before the end a client looks at what the server counts, and nothing is sent
+        if any(stream.isg_usec < (duration or ENDLESS) * 1e6 for stream in late):
+            raise refused("streams that begin late are not on this server; expected all at once")
+        traffic = tuple(stream for stream in traffic if stream not in late)
         pending = self._pending
         if pending is None or (pending.session, pending.duration) != (port.session, duration):
             self._begin_pending()

@@ -95,7 +95,7 @@ def test_what_the_field_engine_cannot_do_is_refused_in_a_sentence(instructions: 
 @pytest.mark.parametrize(
     ("more", "word"),
     [
-        *((more, "begin late") for more in ({"next_stream_id": 2}, {"isg": 2e5})),
+        ({"next_stream_id": 2}, "start others"),
         ({"kind": "other"}, "bad stream type"),
         ({"packet": {"binary": "§", "meta": ""}}, "base64"),
         ({"mode": rate("pps", 10) | {"type": "single_burst", "total_pkts": 0}}, "total_pkts"),

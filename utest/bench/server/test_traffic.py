@@ -93,6 +93,23 @@ def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: Fake
     assert not backend.starts
 
 
+@pytest.mark.parametrize(("isg", "duration", "sent"), [(1e9, -1, 0), (3e6, 2, 0), (1e3, 2, 1)])
+def test_a_stream_that_is_not_due_before_the_end_is_not_sent(
+    client: Client, backend: FakeBackend, isg: float, duration: float, sent: int
+) -> None:
+    client.acquire(0)
+    client.on(0, "add_stream", stream_id=1, stream=stream(isg=isg))
+    client.start(0, duration=duration)
+    ((traffic, _),) = backend.starts
+    assert len(traffic[0]) == sent
+
+
+def test_a_stream_that_begins_late_is_refused(client: Client) -> None:
+    client.acquire(0)
+    client.on(0, "add_stream", stream_id=1, stream=stream(isg=1e6))
+    assert "begin late" in error(client.start(0, duration=2))
+
+
 def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0, 1)
     backend.fails = True
