@@ -422,7 +422,7 @@ def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
 
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values(dict.fromkeys(VARIABLES))
-    check_values({"CHARACTERISE": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
+    check_values({"TELEMETRY": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
     check_values({"CALIBRATIONS": str(tmp_path)})
     assert [margin_seconds(value) for value in (True, "ON", False, "off", 300, "5 min")] == [15, 15, 0, 0, 300, 300]
 
@@ -447,7 +447,7 @@ def searched(
     verdict: Any = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
     judged = Judged(verdict.requirement, "PASS", verdict)
     shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
-    CharacterisationKeywords(shared).search_for_more(wanted, "never")
+    CharacterisationKeywords(shared).search_for_more(wanted)
     return "\n".join(judged.more)
 
 

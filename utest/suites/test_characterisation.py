@@ -19,10 +19,6 @@ pytestmark = pytest.mark.slow
 TESTS = """\
 Ahead
     64b 1-flow unidirectional ≥ 4.7 Mpps
-Missed
-    64b 1-flow unidirectional ≥ 6 Mpps
-Costs
-    64b 1-flow unidirectional costs ≤ 1 cycles/packet
 Broken
     Cause Fault    lost reply    start=9    at=0.3
     64b 1-flow unidirectional ≥ 4.7 Mpps
@@ -55,7 +51,7 @@ Changed Frames
 def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("margins")
     suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
-    return robot_run.run(folder, suite, "-v", "MARGIN:20 s", "-v", "CHARACTERISE:on failure")
+    return robot_run.run(folder, suite, "-v", "MARGIN:20 s")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +70,7 @@ def test_a_search_that_breaks_down_changes_no_verdict(
 ) -> None:
     assert list(margins) == ["Ahead", "Broken", "Goes On"]
     assert all(record.simulated and record.seconds <= 20 for record in margins.values())
-    assert "margin after each PASS of 4 rates, at most 20 s" in done.console and "(+" in done.tests["Ahead"][1]
+    assert "margin after each PASS of 3 rates, at most 20 s" in done.console and "(+" in done.tests["Ahead"][1]
     assert "no longer answers" in margins["Broken"].reason
     assert done.tests["Broken"][0] == "PASS" and "the search is unfinished: " in done.tests["Broken"][1]
     assert margins["Goes On"].finished
@@ -90,16 +86,11 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
     assert check_integrity(left).altered == ()
 
 
-def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
-    assert "capacity: NDR " in done.tests["Missed"][1]
-    assert done.tests["Costs"][0] == "FAIL" and "capacity" not in done.tests["Costs"][1]
-
-
 def test_results_and_pictures_are_marked_and_name_their_trials(left: Path) -> None:
     kept = [json.loads(line) for line in (left / "results.jsonl").read_text().splitlines()]
     results = {item["method"]: item for item in kept if "method" in item}
     trials = read_run(left).trials
-    assert {"ramp", "traffic"} < results.keys() and len(results) == 3
+    assert {"ramp", "traffic"} == results.keys()
     for item in results.values():
         jsonschema.validate(item, CharacterisationRecord.json_schema())
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]

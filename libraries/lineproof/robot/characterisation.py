@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Literal, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -25,13 +25,9 @@ from ..evidence.chart import svg_image
 from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
-from ..procedures.search import SEARCH
 from ..procedures.search.margin import margin, margin_of_forwarding
 from ..units import duration_text, si
 from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, show_document
-
-CAPACITY_SECONDS = 300.0
-"""Seconds of traffic after which a search for the capacity ends."""
 
 LONGEST_ON_CONSOLE = 40
 """Rows of the longest table that is shown on the console."""
@@ -45,24 +41,18 @@ class CharacterisationKeywords(Component):
     """
 
     @keyword(tags=["sentences"])
-    def search_for_more(self, margin: str, capacity: Literal["never", "on failure", "always"]) -> None:
-        """Search for how much more, or less, than its sentence the router carries; sends nothing unless asked for.
+    def search_for_more(self, margin: str) -> None:
+        """Search for how much more than its sentence the router carries; sends nothing unless asked for.
 
         *margin*: after a PASS of a throughput by the same rule at higher loads, of ``forwards`` from the verdict's own
-        trials: ``off``, ``on`` (15 s of traffic at most), or the time of traffic. *capacity*: the highest loads of the
-        traffic, after a FAIL (``on failure``) or a PASS as well (``always``), in 5 min of traffic at most. What goes
-        wrong here changes no verdict, and is named in its message. Example:
-        | Search For More    1 min    never
+        trials: ``off``, ``on`` (15 s of traffic at most), or the time of traffic. What goes wrong here changes no
+        verdict, and is named in its message. Example:
+        | Search For More    1 min
         """
         judged, verdict = self.shared.sentence, self.shared.verdict
-        requirement, ruling = verdict.requirement, verdict.ruling
-        if (limit := margin_seconds(margin)) and ruling is Ruling.PASS and requirement.quantity.margin:
+        if (limit := margin_seconds(margin)) and verdict.ruling is Ruling.PASS and verdict.requirement.quantity.margin:
             told = _told(lambda: self._margin(judged, verdict, limit))
             judged.more += [f"margin: {told}"] if told else []
-        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
-        if ruling in wanted and requirement.quantity.loss_explains and requirement.quantity.needs <= {"load"}:
-            told = _told(lambda: measured(self.shared, SEARCH, CAPACITY_SECONDS, False, requirement.traffic))
-            judged.more.append(f"capacity: {told}")
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
         """Search for the margin; returns what is left open, in words, "" if nothing."""
@@ -82,21 +72,6 @@ class CharacterisationKeywords(Component):
         return "" if record.finished else str(record)
 
 
-def measured(
-    shared: Shared, procedure: Procedure, deadline: float, on_console: bool, *terms: Any, **options: Any
-) -> Any:
-    """Return what *procedure* measured in at most *deadline* s of traffic; it is kept and shown."""
-    words = str(next(iter(terms), options.get("traffic", "")))
-    with CharacterisationWork(shared, procedure.name, words, deadline) as work:
-        if procedure.needs is not None:
-            work.session.plan.check_method(procedure.needs)
-        result = procedure.measure(work, *terms, **options)
-        work.keep_result(procedure, result, on_console)
-    for error in work.failed_meanwhile:
-        raise error.__cause__ or error
-    return result
-
-
 def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
     """Return *procedure* as a keyword, with the arguments and the documentation of its method, and a deadline."""
 
@@ -106,7 +81,15 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
             is_number = isinstance(number, int | float)
             if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
                 raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
-        return measured(self.shared, procedure, _seconds(deadline), True, *terms, **options)
+        words = str(next(iter(terms), options.get("traffic", "")))
+        with CharacterisationWork(self.shared, procedure.name, words, _seconds(deadline)) as work:
+            if procedure.needs is not None:
+                work.session.plan.check_method(procedure.needs)
+            result = procedure.measure(work, *terms, **options)
+            work.keep_result(procedure, result)
+        for error in work.failed_meanwhile:
+            raise error.__cause__ or error
+        return result
 
     own, last = inspect.signature(procedure.measure), inspect.signature(run).parameters["deadline"]
     own = own.replace(parameters=[*own.parameters.values(), last])
@@ -160,8 +143,8 @@ class CharacterisationWork(ProcedureRun):
         if failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {failure}") from error
 
-    def keep_result(self, procedure: Procedure, result: Any, on_console: bool) -> None:
-        """Keep the figures of *result*, one or several, and show them; *on_console* without long tables."""
+    def keep_result(self, procedure: Procedure, result: Any) -> None:
+        """Keep the figures of *result*, one or several, and show them, on the console without long tables."""
         problem, simulated = self.router_problem(), self.session.simulated
         results = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(each.ended for each in results), problem]))]
@@ -201,10 +184,9 @@ class CharacterisationWork(ProcedureRun):
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
-        if on_console:
-            self.progress.end()
-            short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
-            logger.console("\n" + as_text(Document(self.title, [Section("", short)], simulated)))
+        self.progress.end()
+        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
+        logger.console("\n" + as_text(Document(self.title, [Section("", short)], simulated)))
 
     def call(self, name: str) -> Callable[..., object]:
         """Return the suite's keyword *name*; it raises TestbedError where it fails. Raises SentenceError if none is."""

@@ -393,13 +393,11 @@ def _was_told(part: Part) -> bool:
 
 
 _ANY, _PERHAPS = (".+", "a value, or leave it out"), (".*", "")
-_WHEN = "never|onfailure|always", "never, on failure or always"
 
 VARIABLES = {
     "TESTBED": _ANY,
     "GOAL": _ANY,
-    "CHARACTERISE": _WHEN,
-    "TELEMETRY": _WHEN,
+    "TELEMETRY": ("never|onfailure|always", "never, on failure or always"),
     "MARGIN": _ANY,
     "SOAK": ("part|whole", "part or whole"),
     "CALIBRATIONS": _PERHAPS,
