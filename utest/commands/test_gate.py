@@ -111,7 +111,8 @@ def test_an_execution_of_several_suites_is_one_name(
         status, output = answer(capsys, name, "--baseline", ID)
         assert status == 0 and output.startswith("PASS: 2 PASS, ")
     main(["summary", "results"])
-    assert LATER in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert LATER in told and "20991231T000000Z-abcdef, 20991231T000001Z-abcdef" in told
     assert answer(capsys, f"results/{LATER}", "--baseline", ID)[0] == 2
     with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
         main(["gate", "2026"])
@@ -172,9 +173,7 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {{env:LINEPROOF:{requirement}}}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
-    assert ("LINEPROOF='lineproof[bench] @ file:///srv/lineproof'" in capsys.readouterr().out) == (
-        "file:" in str(origin)
-    )
+    assert ("LINEPROOF='lineproof[bench] @ file:" in capsys.readouterr().out) == ("file:" in str(origin))
 
 
 # -- ``lineproof history``: import and trend, as a person uses them

@@ -57,8 +57,10 @@ def run_of(name: str, beside: Path | None = None, having: str = REQUIREMENTS) ->
 
 
 def _say_newest(name: str, runs: Sequence[Path]) -> None:
-    if runs[0].parent == Path(name):
-        say(f"{name}: the newest run that ended is {', '.join(run.name for run in runs)}")
+    if (folder := runs[0].parent) == Path(name):
+        newer = sorted(path.name for path in folder.glob("2*Z-*") if path.name > runs[-1].name)
+        left_out = f" (newer, but killed or without a sentence: {', '.join(newer)})" if newer else ""
+        say(f"{name}: the newest run that ended is {', '.join(run.name for run in runs)}{left_out}")
 
 
 def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
