@@ -143,6 +143,40 @@ def test_frames_that_are_returned_to_their_sender_are_the_other_directions() -> 
     assert compared.wrong(compared.directions[1], [*back, *returned]) == Counter({"of another direction": 2})
 
 
+@pytest.mark.parametrize(
+    ("came", "least"),
+    [
+        (lambda frames: [frame for frame in frames[::2] for _ in range(2)], 498),
+        (lambda frames: [frames[0]] * len(frames), 990),
+        (lambda frames: [frames[8] if frame == frames[9] else frame for frame in frames], 3),
+        (lambda frames: [frames[at - 20 if at % 47 == 46 else at] for at in range(len(frames))], 21),
+    ],
+    ids=["copies for losses", "one cached frame", "a dead flow and a doubled one", "copies that come late"],
+)
+def test_a_flow_that_comes_out_of_turn_stands_for_another(
+    came: Callable[[list[bytes]], list[bytes]], least: int
+) -> None:
+    compared = content("64b")
+    frames = came([forwarded(frame) for frame in sent_forth(compared, 1000)])
+    assert compared.wrong(compared.directions[0], frames, lost=0)["copies of others"] >= least
+
+
+@pytest.mark.parametrize(
+    ("came", "lost"),
+    [
+        (lambda at: at + 40.5 * (at % 4 == 0), 0),
+        (lambda at: at - at % 200 + 200 * (at % 251 * 37 % 101 % 2), 0),
+        (lambda at: -1 if 300 < at < 400 else at, 99),
+    ],
+    ids=["late frames", "two workers with half of the flows each", "lost frames"],
+)
+def test_an_order_that_a_router_may_change_is_believed(came: Callable[[int], float], lost: int) -> None:
+    compared = content("64b")
+    frames = [forwarded(frame) for frame in sent_forth(compared, 1000)]
+    order = sorted((at for at in range(1000) if came(at) >= 0), key=came)
+    assert compared.wrong(compared.directions[0], [frames[at] for at in order], lost) == Counter()
+
+
 def outcome(row: DirectionCount, frames: tuple[bytes, ...] = ()) -> Outcome:
     return Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), frames={1: frames})
 
@@ -159,6 +193,13 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     assert (row.forwarded, row.changed, row.received, row.lost) == (990, 10, 1000, 10)
     assert problem.fault is Fault.CHANGED and problem.frames is not None and 90 < problem.frames < 170
     assert found.readings["examined.1"] == 100
+
+
+def test_where_flows_are_lost_the_others_have_no_turn() -> None:
+    compared = content("64b")
+    frames = [forwarded(frame) for frame in sent_forth(compared, 251)[:30]] * 10
+    row = replace(ROW, forwarded=120)
+    assert with_content(outcome(row, tuple(frames)), compared, {}).directions[0].changed == 0
 
 
 @pytest.mark.parametrize(("others", "wrong"), [(FEW, 0), (FEW + 1, 3)])

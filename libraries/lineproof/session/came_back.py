@@ -3,17 +3,18 @@
 RFC 2544 section 10 and RFC 1242 count a frame as forwarded only if it is the one that was sent. Each captured frame is
 compared with those that the direction sent: addresses, ports, other fields of the IP header, length and payload, a time
 to live that is less by one (a bridge's is the same), a right header checksum, and the MAC address of the port that it
-came to. Whether one came in the place of another is what the probe frames show.
+came to. The generator counts flows in order, so one that comes out of its turn came in the place of another.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import math
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 
 from ..core.bounds import highest_share
 from ..core.doubts import name, ports
@@ -40,14 +41,23 @@ def frames_kept(profile: Profile) -> int:
 CUT, LENGTH = "cut short", "of another length"
 PAYLOAD, HEADER = "with another payload", "with another IP header"
 ADDRESSES, TAGS = "with other addresses or ports (address translation?)", "with other tags or labels"
+COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
 """Words for frames that are wrong; how many of other origin are no matter beside those that came without traffic."""
+
+_NEAR, _WORKERS, _IN_ORDER, _BEHIND = 8, 32, 0.65, 1.5
+"""A flow does not come again within so many frames, while each of so many workers has a part of the flows. Where one
+alone has them, more than this share comes next to the one before; of two workers half. A flow comes so many times as
+often as its turn where its worker is behind the others as sending ends."""
 
 _PORTS = 4
 """Bytes of the ports, after the IP header."""
 
 _PROBE, _MAGIC = b"\xff\xff", 0xAB
 """TRex gives probe frames this identification, or end of the flow label, a bit of ECN, and a payload that begins so."""
+
+_Flow = tuple[int, ...]
+"""The variable addresses of a frame, each as its number in its range."""
 
 
 class SentFrames:
@@ -99,6 +109,13 @@ class SentFrames:
         )
         return "" if now == was or (is_probe and _PROBE in now) else HEADER
 
+    def flow(self, packet: bytes) -> _Flow:
+        """Return which flow *packet* is of."""
+        if self.header is None:
+            return ()
+        places = ((item, item.offset - self.header.offset) for item in self.stream.variables)
+        return tuple((int.from_bytes(packet[at : at + 4], "big") - item.minimum) // item.step for item, at in places)
+
 
 def _packet(frame: bytes, header: IpHeaderPosition | None) -> tuple[bytes, int]:
     """Return the packet in *frame* without padding, as far as it came, and its length by its own header."""
@@ -131,27 +148,53 @@ class Content:
         """Return whether the ports receive in software, so that they keep frames at any load."""
         return all(self.generator_ports[item.rx_port].is_virtual for item in self.directions)
 
-    def wrong(self, direction: Direction, frames: Iterable[bytes]) -> Counter[str]:
-        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong."""
-        words, tags = Counter[str](), Counter[bytes]()
-        for word, before_packet in map(partial(self._compare, direction), frames):
+    def wrong(self, direction: Direction, frames: Iterable[bytes], lost: int = MOST_KEPT) -> Counter[str]:
+        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong.
+
+        *lost*: the most frames that are missing among them.
+        """
+        words, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
+        for word, place in map(partial(self._compare, direction), frames):
             words[word] += 1
-            if before_packet is not None:
-                tags[before_packet] += 1
+            if place is not None:
+                came[place[0]].append(place[1:])
         del words[""]
-        # a router may take tags off or have its own, but of all frames
-        words[TAGS] += tags.total() - max(tags.values(), default=0)
+        lost += words.total()
+        for stream, those in came.items():
+            words[COPIES] += self._copies(stream, [flow for _, flow in those], lost)
+            # a router may take tags off or have its own, but of all frames
+            words[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
         return +words
 
-    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, bytes | None]:
-        """Return what is wrong with *frame*, and of one that was sent its tags and labels."""
+    def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int) -> int:
+        """Return how many frames of *stream* came in the place of another flow's, by the order of their flows."""
+        if not stream.variables:
+            return 0
+        flows, first = self.profile.flows.count, stream.variables[0]
+        values = (first.maximum - first.minimum) // first.step + 1
+        next_ones = sum((flow[0] - before[0]) % values == 1 for before, flow in pairwise(turns))
+        apart = min(_NEAR, flows // _WORKERS)
+        if apart and next_ones > _IN_ORDER * len(turns):
+            # a frame may be late by half a turn; where some are missing, a turn is shorter
+            apart = max(apart, flows // 2 - lost)
+        near, repeated = deque[_Flow](maxlen=apart), 0
+        for flow in turns:
+            repeated += flow in near
+            near.append(flow)
+        # of two workers, or two cores of the generator, one may be behind
+        most = math.ceil(_BEHIND * len(turns) / flows) + 1
+        beyond = sum(max(0, count - most) for count in Counter(turns).values())
+        return max(repeated, beyond)
+
+    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, tuple[Stream, bytes, _Flow] | None]:
+        """Return what is wrong with *frame*, and of one that was sent its stream, tags and flow."""
         header = ip_header(frame)
         packet, length = _packet(frame, header)
         kin = {way: [item for item in sent if item.is_kin(header, packet)] for way, sent in self._sent.items()}
         words = {item.differs(packet): item for item in kin[direction]}
-        if "" in words:
+        if (sent := words.get("")) is not None:
             tags = frame[12 : header.offset] if header else b""
-            return self._wrong_on_the_way(direction, words[""], frame, header), tags
+            return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
         if any(not item.differs(packet) for way in self.directions if way != direction for item in kin[way]):
             return "of another direction", None
         if len(packet) < length:
@@ -197,11 +240,15 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
         if frames:
             direction = next(item for item in content.directions if item.tx_port == row.tx_port)
-            wrong, looked_at = content.wrong(direction, frames), len(frames)
+            wrong, looked_at = content.wrong(direction, frames, max(0, row.offered - row.received)), len(frames)
+            if row.offered - row.received > FEW_LOST * row.offered:
+                # where flows are lost, the others have no turn
+                del wrong[COPIES]
             # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
             wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
             readings[f"{EXAMINED}{row.rx_port}"] = looked_at
-            changed = max(changed, min(wrong.total(), row.forwarded))
+            # which of two alike frames came late is not known, so copies may only hide
+            changed = max(changed, min(wrong.total() - wrong[COPIES], row.forwarded))
         if wrong := +wrong:
             kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
             words = f"{name(row)}: of {looked_at} captured frames {kinds}"
