@@ -150,7 +150,7 @@ def test_changes_are_found_by_a_host_key_that_only_the_router_itself_shows(
     shell = SimpleNamespace(open=lambda: logins.append(1), connection=ssh)
     monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
     settings = HardwareSettings.model_validate({"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}})
-    software = SimpleNamespace(shell="linux")
+    software = SimpleNamespace(shell="linux", is_black_box=False)
     plan: Any = SimpleNamespace(link_wait=1, testbed=settings, software=software, command_file=None)
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_key=keys[:1])))
     router = RouterConnection(plan, testbed, *[cast(Any, None)] * 2)
@@ -165,7 +165,7 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: LateShell(made))
     nothing: Any = None
     plan: Any = SimpleNamespace(
-        software=SimpleNamespace(shell="linux"),
+        software=SimpleNamespace(shell="linux", is_black_box=False),
         command_file=None,
         link_wait=15.0,
         testbed=SimpleNamespace(link_wait=15.0),

@@ -31,7 +31,7 @@ RESTARTED = "was started again meanwhile|no longer answers"
 """By whether a request was on its way when the server ended."""
 
 CASES = [
-    ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'|no longer ours"),
+    ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'|no longer ours|acquire the port"),
     ("lost reply", {"start": 3, "at": 0.3}, "no longer answers"),
     ("late reply", {"start": 3, "at": 0.3, "hold": 6}, "no longer answers"),
     ("server restart", {"start": 3, "at": 0.3}, RESTARTED),
