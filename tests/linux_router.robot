@@ -103,10 +103,8 @@ Narrow The Router To
     [Documentation]    Limits the output of the router's second interface to *rate* (in ``tc``'s spelling), with a short
     ...    queue.
     [Arguments]    ${rate}
-    ${interface} =    Router Interface    1
-    Run On Router    tc qdisc replace dev ${interface} root tbf rate ${rate} burst 16kb latency 5ms
+    Run On Router    tc qdisc replace dev ${ROUTER_INTERFACES}[1] root tbf rate ${rate} burst 16kb latency 5ms
 
 Widen The Router
     [Documentation]    Removes the limit.
-    ${interface} =    Router Interface    1
-    Run On Router    tc qdisc del dev ${interface} root
+    Run On Router    tc qdisc del dev ${ROUTER_INTERFACES}[1] root

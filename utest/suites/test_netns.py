@@ -50,8 +50,7 @@ SETUP = "Open Testbed For    linux_router    software=linux    testbed=${TESTBED
 NARROW = (
     "${text}    ${rc} =    Execute Command    uname -s; exit 3    return_rc=True",
     "Should Be Equal    ${text} ${rc}    Linux 3",
-    "${interface} =    Router Interface    1",
-    "Run On Router    tc qdisc replace dev ${interface} root tbf rate 2mbit burst 16kb latency 5ms",
+    "Run On Router    tc qdisc replace dev ${ROUTER_INTERFACES}[1] root tbf rate 2mbit burst 16kb latency 5ms",
     "Run Keyword And Expect Error    FAIL:*    64b 1-flow unidirectional ≥ 10 kpps",
 )
 

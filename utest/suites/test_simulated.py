@@ -135,7 +135,6 @@ def test_the_nine_sentences_have_the_same_verdicts_on_every_card(tmp_path: Path,
     assert verdicts(run) == verdicts(left) and "SIMULATED" in done.console
     log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
     assert "which lost frames do not explain" not in log
-    assert ("4 fewer: the generator's card counts no FCS of what it receives" in log) is (card == "ixgbe")
 
 
 TESTS = """\

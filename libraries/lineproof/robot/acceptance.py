@@ -89,13 +89,8 @@ class AcceptanceKeywords(Component):
             allure.write_categories(self.allure_folder)  # no testbed was opened
         return closing_words(self.execution_folder, self._closed)
 
-    @keyword(tags=["evidence"])
-    def describe_run(self, resume: str = "") -> None:
-        """Open the run's folder, and describe the run in the log, in Allure and in the records.
-
-        *resume*: the id of an earlier run whose trials are evidence too. Example:
-        | Describe Run    resume=20261121T120000Z-1a2b3c
-        """
+    def describe_run(self, resume: str) -> None:
+        """Open the run's folder, and describe the run. *resume*: the id of a run whose trials are evidence too."""
         session = self.shared.session
         suite = self.shared.suite_name
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
@@ -131,13 +126,8 @@ class AcceptanceKeywords(Component):
         self.shared.labels = RunLabels(session, self.shared.recorder, self.allure_folder, words)
         self.shared.labels.show()
 
-    @keyword(tags=["evidence"])
     def note_parts(self) -> None:
-        """Keep and show the versions of generator and router, and the router's configuration.
-
-        A run that is gone on with is no evidence if it had others. Example:
-        | Note Parts
-        """
+        """Keep and show the versions of generator and router, and the router's configuration."""
         session = self.shared.session
         versions, configuration = session.versions(), session.router.configuration()
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
@@ -294,11 +284,8 @@ class AcceptanceKeywords(Component):
         line = f"{head:<{len('PASS: :') + self.shared.widest}} {measured}"
         return line if len(line) <= WIDTH else f"{head} {measured}"
 
-    @keyword(tags=["evidence"])
     def close_evidence(self) -> None:
-        """Record the end of the run and write the manifest of its files. Harmless when repeated. Example:
-        | Close Evidence
-        """
+        """Record the end of the run and write the manifest of its files. Harmless when repeated."""
         self.shared.progress.end()
         recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
         session, self._session = self._session, None

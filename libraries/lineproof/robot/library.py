@@ -66,10 +66,10 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         Runs leave evidence in Robot's ``--outputdir``, else in ``results/`` of the project.
         """
         self._shared = Shared(project)
-        self._acceptance = AcceptanceKeywords(self._shared)
+        self._acceptance, router = AcceptanceKeywords(self._shared), RouterKeywords(self._shared)
         components = [
-            TestbedKeywords(self._shared),
-            RouterKeywords(self._shared),
+            TestbedKeywords(self._shared, router, self._acceptance),
+            router,
             self._acceptance,
             CharacterisationKeywords(self._shared),
             TelemetryKeywords(self._shared),

@@ -43,7 +43,8 @@ class RouterKeywords(Component):
         What it does not report is "not read". Where it differs from the platform's file, a warning says so. Fails with
         one sentence if the address does not answer, the host key is unknown or another, or the login is
         refused. Where the suite file imports SSHLibrary, its keywords have the connection as ``router`` until
-        `Restore Router`. Example:
+        `Close Testbed`. ``@{ROUTER INTERFACES}`` are the names of the router's interfaces, the first the one towards
+        the generator's first port. Example:
         | Connect Router
         | Switch Connection    router
         | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
@@ -56,10 +57,11 @@ class RouterKeywords(Component):
             logger.info(f"{name}: {value}")
         if (connection := session.router.connection) is not None:
             _share(connection)
+        BuiltIn().set_suite_variable("@{ROUTER INTERFACES}", *(side.interface for side in session.testbed.facts.sides))
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:
-        """Set the testbed's addresses, static neighbours and routes on the router; `Restore Router` removes them.
+        """Set the testbed's addresses, static neighbours and routes on the router; `Close Testbed` removes them.
 
         What an earlier run has left on the router of a testbed of hardware is undone first, with a warning.
         With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
@@ -97,25 +99,8 @@ class RouterKeywords(Component):
         profile = session.plan.catalogue.profile(traffic.split())
         return reason_not_forwarded(profile, session.router.not_forwarded)
 
-    @keyword(tags=["router"])
-    def router_interface(self, side: int) -> str:
-        """The router's name for its interface on *side* (0: towards the generator's first port, and so on).
-
-        Fails if the router has no such side. Example:
-        | ${interface} =    Router Interface    1
-        """
-        sides = self.shared.session.testbed.facts.sides
-        if not 0 <= side < len(sides):
-            raise TestbedError(f"the router has no side {side}; expected 0 to {len(sides) - 1}")
-        return sides[side].interface
-
-    @keyword(tags=["testbed"])
-    def restore_router(self) -> None:
-        """Undo what `Configure Router` changed, then log out. Harmless when repeated, or without a testbed.
-
-        Fails, naming the commands, if something stays on the router. Example:
-        | Restore Router
-        """
+    def restore(self) -> None:
+        """Undo what `Configure Router` changed, then log out. Raises TestbedError naming what stays on the router."""
         if session := self.shared.own_session:
             connection = session.router.connection
             try:

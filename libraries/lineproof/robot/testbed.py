@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +18,7 @@ from robot.libraries.Remote import Remote
 
 from ..ceilings import FOLDER
 from ..core.quantity import Requirement
-from ..errors import ConfigError, TestbedError
+from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..platforms import named_file
@@ -30,6 +31,8 @@ from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from ..testbed.waiting_time import Say, WaitProgress
 from ..units import counted, duration_text
 from ..visible import shortened
+from .acceptance import AcceptanceKeywords
+from .router import RouterKeywords
 from .sentences import KeywordCall, SentenceCheck, own_keywords, place_of, shared_steps, steps_of
 from .shared import (
     Component,
@@ -48,18 +51,30 @@ class TestbedKeywords(Component):
     The generator is Cisco TRex (stateless) through its Python client, in a process of its own, or another kind.
     """
 
+    def __init__(self, shared: Shared, router: RouterKeywords, evidence: AcceptanceKeywords) -> None:
+        super().__init__(shared)
+        self._router, self._evidence = router, evidence
+
     @keyword(tags=["testbed"])
     def read_plan(
         self, platform: str, software: str | None, testbed: str, goal: str, calibrations: str | None = None
     ) -> None:
-        """Read platform, testbed, goal and profiles from ``variables/``. Starts nothing.
+        """Read platform, testbed, goal and profiles from ``variables/``, and check the suite. Starts nothing.
 
         *calibrations*: the folder that ``lineproof calibrate`` wrote to; else the project's ``results/calibrations``.
 
         *software* None takes the first that the platform lists. An unknown name or key fails with file, line and what
         is expected. Of a pool, a file of ``variables/testbeds`` with ``kind: pool``, it takes a testbed that is free:
         pabot lends them (a value set for each) or labgrid (a place for each), until the testbed is closed. Waits, and
-        says what for, if none is free, and fails if none is within the pool's time. Example:
+        says what for, if none is free, and fails if none is within the pool's time.
+
+        Every sentence of the running suite is parsed, as far as it was selected: in tests, the suite file's own
+        keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and TRY, and calls by `Run Keyword` and the
+        like; not calls by `Run Keyword And Expect Error`, `… Ignore Error` and `… Return Status`, nor sentences with a
+        variable that is set during the run. In ``__init__.robot``: in every file of the folder. A test with a sentence
+        that is not understood, asks more than the ports can carry, or is no sentence to Robot because it compares
+        nothing or has two spaces inside, fails with file and line and is not run. Where no other is left, or the
+        sentence is one that tests share, this keyword fails. Example:
         | Read Plan    netgate6100    vpp    simulated    standard
         """
         self.shared.interruption.watch()
@@ -74,22 +89,10 @@ class TestbedKeywords(Component):
         for replaced in plan.replaced:
             logger.warn(replaced)
         logger.info(f"traffic words from {', '.join(sorted(map(str, project.profiles.glob('*.yaml'))))}")
+        self._check_sentences(plan)
 
-    @keyword(tags=["testbed"])
-    def check_sentences_of_suite(self) -> None:
-        """Parse every sentence of the running suite, as far as it was selected, before any traffic is sent.
-
-        In tests, the suite file's own keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and TRY, and
-        calls by `Run Keyword` and the like; not calls by `Run Keyword And Expect Error`, `… Ignore Error` and `…
-        Return Status`, nor sentences with a variable that is set during the run. In ``__init__.robot``: in every file
-        of the folder.
-
-        A test with a sentence that is not understood, asks more than the ports can carry, or is no sentence to Robot
-        because it compares nothing or has two spaces inside, fails with file and line and is not run. Where no other
-        is left, or the sentence is one that tests share, this keyword fails. Example:
-        | Check Sentences Of Suite
-        """
-        suite, plan = self._running_suite(), self._plan
+    def _check_sentences(self, plan: Plan) -> None:
+        suite = self._running_suite()
         check = SentenceCheck(plan.catalogue, plan, own_keywords(suite))
         if problems := check.problems(_shared_steps(suite)):
             raise ConfigError("\n".join(problems))
@@ -122,13 +125,15 @@ class TestbedKeywords(Component):
         return suite if suite is not None and suite.source == source else TestSuite.from_file_system(source)
 
     @keyword(tags=["testbed"])
-    def start_testbed(self) -> None:
+    def start_testbed(self, resume: str = "") -> None:
         """Remove what a killed run has left, wait until the testbed is free, and start its processes, if it has any.
 
-        A testbed with ``lab`` in its file is acquired from labgrid. What is waited for is on the console.
+        A testbed with ``lab`` in its file is acquired from labgrid. What is waited for is on the console. Then opens
+        the run's folder, and describes the run in the log, in Allure and in the records. *resume*: the id of an earlier
+        run whose trials are evidence too.
 
         Fails if one does not start, with everything ended again. Example:
-        | Start Testbed
+        | Start Testbed    resume=20261121T120000Z-1a2b3c
         """
         lent = self.shared.lent.get(self.shared.suite_name)
         self.shared.progress.work("starting the testbed")
@@ -137,6 +142,7 @@ class TestbedKeywords(Component):
         self.shared.opened.append((self.shared.suite_name, session))
         if session.simulated:
             show_simulated(session)
+        self._evidence.describe_run(resume)
 
     @keyword(tags=["testbed"])
     def connect_generator(self) -> None:
@@ -164,13 +170,15 @@ class TestbedKeywords(Component):
     def check_reachability(self) -> None:
         """Send slow traffic in each direction for a second; some of it must come back, whatever the router's speed.
 
-        Then nothing is sent for four seconds: frames that come all the same (spanning tree, ARP, LLDP) are expected in
-        trials too, and no surplus.
+        First the versions of generator and router, and the router's configuration, are kept and shown: a run that is
+        gone on with is no evidence if it had others. After the traffic nothing is sent for four seconds: frames that
+        come all the same (spanning tree, ARP, LLDP) are expected in trials too, and no surplus.
 
         Fails with one sentence if a direction carries nothing (cables, addresses, routes, neighbours): that is the
         testbed's fault and must not count as loss. Example:
         | Check Reachability
         """
+        self._evidence.note_parts()
         traffic = self.shared.session.traffic
         self.shared.progress.work("sending a little traffic in each direction")
         traffic.check_reachability()
@@ -178,26 +186,41 @@ class TestbedKeywords(Component):
         logger.info(str(traffic.foreign))
 
     @keyword(tags=["testbed"])
-    def release_generator(self) -> None:
-        """Stop traffic and release the ports. Harmless when repeated, or without a testbed. Example:
-        | Release Generator
+    def close_testbed(self) -> None:
+        """Stop traffic, release the ports, restore the router, end the testbed's processes, give it back.
+
+        Each step is taken even if one before it failed, and so is the last: the run's records are closed. Fails with
+        what went wrong, also where a change stays on the router, with the commands that undo it. Harmless when
+        repeated, or after `Open Testbed For` failed half way. Example:
+        | Suite Teardown    Close Testbed
         """
+        problems: list[str] = []
+        with ExitStack() as stack:
+            steps = self._release_generator, self._router.restore, self._end_session, self._evidence.close_evidence
+            for step in reversed(steps):
+                stack.callback(_noting, step, problems)
+        if problems:
+            raise TestbedError("\n".join(problems))
+
+    def _release_generator(self) -> None:
         if session := self.shared.own_session:
             session.release_generator()
 
-    @keyword(tags=["testbed"])
-    def end_testbed(self) -> None:
-        """Stop traffic, release the ports, restore the router, end every process and give the testbed back.
-
-        Harmless when repeated. Example:
-        | End Testbed
-        """
+    def _end_session(self) -> None:
         try:
             if session := self.shared.own_session:
                 self.shared.opened.pop()
                 session.close()
         finally:
             self.shared.give_back()
+
+
+def _noting(step: Callable[[], None], problems: list[str]) -> None:
+    """Take a *step*; what goes wrong is added to *problems*."""
+    try:
+        step()
+    except BREAKDOWN_ERRORS as error:
+        problems.append(in_words(error))
 
 
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
