@@ -6,15 +6,13 @@ By hand, from the root, where the extra ``dev`` is installed and ``pip install m
     python validation/mutation.py --seed 30 --mutants 100 --out validation/mutation-COMMIT.md [MODULE ...]
 
 Mutations: the operators of mutmut on its syntax tree. Left out: annotations, imports, decorators, arguments of ``len``
-and ``isinstance``, and literals with a space (prose, which golden files compare). Drawn with the seed: a line, one of
-its operators, one of that operator's mutants, each with equal chances and none twice; lines that no test reaches too.
+and ``isinstance``, literals with a space (prose, which golden files compare), and lines that only an import runs. Drawn
+with the seed: a line, one of its operators, one of that operator's mutants, each with equal chances and none twice.
 
-Tests: those of ``pytest --quick`` whose ``coverage`` context has the line; a line that only an import
-runs gets those of the whole file. At most LIMIT: the file's own (``test_NAME*.py``) first, then one in turn of those
-that run the same lines of the file, beginning with the share of it in what they run of the heart. Hypothesis draws the
-same examples each time, and makes no failure smaller. A mutant is a fork of the collected session: the code of its
-functions is exchanged, or, where an import runs the line, product and tests are imported again. Without a mutant, every
-test used must pass both ways, else all ends in error.
+Tests: those of ``pytest --quick`` whose ``coverage`` context has the line, at most LIMIT: the file's own
+(``test_NAME*.py``) first, then those that run the fewest lines of the heart. Hypothesis draws the same examples each
+time, and makes no failure smaller. A mutant is a fork of the collected session, in which the code of its functions is
+exchanged. Without a mutant, every test used must pass, else all ends in error.
 """
 
 from __future__ import annotations
@@ -28,13 +26,10 @@ import resource
 import signal
 import sys
 import tempfile
-import time
-import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -48,15 +43,12 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 from scipy.stats import binomtest
 
-PACKAGE = "lineproof"
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "libraries" / PACKAGE
-DOUBTS = ("came_back", "judging")
+SOURCE = ROOT / "libraries" / "lineproof"
 MODULES = {name: [name] for name in ("core/rule", "core/verdict", "core/sentence", "core/trial", "core/ledger")}
-MODULES["doubts"] = ["core/doubts", *(f"session/{name}" for name in DOUBTS), "ceilings/__init__"]
+MODULES["doubts"] = ["core/doubts", "session/came_back", "session/judging", "ceilings/__init__"]
 MODULES |= {name: [name] for name in ("evidence/run_files", "evidence/integrity")}
-MODULES["routers/journal"] = ["routers/journal", "routers/changes"]
-MODULES["rejudge"] = ["evidence/rejudge"]
+MODULES |= {"routers/journal": ["routers/journal", "routers/changes"], "rejudge": ["evidence/rejudge"]}
 """Name in the table -> files that are measured together."""
 LIMIT, CPU_SECONDS, WALL_SECONDS, MEMORY = 40, 30, 1800, 6 << 30
 """At most so many tests of a mutant; one that needs more of the others is killed by it."""
@@ -71,7 +63,6 @@ class Mutant:
     line: int
     change: str
     source: str
-    on_import: bool = False
     tests: tuple[str, ...] = ()
     outcome: str = ""
 
@@ -101,7 +92,34 @@ class Candidates(libcst.CSTVisitor):  # type: ignore[misc]  # libcst is installe
         return True
 
 
-def drawn(names: list[str], number: int, dice: random.Random) -> tuple[list[Mutant], int]:
+class Reach:
+    """The quick tests that run each line, from the *data* of :func:`measure`."""
+
+    def __init__(self, data: Path, collected: list[str]) -> None:
+        self.lines = defaultdict[str, dict[int, set[str]]](dict)
+        read = coverage.CoverageData(str(data))
+        read.read()
+        for file in read.measured_files():
+            for line, names in read.contexts_by_lineno(file).items():
+                # what a fixture of a whole file runs is of all its tests; an import is the context ""
+                shared = tuple(name[:-1] for name in names if name.endswith("::*"))
+                whole = {test for test in collected if shared and test.startswith(shared)}
+                self.lines[file][line] = ({*names} & {*collected}) | whole | ({*names} & {""})
+        self.of = Counter(test for lines in self.lines.values() for tests in lines.values() for test in tests)
+
+    def tests(self, path: Path, line: int) -> tuple[str, ...] | None:
+        """Return the tests of *line*, or of its statement where the line has none; None: only an import runs it."""
+        lines, parser = self.lines[str(path)], PythonParser(filename=str(path))
+        parser.parse_source()
+        same = [tests for own, tests in lines.items() if parser.first_line(own) == parser.first_line(line)]
+        tests = lines.get(line) or set().union(*same)
+        if "" in tests:
+            return None
+        own = f"test_{path.stem}"
+        return tuple(sorted(tests, key=lambda test: (f"/{own}" not in test, self.of[test], test))[:LIMIT])
+
+
+def drawn(names: list[str], number: int, dice: random.Random, reach: Reach) -> tuple[list[Mutant], int]:
     """Return *number* mutants of the files *names*, or all if there are fewer, and how many there are."""
     mutants: dict[str, Mutant] = {}
     pool: dict[tuple[Path, int], tuple[libcst.Module, dict[str, list[tuple[Any, Any]]]]] = {}
@@ -109,34 +127,23 @@ def drawn(names: list[str], number: int, dice: random.Random) -> tuple[list[Muta
         wrapper, candidates = MetadataWrapper(libcst.parse_module(path.read_text(encoding="utf-8"))), Candidates()
         wrapper.visit(candidates)
         pool |= {(path, line): (wrapper.module, kinds) for line, kinds in sorted(candidates.mutations.items())}
+    pool = {place: own for place, own in pool.items() if reach.tests(*place) is not None}
     total = sum(len(pairs) for _, kinds in pool.values() for pairs in kinds.values())
     while pool and len(mutants) < number:
         path, line = dice.choice(list(pool))
         module, kinds = pool[path, line]
         pairs = kinds[kind := dice.choice(list(kinds))]
-        source = module.deep_replace(*pairs.pop(dice.randrange(len(pairs)))).code
+        node, mutated = pairs.pop(dice.randrange(len(pairs)))
         if not pairs:
             del kinds[kind]
         if not kinds:
             del pool[path, line]
+        source = module.deep_replace(node, mutated).code
+        change = " → ".join(" ".join(module.code_for_node(part).split())[:80] for part in (node, mutated))
         with contextlib.suppress(SyntaxError):
             if source != module.code and compile(source, path, "exec"):
-                mutants.setdefault(source, Mutant(path, line, difference(module.code, source), source))
+                mutants.setdefault(source, Mutant(path, line, change, source, reach.tests(path, line) or ()))
     return sorted(mutants.values(), key=lambda mutant: (mutant.path, mutant.line)), total
-
-
-def difference(old: str, new: str) -> str:
-    """Return where *new* differs, with some letters of the line around it: ``if x [< → <=] y:``."""
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    ends = zip(old[start:][::-1], new[start:][::-1], strict=False)
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    while start and (old[start - 1].isalnum() or old[start - 1] in "_<>=!"):
-        start -= 1
-    while end and (old[-end].isalnum() or old[-end] in "_<>=!"):
-        end -= 1
-    before, after = old[start : len(old) - end], new[start : len(new) - end]
-    line = old[old.rfind("\n", 0, start) + 1 : start][-40:], old[len(old) - end :].partition("\n")[0][:20]
-    return " ".join(f"{line[0]}[{before[:60]} → {after[:60]}]{line[1]}".split()).replace("`", "'")
 
 
 def session(arguments: list[str], loop: Callable[[pytest.Session], bool | None], context: Any = str) -> int:
@@ -180,45 +187,6 @@ def measure(data: Path) -> int:
     return status
 
 
-class Tests:
-    """The tests of each line, from the *data* of :func:`measure`; an import is the test ``""``."""
-
-    def __init__(self, data: Path, collected: list[str]) -> None:
-        self.lines = defaultdict[str, dict[int, set[str]]](dict)
-        self.usable = set(collected)
-        read = coverage.CoverageData(str(data))
-        read.read()
-        for file in read.measured_files():
-            for line, names in read.contexts_by_lineno(file).items():
-                shared = tuple(name[:-1] for name in names if name.endswith("::*"))
-                self.lines[file][line] = {*names, *(test for test in collected if shared and test.startswith(shared))}
-        self.reach = Counter(test for lines in self.lines.values() for tests in lines.values() for test in tests)
-
-    def give(self, mutant: Mutant) -> None:
-        """Set the tests of *mutant*: those of its line, or of the statement's where the line has none."""
-        lines, parser = self.lines[str(mutant.path)], PythonParser(filename=str(mutant.path))
-        parser.parse_source()
-        first = parser.first_line(mutant.line)
-        statement = [tests for line, tests in lines.items() if parser.first_line(line) == first]
-        tests = lines.get(mutant.line) or set().union(*statement)
-        mutant.on_import = "" in tests
-        if tests == {""}:
-            tests = set().union(*lines.values())
-        alike: dict[tuple[bool, frozenset[int]], list[str]] = defaultdict(list)
-        for test in sorted(tests & self.usable, key=lambda test: (self.reach[test], test)):
-            other = not Path(test.partition("::")[0]).name.startswith(f"test_{mutant.path.stem}")
-            alike[other, frozenset(line for line, names in lines.items() if test in names)].append(test)
-        groups = sorted(alike.items(), key=lambda group: -len(group[0][1]) / self.reach[group[1][0]])
-        order = [
-            test
-            for other in (False, True)
-            for turn in zip_longest(*(names for (kind, _), names in groups if kind is other))
-            for test in turn
-            if test
-        ]
-        mutant.tests = tuple(order[:LIMIT])
-
-
 def codes(source: str, path: Path) -> Iterator[tuple[tuple[str, int], CodeType]]:
     """Yield every code object of *source*, by its qualified name and which one of that name it is."""
     stack, number = [compile(source, path, "exec")], Counter[str]()
@@ -229,52 +197,24 @@ def codes(source: str, path: Path) -> Iterator[tuple[tuple[str, int], CodeType]]
         stack += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
 
 
-def exchange(mutant: Mutant, functions: list[FunctionType]) -> None:
-    """Give the imported *functions* of the mutant's file the code that they have in it."""
+def survives(mutant: Mutant, collected: pytest.Session) -> bool:
+    """Run the tests of *mutant* in this process, which is of no other use afterwards, until one fails."""
     names = {code: name for name, code in codes(mutant.path.read_text(encoding="utf-8"), mutant.path)}
     changed = dict(codes(mutant.source, mutant.path))
-    for function in functions:
+    for function in (thing for thing in gc.get_objects() if isinstance(thing, FunctionType)):
         if function.__code__.co_filename == str(mutant.path):
             function.__code__ = changed[names[function.__code__]]
-
-
-def import_again(mutant: Mutant) -> None:
-    """Forget the product and its tests, and let the next import of the mutant's file be one of its source."""
-    for name, module in list(sys.modules.items()):
-        file = str(getattr(module, "__file__", None))
-        if file.startswith(f"{ROOT}/") and "site-packages" not in file and name != "__main__":
-            del sys.modules[name]
-    compiled, get_code = compile(mutant.source, mutant.path, "exec"), SourceFileLoader.get_code
-
-    def changed(loader: Any, name: str) -> CodeType | None:
-        return compiled if loader.path == str(mutant.path) else get_code(loader, name)
-
-    SourceFileLoader.get_code = changed  # type: ignore[method-assign, assignment]
-
-
-def passes(session: pytest.Session, tests: tuple[str, ...]) -> bool:
-    """Run *tests* of the collected *session* until one fails."""
-    items = {item.nodeid: item for item in session.items}
-    chosen = [items[test] for test in tests if test in items]
+    items = {item.nodeid: item for item in collected.items}
+    chosen = [items[test] for test in mutant.tests if test in items]
     for item, following in zip_longest(chosen, chosen[1:]):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.testsfailed:
+        if collected.testsfailed:
             print("  fails:", item.nodeid, file=LOG)
-            break
-    return not session.testsfailed
+            return False
+    return True
 
 
-def survives(mutant: Mutant, collected: pytest.Session, functions: list[FunctionType]) -> bool:
-    """Run the tests of *mutant* in this process, which is of no other use afterwards."""
-    if not mutant.on_import:
-        exchange(mutant, functions)
-        return passes(collected, mutant.tests)
-    import_again(mutant)
-    files = sorted({test.partition("::")[0] for test in mutant.tests})
-    return session(files, lambda again: passes(again, mutant.tests)) == 0
-
-
-def outcome(mutant: Mutant, collected: pytest.Session, functions: list[FunctionType], seconds: int) -> str:
+def outcome(mutant: Mutant, collected: pytest.Session, seconds: int) -> str:
     """Return what becomes of *mutant* in a fork of this process."""
     if not mutant.tests:
         return "uncovered"
@@ -283,17 +223,12 @@ def outcome(mutant: Mutant, collected: pytest.Session, functions: list[FunctionT
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            status = not survives(mutant, collected, functions)
-        except Exception:
-            traceback.print_exc(file=LOG)
+            signal.alarm(WALL_SECONDS)
+            status = int(not survives(mutant, collected))
         finally:
             os._exit(status)
-    end = time.monotonic() + WALL_SECONDS
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        time.sleep(0.005)
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-    return {0: "survived", 1: "killed", 2: "error"}.get(os.waitstatus_to_exitcode(ended[1]), "timeout")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return {0: "survived", 1: "killed", 2: "error"}.get(code, "timeout")
 
 
 def table_line(name: str, mutants: list[Mutant], total: int) -> str:
@@ -341,24 +276,16 @@ def main() -> None:
                 sys.exit("a test fails without a mutant")
 
         def loop(collected: pytest.Session) -> bool:
-            tests = Tests(contexts, [test.nodeid for test in collected.items])
-            functions = [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]
+            reach = Reach(contexts, [test.nodeid for test in collected.items])
             for name in given.modules:
-                mutants, total = results[name] = drawn(
-                    MODULES[name],
-                    given.mutants,
-                    random.Random(f"{given.seed} {name}"),
-                )
+                dice = random.Random(f"{given.seed} {name}")
+                mutants, total = results[name] = drawn(MODULES[name], given.mutants, dice, reach)
+                path, used = mutants[0].path, dict.fromkeys(test for mutant in mutants for test in mutant.tests)
+                same = Mutant(path, 0, "unchanged", path.read_text(encoding="utf-8"), tuple(used))
+                if outcome(same, collected, 900) not in ("survived", "uncovered"):
+                    pytest.exit(f"{name}: a test fails without a mutant", 3)
                 for mutant in mutants:
-                    tests.give(mutant)
-                for again in (False, True):
-                    used = dict.fromkeys(test for some in mutants if some.on_import is again for test in some.tests)
-                    path = mutants[0].path
-                    same = Mutant(path, 0, "unchanged", path.read_text(encoding="utf-8"), again, tuple(used))
-                    if outcome(same, collected, functions, 900) not in ("survived", "uncovered"):
-                        pytest.exit(f"{name}: a test fails without a mutant", 3)
-                for mutant in mutants:
-                    mutant.outcome = outcome(mutant, collected, functions, CPU_SECONDS)
+                    mutant.outcome = outcome(mutant, collected, CPU_SECONDS)
                     print(mutant.outcome, mutant.path.name, mutant.line, mutant.change, file=LOG)
                 print(table_line(name, mutants, total), file=LOG)
                 given.out.write_text(report(results, given.seed), encoding="utf-8")

@@ -45,23 +45,21 @@ class _Capture:
     filter: str
     cyclic: bool
     kept: list[CapturedFrame] = field(default_factory=list)
+    """Frames that were not fetched yet."""
     active: bool = True
     fetched: int = 0
 
     def take(self, frames: list[CapturedFrame]) -> None:
-        """Keep what fits: the first of all, or the last when cyclic."""
+        """Keep what fits: the first of all, or the last when cyclic; of several ports in the order of their time."""
         new = [frame for frame in frames if FILTERS[self.filter](headers_of(frame.data))]
-        self.kept += new if self.cyclic else new[: max(0, self.limit - len(self.kept))]
-        # frames of several ports in the order of their time; those already fetched stay in front
-        self.kept[self.fetched :] = sorted(self.kept[self.fetched :], key=lambda frame: frame.timestamp)
-        if (over := len(self.kept) - self.limit) > 0:
-            del self.kept[:over]
-            self.fetched = max(0, self.fetched - over)
+        self.kept += new if self.cyclic else new[: self.room]
+        self.kept = sorted(self.kept, key=lambda frame: frame.timestamp)[-self.limit :]
 
     @property
     def room(self) -> int:
         """Frames that it can still keep."""
-        return (self.limit if self.cyclic else self.limit - len(self.kept)) if self.active else 0
+        left = self.limit if self.cyclic else self.limit - self.fetched - len(self.kept)
+        return left if self.active else 0
 
 
 class SingleFrames:
@@ -96,7 +94,7 @@ class SingleFrames:
         if command == "remove":
             del self._captures[number]
         self._request()
-        return {} if command == "remove" else {"pkt_count": len(capture.kept) - capture.fetched, "endpoint": ""}
+        return {} if command == "remove" else {"pkt_count": len(capture.kept), "endpoint": ""}
 
     def _start(self, params: Params) -> dict[str, Any]:
         wanted, limit = params.choice("filter", tuple(FILTERS), ""), params.integer("limit", least=1, most=MOST_FRAMES)
@@ -143,8 +141,7 @@ class SingleFrames:
     # -- as reported to clients
 
     def _fetch(self, capture: _Capture, most: int, snaplen: int) -> dict[str, Any]:
-        frames = capture.kept
-        chosen = frames[capture.fetched : capture.fetched + most]
+        chosen, capture.kept = capture.kept[:most], capture.kept[most:]
         rows = [
             {
                 "binary": base64.b64encode(frame.data[: snaplen or None]).decode(),
@@ -157,7 +154,7 @@ class SingleFrames:
             for index, frame in enumerate(chosen, capture.fetched + 1)
         ]
         capture.fetched += len(chosen)
-        return {"pkts": rows, "pending": len(frames) - capture.fetched, "start_ts": capture.started}
+        return {"pkts": rows, "pending": len(capture.kept), "start_ts": capture.started}
 
     @staticmethod
     def _status(capture: _Capture) -> dict[str, Any]:

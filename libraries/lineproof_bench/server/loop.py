@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -215,7 +216,22 @@ class ServerMethods:
 
     def methods(self) -> dict[str, Method]:
         """Return those that our clients call, and those of the recorded sessions, by name."""
+        of_owner = {
+            "release": self._release,
+            "add_stream": self._add_stream,
+            "remove_all_streams": self._remove_all_streams,
+            "pause_traffic": self._pause,
+            "resume_traffic": lambda port, _: self.transmission.resume(port),
+            "stop_traffic": lambda port, _: self.transmission.stop(port),
+            "remove_rx_filters": lambda port, _: None,
+            "set_port_attr": self._set_attributes,
+            "set_rx_feature": self._set_rx_feature,
+            "service": self._service,
+            "set_l2": lambda port, p: port.set_l2(p.text("dst_mac")),
+            "set_l3": lambda port, p: port.set_l3(p.text("src_addr"), p.text("dst_addr"), p.text("resolved_mac", "")),
+        }
         methods: dict[str, Method] = {
+            **{name: partial(self._for_owner, action) for name, action in of_owner.items()},
             "ping": lambda _: {"ts": self._uptime()},
             "api_sync": self._api_sync,
             "api_sync_v2": self._api_sync_v2,
@@ -234,24 +250,12 @@ class ServerMethods:
             "get_tpg_status": lambda _: ANSWERS["tagged_groups"],
             "get_port_status": self._port_status,
             "acquire": self._acquire,
-            "release": self._release,
-            "add_stream": self._add_stream,
-            "remove_all_streams": self._remove_all_streams,
             "get_all_streams": self._get_all_streams,
             # TRex's own client asks for all profiles of a port, and reads them as such only where this is supported
             "get_profile_list": lambda p: self._port(p) and ["_"],
             "validate": self._validate,
             "start_traffic": self._start,
             "update_traffic": self._update,
-            "pause_traffic": self._pause,
-            "resume_traffic": self._resume,
-            "stop_traffic": self._stop,
-            "remove_rx_filters": lambda p: self._owned_port(p) and {},
-            "set_port_attr": self._set_attributes,
-            "set_rx_feature": self._set_rx_feature,
-            "service": self._service,
-            "set_l2": self._set_l2,
-            "set_l3": self._set_l3,
             "capture": self._frames.capture,
             "push_pkts": lambda p: self._frames.push(self._port(p), p),
         }
@@ -333,6 +337,11 @@ class ServerMethods:
         params.choice("profile_id", PROFILES, "_")
         return port
 
+    def _for_owner(self, action: Callable[[ServerPort, Params], object], params: Params) -> dict[str, Any]:
+        """Do *action* on a port for its owner; the answer is empty."""
+        action(self._owned_port(params), params)
+        return {}
+
     def _port_status(self, params: Params) -> dict[str, Any]:
         port = self._port(params)
         status = port.status(self._backend.link_up(port.index))
@@ -348,52 +357,35 @@ class ServerMethods:
         self._publisher.event(Event.ACQUIRED, data)
         return handler
 
-    def _release(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
+    def _release(self, port: ServerPort, _: Params) -> None:
         data = {"port_id": port.index, "who": port.owner, "session_id": port.session}
         port.release()
         self._publisher.event(Event.RELEASED, data)
-        return {}
 
-    def _service(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
+    def _service(self, port: ServerPort, params: Params) -> None:
         enabled = params.boolean("enabled")
         if not enabled and (reason := self._frames.keeps_service(port.index)):
             raise refused(f"unable to disable service mode - {reason}")
         port.service = enabled
-        return {}
 
-    def _set_rx_feature(self, params: Params) -> dict[str, Any]:
-        self._owned_port(params)
+    def _set_rx_feature(self, port: ServerPort, params: Params) -> None:
         if params.boolean("enabled"):
             raise refused(f"receive feature '{params.text('type'):.40}' is not on this server; expected a capture")
-        return {}
 
-    def _set_attributes(self, params: Params) -> dict[str, Any]:
-        port, attributes = self._owned_port(params), params.object("attr")
+    def _set_attributes(self, port: ServerPort, params: Params) -> None:
+        attributes = params.object("attr")
         for name in attributes.data:
             if name != "promiscuous":
                 raise refused(f"Error applying {name:.40}: operation is not supported for this NIC.")
             self._set_promiscuous(port, attributes.object(name).boolean("enabled"))
-        return {}
 
     def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
         port.promiscuous = enabled
         self._backend.set_promiscuous(port.index, enabled)
 
-    def _set_l2(self, params: Params) -> dict[str, Any]:
-        self._owned_port(params).set_l2(params.text("dst_mac"))
-        return {}
-
-    def _set_l3(self, params: Params) -> dict[str, Any]:
-        addresses = params.text("src_addr"), params.text("dst_addr")
-        self._owned_port(params).set_l3(*addresses, params.text("resolved_mac", ""))
-        return {}
-
     # -- streams and traffic
 
-    def _add_stream(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
+    def _add_stream(self, port: ServerPort, params: Params) -> None:
         try:
             number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
             stream = parse_stream(number, given, port.description)
@@ -403,13 +395,10 @@ class ServerMethods:
         port.admit(stream)
         self.flows.add(port.index, stream)
         port.add(stream)
-        return {}
 
-    def _remove_all_streams(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
+    def _remove_all_streams(self, port: ServerPort, _: Params) -> None:
         for stream in port.remove_all():
             self.flows.remove(port.index, stream)
-        return {}
 
     def _get_all_streams(self, params: Params) -> dict[str, Any]:
         streams = {str(number): stream.json for number, stream in self._port(params).streams.items()}
@@ -453,23 +442,13 @@ class ServerMethods:
         self.transmission.update(port, port.sent)
         return {"multiplier": factor}
 
-    def _pause(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
+    def _pause(self, port: ServerPort, _: Params) -> None:
         port.require("pause", "TX")
         if any(stream.burst is not None for stream in port.streams.values()):
             raise refused(" pause is supported when all streams are in continues mode ")
         if port.duration is not None:
             raise refused(" pause is supported when duration is not enable is start command ")
         self.transmission.pause(port)
-        return {}
-
-    def _resume(self, params: Params) -> dict[str, Any]:
-        self.transmission.resume(self._owned_port(params))
-        return {}
-
-    def _stop(self, params: Params) -> dict[str, Any]:
-        self.transmission.stop(self._owned_port(params))
-        return {}
 
     def close(self, announced: bool = True) -> None:
         """Stop traffic and captures; publish that the server ends, if that is *announced*."""

@@ -20,18 +20,13 @@ from lineproof_bench.model.forwarding import (
     parts_of,
 )
 from lineproof_bench.model.routing import RouterFeature, flow_of, forwarded_frame
-from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
+from lineproof_bench.model.schema import RouterModel, Rss, router_model
 from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
 
 
 @cache
 def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "netgate6100") -> RouterModel:
     return router_model(read_platform(PROJECT.platforms, platform), software, rx_queues)
-
-
-def test_the_limit_of_a_port_cuts_what_comes_in() -> None:
-    router = replace(model(), nic=Nic(reta=512, port_mpps=1.0))
-    assert forward(router, one_queue(4e6)).fates[0].missed == pytest.approx(0.75)
 
 
 def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
@@ -64,10 +59,6 @@ def test_fates_are_shares_that_add_up(rows: list[StreamLoad], software: str) -> 
         assert 0 <= fate.forwarded <= 1 + 1e-9
         assert fate.forwarded == pytest.approx(after, abs=1e-9)
     assert all(0 <= worker.busy <= 1 and worker.vector >= 1 for worker in result.workers)
-
-
-def one_queue(pps: float) -> list[StreamLoad]:
-    return [StreamLoad(0, pps, 64, (StreamPart(0, 1, 1.0),))]
 
 
 # -- frames: what their headers say, which way they go, how they look afterwards

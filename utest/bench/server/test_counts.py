@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, get_args
 
 import pytest
@@ -17,13 +16,11 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
-from lineproof_bench.server.captures import FILTERS, reply_to
-from lineproof_bench.server.loop import ServerMethods, ServerSettings
-from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, headers_of, read_card
+from lineproof_bench.server.captures import reply_to
+from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
 from lineproof_bench.server.streams import parse_stream
-from lineproof_bench.server.transmission import Publisher
 from support.model_bench import traffic
 from support.server_support import MACS, PEERS, Client, FakeBackend, stream
 
@@ -42,14 +39,6 @@ def test_each_file_is_a_card_that_a_testbed_may_name() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(CARDS)
 
 
-@pytest.mark.parametrize("card", CARDS)
-def test_each_file_says_all_that_differs_between_cards(card: str) -> None:
-    free = "xstats knows_speed refused_groups unseen_groups xstats_take"
-    assert set(ServerCard.model_fields) - set(free.split()) <= read_card(card).model_fields_set
-    named = re.findall(r"(?m)# ((?:src|https:/)/\S+)", (FOLDER / f"{card}.yaml").read_text())
-    assert len(named) >= 12 and all(re.fullmatch(r"src/\S+:\d+(-\d+)?[;:]?", place) for place in named)
-
-
 # -- what it says of itself
 
 
@@ -59,12 +48,6 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
     for link_up, expected in ((True, up), (False, down)):
         facts = answers.port_facts(port.status(link_up), port.information())
         assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
-
-
-def test_the_server_has_the_version_of_the_sources() -> None:
-    settings = ServerSettings(nic=read_card("i40e"))
-    methods = ServerMethods(FakeBackend(), Publisher(None), float, settings).methods()  # type: ignore[arg-type]
-    assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by lineproof ")
 
 
 # -- counters
@@ -187,19 +170,6 @@ def test_a_router_answers_whoever_asks_for_its_addresses_and_for_no_others(addre
     assert (reply and question.answer(reply)) == (PEERS[0] if address in (*OWN, LINK_LOCAL) else None)
 
 
-OWN_MAC, ROUTER_MAC = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
-
-
-ARP = (
-    b"\xff" * 6
-    + OWN_MAC
-    + bytes.fromhex("08060001080006040001")
-    + OWN_MAC
-    + bytes([100, 65, 1, 2, *[0] * 6, 100, 65, 1, 1])
-)
-UDP = ROUTER_MAC + OWN_MAC + b"\x08\x00\x45" + bytes(45)
-
-
 def test_groups_begin_with_their_first_stream_and_end_with_their_last() -> None:
     flows = FlowStats(FakeBackend(), ServerCard())
     shared, timed = group(7, IPV4, "stats"), group(9, IPV4)
@@ -243,12 +213,6 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     assert (
         "minimum rate" in client.on(0, "update_traffic", mul={"type": "pps", "value": 999, "op": "abs"})["specific_err"]
     )
-
-
-def test_filters() -> None:
-    tagged = ARP[:12] + b"\x81\0\0\7" + ARP[12:]
-    fits = [[fits(headers_of(frame)) for frame in (ARP, tagged, UDP, IPV6)] for fits in FILTERS.values()]
-    assert fits == [[True] * 4, [True, True, False, True], [True, True, False, False]]
 
 
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones

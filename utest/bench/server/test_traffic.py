@@ -177,17 +177,6 @@ def test_several_captures_look_at_a_port(client: Client, backend: FakeBackend) -
     assert error(capture(client, "start", limit=1, rx=[0])) == "capture limit has reached"
 
 
-def test_only_endless_traffic_can_pause(client: Client) -> None:
-    prepared(client, 0)
-    client.start(0, duration=10)
-    assert "when duration is not enable" in error(client.on(0, "pause_traffic"))
-    client.on(0, "stop_traffic")
-    mode = {"type": "single_burst", "total_pkts": 1_000_000, "rate": {"type": "pps", "value": 1000}}
-    client.on(0, "add_stream", stream_id=3, stream=stream(mode=mode))
-    client.start(0, duration=-1)
-    assert "continues mode" in error(client.on(0, "pause_traffic"))
-
-
 def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
     client.call("api_sync_v2", name="STL", major=5, minor=1)
     client.barrier()

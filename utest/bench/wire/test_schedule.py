@@ -72,25 +72,12 @@ def test_frames_that_cannot_be_sent_in_time_stay_unsent() -> None:
     assert now < 0.51
 
 
-def test_frames_not_taken_are_offered_again() -> None:
-    pace = Pace(schedule(1000.0, 0.1))
-    assert pace.allowance(0.05) == 50
-    pace.took(20)
-    assert pace.allowance(0.05) == 30
-
-
 def test_without_a_duration_only_bursts_end_it() -> None:
     assert schedule(1000.0, None).frames is None
     pace = Pace(schedule(1000.0, None, count=25))
     drive(pace, [], 1.0)
     assert pace.sent == 25 and pace.finished(0.1)
     assert not Pace(schedule(1000.0, None)).finished(1e6)
-
-
-def test_a_burst_shorter_than_the_duration_still_lasts_as_long() -> None:
-    pace = Pace(schedule(1000.0, 0.5, count=10))
-    pace.took(10)
-    assert not pace.finished(0.4) and pace.finished(0.5)
 
 
 def test_it_sleeps_when_nothing_is_due_and_not_when_much_is() -> None:
