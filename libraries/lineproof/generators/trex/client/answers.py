@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .service import COUNTERS, CounterReading, Refusal
@@ -99,13 +99,6 @@ def moment(answer: Mapping[str, Any]) -> float:
     return seconds
 
 
-def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-    """Type and data of each event in the answer to ``get_async_events``, in order."""
-    for message in answer.get("data") or ():
-        if message.get("name") == "trex-event":
-            yield int(message["type"]), message.get("data")
-
-
 JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
 """Types of ``trex-event`` messages."""
 
@@ -174,6 +167,12 @@ class ServerEvents:
         """Ports whose link was down."""
         self.links_in_doubt = False
         """An attribute of a port has changed: links have to be checked."""
+
+    def record_all(self, answer: Mapping[str, Any]) -> None:
+        """Take the events in an answer to ``get_async_events``."""
+        for message in answer.get("data") or ():
+            if message.get("name") == "trex-event":
+                self.record(int(message["type"]), message.get("data"))
 
     def record(self, kind: int, data: Any) -> None:
         """Take an event of type *kind*, whose *data* may be anything."""
