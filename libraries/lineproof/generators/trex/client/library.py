@@ -191,10 +191,9 @@ class ClientLibrary(ABC):
         """
         self._find_destinations(sorted(port for port, rows in items.items() if not all(r["destination"] for r in rows)))
         for port in self.held:
-            self._ask_port("remove_all_streams", port, **self.on_port)
-        for port, rows in items.items():
-            streams = [{"stream_id": number, "stream": self._stream(item)} for number, item in enumerate(rows, 1)]
-            self.ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
+            about, streams = self._about(port), enumerate(items.get(port, ()), 1)
+            adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
+            self.ask_all([("remove_all_streams", about), *adding])
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
