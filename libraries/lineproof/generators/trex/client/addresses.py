@@ -16,8 +16,11 @@ from .service import TRIES, TRY_SECONDS, NextHop, Refusal
 POLL_INTERVAL = 0.05
 """Seconds between two looks at what has come."""
 
-MOST_KEPT, LENGTH_KEPT = 200, 128
-"""Frames that the capture keeps between two looks, and bytes of each."""
+MOST_KEPT = 200
+"""Frames that the capture keeps between two looks."""
+
+Fetch = Callable[[], list[tuple[int, bytes]]]
+"""Gets the frames of a capture since the last time, in their order, each with its port."""
 
 CAPTURE_FILTER = "arp or ip6 or vlan"
 """A Berkeley packet filter that every answer passes."""
@@ -118,11 +121,11 @@ def question_of(port: int, status: Mapping[str, Any], own_mac: str, named: NextH
 
 
 def find_next_hops(
-    ask: Callable[..., Any], capture: int, questions: Sequence[Question], check_cancelled: Callable[[], None]
+    ask: Callable[..., Any], fetch: Fetch, questions: Sequence[Question], check_cancelled: Callable[[], None]
 ) -> dict[int, str]:
     """The MAC addresses by port; a port whose next hop is silent is missing. The ports are in service mode.
 
-    *ask* is a request to the server; *capture* the number of a running CAPTURE on the ports. Raises Refusal if two
+    *ask* is a request to the server; *fetch* that for the frames of a capture by CAPTURE_FILTER. Raises Refusal if two
     machines answer one question, and what *check_cancelled* raises.
     """
     macs = dict[int, str]()
@@ -135,9 +138,7 @@ def find_next_hops(
         limit = time.monotonic() + TRY_SECONDS
         while time.monotonic() < limit:
             check_cancelled()
-            kept = ask("capture", command="fetch", capture_id=capture, pkt_limit=MOST_KEPT, snaplen=LENGTH_KEPT)
-            frames = [(row["port"], base64.b64decode(row["binary"])) for row in kept["pkts"]]
-            for question, (port, frame) in product(silent, frames):
+            for question, (port, frame) in product(silent, fetch()):
                 mac = question.answer(frame) if port == question.port else ""
                 if mac and macs.setdefault(question.port, mac) != mac:
                     both = f"{macs[question.port]} and {mac} both answer for {question}"

@@ -8,9 +8,10 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ....visible import shortened
 from .service import COUNTERS, CounterReading, Refusal
 
 CUT_SPEEDS = (100_000, 200_000)
@@ -84,11 +85,10 @@ def _number(value: object) -> float | None:
 def _count(counters: Mapping[str, Any], name: str, port: int) -> int:
     """Return the counter *name* of *port*. Raises Refusal unless it is a whole number of a 64-bit counter."""
     value = counters.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_COUNT:
+    count = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not 0 <= count <= LARGEST_COUNT or count != int(count):
         raise Refusal("refused", f"its counter {name} of port {port} is {str(value)[:40]!r}; expected 0 to 2**64 - 1")
-    if value != int(value):
-        raise Refusal("refused", f"its counter {name} of port {port} is {value!r}; expected a whole number")
-    return int(value)
+    return int(count)
 
 
 def moment(answer: Mapping[str, Any]) -> float:
@@ -97,13 +97,6 @@ def moment(answer: Mapping[str, Any]) -> float:
     if not math.isfinite(seconds):
         raise ValueError(f"its time is {seconds}")
     return seconds
-
-
-def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-    """Type and data of each event in the answer to ``get_async_events``, in order."""
-    for message in answer.get("data") or ():
-        if message.get("name") == "trex-event":
-            yield int(message["type"]), message.get("data")
 
 
 JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
@@ -128,8 +121,7 @@ def plain_message(error: object) -> str:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")
     lines = (" ".join(line.split()).replace(" : ", ": ") for line in text[: 2 * LONGEST_MESSAGE].splitlines())
-    text_shown = "".join(each if each.isprintable() else "?" for each in "; ".join(line for line in lines if line))
-    return text_shown if len(text_shown) <= LONGEST_MESSAGE else text_shown[: LONGEST_MESSAGE - 1] + "…"
+    return shortened("; ".join(line for line in lines if line), LONGEST_MESSAGE)
 
 
 def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
@@ -174,6 +166,12 @@ class ServerEvents:
         """Ports whose link was down."""
         self.links_in_doubt = False
         """An attribute of a port has changed: links have to be checked."""
+
+    def record_all(self, answer: Mapping[str, Any]) -> None:
+        """Take the events in an answer to ``get_async_events``."""
+        for message in answer.get("data") or ():
+            if message.get("name") == "trex-event":
+                self.record(int(message["type"]), message.get("data"))
 
     def record(self, kind: int, data: Any) -> None:
         """Take an event of type *kind*, whose *data* may be anything."""

@@ -11,16 +11,15 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from ....core.counter_names import is_error, is_group_count, is_pause
 from . import answers
-from .addresses import CAPTURE_FILTER, MOST_KEPT, find_next_hops, question_of, silence
+from .addresses import CAPTURE_FILTER, MOST_KEPT, Fetch, find_next_hops, question_of, silence
 from .answers import ServerEvents, plain_message
 from .service import CounterReading, NextHop, Refusal
 from .sockets import REPLY_LIMIT, Pipe, Reply, limit_memory
@@ -192,10 +191,9 @@ class ClientLibrary(ABC):
         """
         self._find_destinations(sorted(port for port, rows in items.items() if not all(r["destination"] for r in rows)))
         for port in self.held:
-            self._ask_port("remove_all_streams", port, **self.on_port)
-        for port, rows in items.items():
-            streams = [{"stream_id": number, "stream": self._stream(item)} for number, item in enumerate(rows, 1)]
-            self.ask_all([("add_stream", {**self._about(port), **stream}) for stream in streams])
+            about, streams = self._about(port), enumerate(items.get(port, ()), 1)
+            adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
+            self.ask_all([("remove_all_streams", about), *adding])
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
@@ -287,12 +285,13 @@ class ClientLibrary(ABC):
     # -- captures and service mode -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def capturing(self, ports: Sequence[int], limit: int, packets: str = "") -> Iterator[int]:
-        """Keep the last *limit* frames (0: none) that *ports* receive together inside the block; yield the number of
-        the capture. The ports are in service mode meanwhile. *packets*: a Berkeley packet filter.
+    def capturing(self, ports: Sequence[int], limit: int, packets: str = "") -> Iterator[Fetch]:
+        """Keep the last *limit* frames (0: none) that *ports* receive together inside the block; yield what gets them.
+
+        The ports are in service mode meanwhile. *packets*: a Berkeley packet filter.
         """
         if not limit:
-            yield 0
+            yield list
             return
         try:
             for port in ports:
@@ -300,19 +299,14 @@ class ClientLibrary(ABC):
             keep = {"mode": "cyclic", "limit": limit, "filter": packets}
             number = int(self.ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
             self._captures.add(number)
-            yield number
+            yield partial(self._captured, number, limit)
         finally:
             with contextlib.suppress(Exception):
                 self._leave_service_mode(ports)
 
-    def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
-        """Return the last *limit* frames of a capture by port, in their order."""
-        frames = defaultdict[int, list[bytes]](list)
-        if limit:
-            kept = self.ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
-            for row in kept["pkts"]:
-                frames[int(row["port"])].append(base64.b64decode(row["binary"]))
-        return frames
+    def _captured(self, number: int, limit: int) -> list[tuple[int, bytes]]:
+        kept = self.ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+        return [(int(row["port"]), base64.b64decode(row["binary"])) for row in kept["pkts"]]
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
         """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
@@ -345,8 +339,8 @@ class ClientLibrary(ABC):
                 questions.append(question)
         if not questions:
             return
-        with self.capturing([question.port for question in questions], MOST_KEPT, CAPTURE_FILTER) as capture:
-            macs = find_next_hops(self.ask, capture, questions, self.check_cancelled)
+        with self.capturing([question.port for question in questions], MOST_KEPT, CAPTURE_FILTER) as fetch:
+            macs = find_next_hops(self.ask, fetch, questions, self.check_cancelled)
         for question in questions:
             if not (mac := macs.get(question.port)):
                 continue

@@ -30,21 +30,17 @@ from ....system.signals import end_with_parent
 from . import pypi, shipped
 from .answers import plain_message
 from .service import Refusal
+from .sockets import limit_memory
 
 TO_MAC, FROM_MAC = "00:00:00:01:00:00", "00:00:00:02:00:00"
 FROM_IPV4, TO_IPV4, FROM_IPV6 = "16.0.0.1", "48.0.0.1", "::2"
 """Default addresses of packets."""
 
-MEMORY = 2 << 30
-"""Bytes of address space."""
-
 
 def main() -> NoReturn:
     """Answer the request in the arguments; end the process."""
     end_with_parent()
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit_memory(resource.RLIMIT_AS)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of profiles is not part of the answer
     try:

@@ -134,15 +134,14 @@ class RunningTraffic:
         receivers = sorted({port for _, port in trial.directions})
         # one capture has them all, and its last frames may be a few more of one port
         most = math.ceil(trial.keep * len(receivers) * CAPTURED)
-        with server.capturing(receivers, most) as capture:
+        with server.capturing(receivers, most) as fetch:
             if trial.groups:
                 server.replace_streams(self._streams)  # to remove streams resets the counts of their groups
             self._begin(trial)
             counts, groups = self._finish()
             latency = self._latency(trial, groups)
-            kept = server.captured(capture, most)
-        frames = {port: [frame.hex() for frame in kept.get(port, ())[-trial.keep :]] for port in receivers}
-        return replace(counts, latency=latency, frames=frames if trial.keep else {})
+            kept = _by_port(fetch(), receivers, trial.keep)
+        return replace(counts, latency=latency, frames=kept if trial.keep else {})
 
     def begin(self, **request: Any) -> LoadStep:
         """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped."""
@@ -208,17 +207,17 @@ class RunningTraffic:
         """
         server, held = self._server, self._server.held
         before = self._counters(cards=held)
-        with server.capturing(held, keep * len(held)) as capture:
+        with server.capturing(held, keep * len(held)) as fetch:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 server.check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
             after, of_cards = self._counters(), _grown(before, self._counters(cards=held))
-            kept = server.captured(capture, keep * len(held))
+            kept = _by_port(fetch(), held, keep)
         return {
             port: {
                 "frames": after.since(before, port, "ipackets"),
-                "kept": [frame.hex() for frame in kept.get(port, ())[-keep:]],
+                "kept": kept[port],
                 "group_frames": group_frames(of_cards.get(port, {})),
             }
             for port in held
@@ -405,6 +404,11 @@ class RunningTraffic:
         """Return *reading*, now the last one."""
         self._readings[1:] = [reading]
         return reading
+
+
+def _by_port(frames: Sequence[tuple[int, bytes]], ports: Sequence[int], keep: int) -> dict[int, list[str]]:
+    """Return the last *keep* of *frames* of each of *ports*, in hexadecimal digits."""
+    return {port: [frame.hex() for at, frame in frames if at == port][-keep:] for port in ports}
 
 
 def _grown(before: CounterReading, after: CounterReading) -> dict[int, dict[str, int]]:

@@ -111,11 +111,7 @@ class ShippedLibrary(ClientLibrary):
         return str(self._client.conn.rpc.api_h)
 
     def poll_events(self) -> None:
-        self._record(self.ask("get_async_events", **self._event_session))
-
-    def _record(self, answer: Mapping[str, Any]) -> None:
-        for kind, data in answers.events(answer):
-            self.events.record(kind, data)
+        self.events.record_all(self.ask("get_async_events", **self._event_session))
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = {"start_paused": False, "core_id": -1, **stream_data(item)}
@@ -130,5 +126,5 @@ class ShippedLibrary(ClientLibrary):
 
     def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
         earliest, totals, *each, latest, events = reply.results
-        self._record(events)
+        self.events.record_all(events)
         return answers.reading(totals, dict(zip(ports, each, strict=True)), earliest, latest, reply.asked)

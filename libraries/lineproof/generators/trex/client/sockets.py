@@ -40,11 +40,10 @@ OPTIONS = {zmq.LINGER: 0, zmq.MAXMSGSIZE: LARGEST_ANSWER, zmq.HEARTBEAT_IVL: 500
 """Options of the socket, those of TRex's own client: an idle connection is not forgotten on the way."""
 
 
-def limit_memory() -> None:
+def limit_memory(kind: int = resource.RLIMIT_DATA) -> None:
     """Bound this process's memory: a server that sends more ends it, and the driver names the server."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard), hard))
 
 
 class Reply(NamedTuple):
