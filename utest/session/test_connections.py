@@ -18,8 +18,7 @@ from lineproof.routers.journal import ChangeJournal
 from lineproof.session import generator, session
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
-from lineproof.session.router_watch import RouterRestarted
-from lineproof.session.session import Revival
+from lineproof.session.session import Session
 from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.settings import HardwareSettings
 from support.simulated_router import CHANGE, ROUTER, occasion
@@ -182,47 +181,38 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
     assert not made[0].logged_in
 
 
-HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
+HANGS = "no answer"
 POWER = PowerCycleSettings(boot=0.05)
 
 
-class Rig:
-    """A router whose readings come to *readings* in turn; then it answers. ``done``: what was done to it."""
+class Rig(SimpleNamespace):
+    """A session whose router is silent for the reasons *readings* in turn; then it answers. ``done``: what was done."""
 
-    def __init__(self, *readings: Exception | None, power: PowerCycleSettings | None = POWER, **odd: Any) -> None:
-        self.readings, self.done, self.refused = list(readings), list[str](), odd.get("refused", "")
-        watch = SimpleNamespace(read_again=self.read, configured=lambda: self.do("configured"))
+    def __init__(self, *readings: str, power: PowerCycleSettings | None = POWER, **odd: Any) -> None:
+        left, self.done, self.refused, self.revived = list(readings), list[str](), odd.get("refused", ""), ""
+        watch = SimpleNamespace(silence=lambda: left.pop(0) if left else "", configured=lambda: self.do("configured"))
         lab = SimpleNamespace(power_cycle=lambda _: self.do("cycled") or "power switched")
-        found: Any = (
-            SimpleNamespace(testbed=SimpleNamespace(lab=LabSettings(coordinator="a:1", power=power))),
-            SimpleNamespace(lab=odd.get("lab", lab), problems=lambda: odd.get("problems", ())),
-            SimpleNamespace(
-                watch=watch, connected=True, is_black_box=False, configure=lambda links_moved: self.do("configure")
-            ),
-            SimpleNamespace(forget=lambda: self.do("forgot"), check_reachability=lambda: self.do("checked")),
-        )
-        self.revival = Revival(*found)
-
-    def read(self) -> None:
-        error = self.readings.pop(0) if self.readings else None
-        if error is not None:
-            raise error
+        self.plan = SimpleNamespace(testbed=SimpleNamespace(lab=LabSettings(coordinator="a:1", power=power)))
+        self.testbed = SimpleNamespace(lab=odd.get("lab", lab), problems=lambda: odd.get("problems", ()))
+        self.router = SimpleNamespace(watch=watch, connected=True, is_black_box=False)
+        self.router.configure = lambda links_moved: self.do("configure")
+        self.traffic = SimpleNamespace(forget=lambda: self.do("forgot"), check_reachability=lambda: self.do("checked"))
 
     def do(self, step: str) -> None:
         self.done.append(step)
         if step == self.refused:
             raise TestbedError(f"not {step}")
 
-    def revived(self, ruling: Ruling = Ruling.INCONCLUSIVE) -> bool:
+    def is_revived(self, ruling: Ruling = Ruling.INCONCLUSIVE) -> bool:
+        of_session: Any = self
         verdict: Any = SimpleNamespace(ruling=ruling)
-        return self.revival.after(verdict)
+        return Session.revive(of_session, verdict)
 
 
 @pytest.mark.parametrize(
     ("rig", "ruling"),
     [
-        (Rig(FINE), Ruling.INCONCLUSIVE),
-        (Rig(RESTARTED), Ruling.INCONCLUSIVE),
+        (Rig(), Ruling.INCONCLUSIVE),
         (Rig(HANGS), Ruling.PASS),
         (Rig(HANGS), Ruling.FAIL),
         (Rig(HANGS, power=None), Ruling.INCONCLUSIVE),
@@ -231,25 +221,21 @@ class Rig:
     ],
 )
 def test_what_answers_is_proven_or_must_not_be_switched_is_left_alone(rig: Rig, ruling: Ruling) -> None:
-    assert not rig.revived(ruling) and rig.done == [] and rig.revival.note == ""
+    assert not rig.is_revived(ruling) and rig.done == [] and rig.revived == ""
 
 
-LONG = POWER.model_copy(update={"boot": 60.0})
 ALL = ["cycled", "configure", "configured", "forgot", "checked"]
 
 
 @pytest.mark.parametrize(
     ("rig", "done", "words"),
     [
-        *((Rig(*[HANGS] * 3, last, power=LONG), ALL, "; it answered again after ") for last in (FINE, RESTARTED)),
+        (Rig(*[HANGS] * 3, power=PowerCycleSettings(boot=60)), ALL, "; it answered again after "),
         (Rig(HANGS, refused="cycled"), ALL[:1], ", and then: not cycled"),
         (Rig(*[HANGS] * 100), ALL[:1], ", and then: it did not answer within 0.05 s of that: no answer"),
         (Rig(HANGS, refused="checked"), ALL, ", and then: not checked"),
     ],
 )
 def test_one_that_hangs_is_revived_and_configured_again(rig: Rig, done: list[str], words: str) -> None:
-    assert rig.revived() is ("and then" not in words) and rig.done == done
-    assert rig.revival.note.startswith("the router did not answer (no answer)") and words in rig.revival.note
-    # the next sentence is another one
-    rig.readings.clear()
-    assert not rig.revived() and rig.revival.note == ""
+    assert rig.is_revived() is ("and then" not in words) and rig.done == done
+    assert rig.revived.startswith("the router did not answer (no answer)") and words in rig.revived

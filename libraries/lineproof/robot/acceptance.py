@@ -195,7 +195,7 @@ class AcceptanceKeywords(Component):
         session, judged, is_whole = self.shared.session, self.shared.sentence, soak.strip().lower() == "whole"
         carried = self._carried(judged.requirement)
         judged.verdict = verdict = self._verdict(judged, carried, is_whole)
-        if session.revival.after(verdict):
+        if session.revive(verdict):
             logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
             judged.verdict = self._verdict(judged, carried, is_whole)
         for note in self._notes():
@@ -204,7 +204,7 @@ class AcceptanceKeywords(Component):
     def _notes(self) -> list[str]:
         """The notes on what was done to the testbed before the trials, in words."""
         session = self.shared.session
-        return list(filter(None, [session.traffic.reconnected, session.revival.note]))
+        return list(filter(None, [session.traffic.reconnected, session.revived]))
 
     def _carried(self, requirement: Requirement) -> list[TrialRecord]:
         """Return the trials of the run that is gone on with, as far as they are evidence for this sentence."""
