@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -61,44 +61,35 @@ def test_the_error_is_that_of_the_ports_without_time_or_after_it(wait: float) ->
         free(wait, TAKEN)
 
 
-class LateShell:
-    """The login is given up after a limit, and succeeds then."""
-
-    def __init__(self, made: list[LateShell]) -> None:
-        self.logged_in = False
-        made.append(self)
-
-    def open(self) -> None:
-        self.logged_in = True
-        raise TestbedError("the SSH login to the router did not end within 30 s")
-
-    def close(self) -> None:
-        self.logged_in = False
+SIDES = (
+    Side("eth1", "10.0.0.1/24", "10.0.0.2", "", "16.0.0.0/8"),
+    Side("eth2", "10.0.0.10/24", "1.1.1.1", "", "48.0.0.0/8"),
+)
 
 
-class Shown(SimpleNamespace):
-    """A router that shows *settings*, and is restored as *end* says."""
-
-    def settings(self) -> RouterSetUp:
-        return self.configuration
-
-    def restore(self) -> str:
-        if isinstance(self.end, Exception):
-            raise self.end
-        return str(self.end)
-
-
-def connected(driver: Shown, **facts: Any) -> RouterConnection:
-    sides = (
-        Side("eth1", "10.0.0.1/24", "10.0.0.2", "", "16.0.0.0/8"),
-        Side("eth2", "10.0.0.10/24", "1.1.1.1", "", "48.0.0.0/8"),
+def connection(driver: Any = None, restarted: bool = False, keys: tuple[str, ...] = ()) -> RouterConnection:
+    """The router of a testbed of hardware, known by *keys*; connected to *driver*, if there is one."""
+    settings = {"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}, "prepare": "configure"}
+    testbed = HardwareSettings.model_validate(settings)
+    plan: Any = SimpleNamespace(
+        link_wait=1, testbed=testbed, software=SimpleNamespace(shell="linux"), command_file=None
     )
-    plan: Any = SimpleNamespace(link_wait=1, testbed=SimpleNamespace(link_wait=1, prepare="configure"))
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(sides=sides, simulated=False), runs=True)
+    login = SimpleNamespace(where=ROUTER, host_keys=keys)
+    opened: Any = SimpleNamespace(facts=SimpleNamespace(router=login, sides=SIDES, simulated=False), runs=True)
+    watch: Any = driver and SimpleNamespace(router=driver, restarted=restarted)
     nothing: Any = None
-    watch: Any = SimpleNamespace(router=driver, restarted=facts.get("restarted", False))
-    driver.description = SimpleNamespace(is_posix=True)
-    return RouterConnection(plan, testbed, nothing, nothing, watch)
+    return RouterConnection(plan, opened, nothing, nothing, watch)
+
+
+def shown(configuration: RouterSetUp | None = None, end: object = "") -> Any:
+    """A router that shows *configuration*, and is restored with *end*."""
+
+    def restore() -> object:
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    return SimpleNamespace(settings=lambda: configuration, restore=restore, description=SimpleNamespace(is_posix=True))
 
 
 ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/8 via 1.1.1.1"
@@ -109,8 +100,7 @@ ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/
 def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(
     where: str, lines: tuple[str, ...]
 ) -> None:
-    shown = RouterSetUp(**{where: lines})  # type: ignore[arg-type]
-    found = connected(Shown(configuration=shown)).configuration()
+    found = connection(shown(RouterSetUp(**{where: lines}))).configuration()  # type: ignore[arg-type]
     parts = {ADDED: "10.0.0.10/24", ROUTED: "48.0.0.0/8 via 1.1.1.1"}
     there = [part for line, part in parts.items() if line in lines and where not in ("ignored", "notes")]
     rest = [part for part in parts.values() if part not in there]
@@ -129,7 +119,7 @@ def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(
     ],
 )
 def test_what_the_end_of_a_run_finds_on_the_router_is_kept_once(end: object, restarted: bool, said: list[str]) -> None:
-    router = connected(Shown(end=end), restarted=restarted)
+    router = connection(shown(end=end), restarted)
     with pytest.raises(TestbedError) if isinstance(end, Exception) and not restarted else nullcontext():
         router.restore()
     router.restore()
@@ -148,37 +138,26 @@ def test_changes_are_found_by_a_host_key_that_only_the_router_itself_shows(
     ssh = SimpleNamespace(is_open=True, host_keys=lambda: keys)
     shell = SimpleNamespace(open=lambda: logins.append(1), connection=ssh)
     monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
-    settings = HardwareSettings.model_validate({"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}})
-    software = SimpleNamespace(shell="linux")
-    plan: Any = SimpleNamespace(link_wait=1, testbed=settings, software=software, command_file=None)
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_keys=keys[:1])))
-    router = RouterConnection(plan, testbed, *[cast(Any, None)] * 2)
-    found = [each.changes for each in router.leftovers()]
+    found = [each.changes for each in connection(keys=keys[:1]).leftovers()]
     assert found == ([(CHANGE,)] if left in keys else [])
     assert len(logins) == (left != "")
 
 
 @pytest.mark.parametrize("end", ["restore", "log_in"])
 def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[LateShell] = []
-    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: LateShell(made))
-    nothing: Any = None
-    plan: Any = SimpleNamespace(
-        software=SimpleNamespace(shell="linux"),
-        command_file=None,
-        link_wait=15.0,
-        testbed=SimpleNamespace(link_wait=15.0),
-    )
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
-    router = RouterConnection(plan, testbed, nothing, nothing)
+    ended = list[int]()
+
+    def late() -> None:
+        raise TestbedError("the SSH login to the router did not end within 30 s")
+
+    shell = SimpleNamespace(open=late, close=lambda: ended.append(1))
+    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
+    router = connection()
     with pytest.raises(TestbedError):
         router.connect()
-    if end == "restore":
-        router.restore()
-    else:
-        with pytest.raises(TestbedError):
-            router.log_in()
-    assert not made[0].logged_in
+    with nullcontext() if end == "restore" else pytest.raises(TestbedError):
+        getattr(router, end)()
+    assert ended == [1]
 
 
 HANGS = "no answer"
