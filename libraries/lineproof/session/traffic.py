@@ -260,28 +260,18 @@ class SentTraffic:
         and all must arrive, because each may need a route of its own.
         """
         profile, directions = traffic.profile, self.directions(traffic)
+
+        def cause() -> str:
+            return self.router.trouble() or self._seen.likely_cause(profile, directions)
+
         if profile.has_own_addresses:
             self._prepare(traffic)
-            check_arrival(
-                profile.name,
-                self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS),
-                lambda: (
-                    self.router.trouble()
-                    or "check the router's routes for them, and their addresses, checksums and lengths, which it may"
-                    " refuse"
-                ),
-                ALL_RATIO,
-            )
+            check_arrival(profile.name, self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS), cause, ALL_RATIO)
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
             self._prepare(replace(traffic.alone, profile=longest))
-            outcome = self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS)
-            check_arrival(longest.name, outcome, lambda: self._cause(profile, directions))
+            check_arrival(longest.name, self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS), cause)
         self._seen.note(profile, directions)
-
-    def _cause(self, profile: Profile, directions: tuple[Direction, ...]) -> str:
-        """Return why no frames of *profile* came back: what the router shows, or else what nobody looked at."""
-        return self.router.trouble() or self._seen.likely_cause(profile, directions)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.
@@ -297,15 +287,9 @@ class SentTraffic:
         if self._prepared is None or self.testbed.facts.simulated:
             return
         traffic, probe = self._prepared
-        fixed = probe.pps if probe else 0.0
-
-        def probed() -> None:
-            check_arrival(traffic.profile.name, self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
-
-        try:
-            self.router.links.retried(probed)
-        except TestbedError as error:
-            raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
+        pps = PROBE_PPS + 2 * (probe.pps if probe else 0.0)
+        name = traffic.profile.name
+        self.router.links.retried(lambda: check_arrival(name, self._send_slowly(traffic, pps, CHECK_SECONDS)))
 
     def _refuse_unsendable(self, traffic: Traffic, probe: Probe | None) -> None:
         """Raise TestbedError for frames that the generator cannot send, or the router is known not to forward."""
