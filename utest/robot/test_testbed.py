@@ -341,7 +341,7 @@ def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
     recorder.keep_verdict.return_value = requirement_record()
     session = MagicMock(simulated=True)
     session.plan.link_bps.return_value = 10e9
-    session.traffic.reconnected = session.revival.note = ""
+    session.traffic.reconnected = session.revived = ""
     shared = Shared(opened=[("suite", session)], recorder=recorder)
     shared.judged = Judged(verdict.requirement, expected, verdict)
     return AcceptanceKeywords(shared)

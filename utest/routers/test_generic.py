@@ -291,6 +291,7 @@ def test_a_restart_is_seen_and_an_uptime_in_minutes_or_set_back_is_none(monkeypa
     now[0] = 180
     with pytest.raises(RouterRestarted):
         watch.read()
+    assert watch.silence() == ""
 
 
 # -- a file is checked when it is read, and docs/any-router.md walks through one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,8 +18,7 @@ from lineproof.routers.journal import ChangeJournal
 from lineproof.session import generator, session
 from lineproof.session.generator import GeneratorConnection
 from lineproof.session.router import RouterConnection
-from lineproof.session.router_watch import RouterRestarted
-from lineproof.session.session import Revival
+from lineproof.session.session import Session
 from lineproof.testbed.lab import LabSettings, PowerCycleSettings
 from lineproof.testbed.settings import HardwareSettings
 from support.simulated_router import CHANGE, ROUTER, occasion
@@ -62,44 +61,35 @@ def test_the_error_is_that_of_the_ports_without_time_or_after_it(wait: float) ->
         free(wait, TAKEN)
 
 
-class LateShell:
-    """The login is given up after a limit, and succeeds then."""
-
-    def __init__(self, made: list[LateShell]) -> None:
-        self.logged_in = False
-        made.append(self)
-
-    def open(self) -> None:
-        self.logged_in = True
-        raise TestbedError("the SSH login to the router did not end within 30 s")
-
-    def close(self) -> None:
-        self.logged_in = False
+SIDES = (
+    Side("eth1", "10.0.0.1/24", "10.0.0.2", "", "16.0.0.0/8"),
+    Side("eth2", "10.0.0.10/24", "1.1.1.1", "", "48.0.0.0/8"),
+)
 
 
-class Shown(SimpleNamespace):
-    """A router that shows *settings*, and is restored as *end* says."""
-
-    def settings(self) -> RouterSetUp:
-        return self.configuration
-
-    def restore(self) -> str:
-        if isinstance(self.end, Exception):
-            raise self.end
-        return str(self.end)
-
-
-def connected(driver: Shown, **facts: Any) -> RouterConnection:
-    sides = (
-        Side("eth1", "10.0.0.1/24", "10.0.0.2", "", "16.0.0.0/8"),
-        Side("eth2", "10.0.0.10/24", "1.1.1.1", "", "48.0.0.0/8"),
+def connection(driver: Any = None, restarted: bool = False, keys: tuple[str, ...] = ()) -> RouterConnection:
+    """The router of a testbed of hardware, known by *keys*; connected to *driver*, if there is one."""
+    settings = {"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}, "prepare": "configure"}
+    testbed = HardwareSettings.model_validate(settings)
+    plan: Any = SimpleNamespace(
+        link_wait=1, testbed=testbed, software=SimpleNamespace(shell="linux", is_black_box=False), command_file=None
     )
-    plan: Any = SimpleNamespace(link_wait=1, testbed=SimpleNamespace(link_wait=1, prepare="configure"))
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(sides=sides, simulated=False), runs=True)
+    login = SimpleNamespace(where=ROUTER, host_keys=keys)
+    opened: Any = SimpleNamespace(facts=SimpleNamespace(router=login, sides=SIDES, simulated=False), runs=True)
+    watch: Any = driver and SimpleNamespace(router=driver, restarted=restarted)
     nothing: Any = None
-    watch: Any = SimpleNamespace(router=driver, restarted=facts.get("restarted", False))
-    driver.description = SimpleNamespace(is_posix=True)
-    return RouterConnection(plan, testbed, nothing, nothing, watch)
+    return RouterConnection(plan, opened, nothing, nothing, watch)
+
+
+def shown(configuration: RouterSetUp | None = None, end: object = "") -> Any:
+    """A router that shows *configuration*, and is restored with *end*."""
+
+    def restore() -> object:
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    return SimpleNamespace(settings=lambda: configuration, restore=restore, description=SimpleNamespace(is_posix=True))
 
 
 ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/8 via 1.1.1.1"
@@ -110,8 +100,7 @@ ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/
 def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(
     where: str, lines: tuple[str, ...]
 ) -> None:
-    shown = RouterSetUp(**{where: lines})  # type: ignore[arg-type]
-    found = connected(Shown(configuration=shown)).configuration()
+    found = connection(shown(RouterSetUp(**{where: lines}))).configuration()  # type: ignore[arg-type]
     parts = {ADDED: "10.0.0.10/24", ROUTED: "48.0.0.0/8 via 1.1.1.1"}
     there = [part for line, part in parts.items() if line in lines and where not in ("ignored", "notes")]
     rest = [part for part in parts.values() if part not in there]
@@ -130,7 +119,7 @@ def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(
     ],
 )
 def test_what_the_end_of_a_run_finds_on_the_router_is_kept_once(end: object, restarted: bool, said: list[str]) -> None:
-    router = connected(Shown(end=end), restarted=restarted)
+    router = connection(shown(end=end), restarted)
     with pytest.raises(TestbedError) if isinstance(end, Exception) and not restarted else nullcontext():
         router.restore()
     router.restore()
@@ -149,80 +138,60 @@ def test_changes_are_found_by_a_host_key_that_only_the_router_itself_shows(
     ssh = SimpleNamespace(is_open=True, host_keys=lambda: keys)
     shell = SimpleNamespace(open=lambda: logins.append(1), connection=ssh)
     monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
-    settings = HardwareSettings.model_validate({"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}})
-    software = SimpleNamespace(shell="linux", is_black_box=False)
-    plan: Any = SimpleNamespace(link_wait=1, testbed=settings, software=software, command_file=None)
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(where=ROUTER, host_key=keys[:1])))
-    router = RouterConnection(plan, testbed, *[cast(Any, None)] * 2)
-    found = [each.changes for each in router.leftovers()]
+    found = [each.changes for each in connection(keys=keys[:1]).leftovers()]
     assert found == ([(CHANGE,)] if left in keys else [])
-    assert len(logins) == (left not in ("", "SHA256:known"))
+    assert len(logins) == (left != "")
 
 
 @pytest.mark.parametrize("end", ["restore", "log_in"])
 def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[LateShell] = []
-    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: LateShell(made))
-    nothing: Any = None
-    plan: Any = SimpleNamespace(
-        software=SimpleNamespace(shell="linux", is_black_box=False),
-        command_file=None,
-        link_wait=15.0,
-        testbed=SimpleNamespace(link_wait=15.0),
-    )
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
-    router = RouterConnection(plan, testbed, nothing, nothing)
+    ended = list[int]()
+
+    def late() -> None:
+        raise TestbedError("the SSH login to the router did not end within 30 s")
+
+    shell = SimpleNamespace(open=late, close=lambda: ended.append(1))
+    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: shell)
+    router = connection()
     with pytest.raises(TestbedError):
         router.connect()
-    if end == "restore":
-        router.restore()
-    else:
-        with pytest.raises(TestbedError):
-            router.log_in()
-    assert not made[0].logged_in
+    with nullcontext() if end == "restore" else pytest.raises(TestbedError):
+        getattr(router, end)()
+    assert ended == [1]
 
 
-HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
+HANGS = "no answer"
 POWER = PowerCycleSettings(boot=0.05)
 
 
-class Rig:
-    """A router whose readings come to *readings* in turn; then it answers. ``done``: what was done to it."""
+class Rig(SimpleNamespace):
+    """A session whose router is silent for the reasons *readings* in turn; then it answers. ``done``: what was done."""
 
-    def __init__(self, *readings: Exception | None, power: PowerCycleSettings | None = POWER, **odd: Any) -> None:
-        self.readings, self.done, self.refused = list(readings), list[str](), odd.get("refused", "")
-        watch = SimpleNamespace(read_again=self.read, configured=lambda: self.do("configured"))
+    def __init__(self, *readings: str, power: PowerCycleSettings | None = POWER, **odd: Any) -> None:
+        left, self.done, self.refused, self.revived = list(readings), list[str](), odd.get("refused", ""), ""
+        watch = SimpleNamespace(silence=lambda: left.pop(0) if left else "", configured=lambda: self.do("configured"))
         lab = SimpleNamespace(power_cycle=lambda _: self.do("cycled") or "power switched")
-        found: Any = (
-            SimpleNamespace(testbed=SimpleNamespace(lab=LabSettings(coordinator="a:1", power=power))),
-            SimpleNamespace(lab=odd.get("lab", lab), problems=lambda: odd.get("problems", ())),
-            SimpleNamespace(
-                watch=watch, connected=True, is_black_box=False, configure=lambda links_moved: self.do("configure")
-            ),
-            SimpleNamespace(forget=lambda: self.do("forgot"), check_reachability=lambda: self.do("checked")),
-        )
-        self.revival = Revival(*found)
-
-    def read(self) -> None:
-        error = self.readings.pop(0) if self.readings else None
-        if error is not None:
-            raise error
+        self.plan = SimpleNamespace(testbed=SimpleNamespace(lab=LabSettings(coordinator="a:1", power=power)))
+        self.testbed = SimpleNamespace(lab=odd.get("lab", lab), problems=lambda: odd.get("problems", ()))
+        self.router = SimpleNamespace(watch=watch, connected=True, is_black_box=False)
+        self.router.configure = lambda links_moved: self.do("configure")
+        self.traffic = SimpleNamespace(forget=lambda: self.do("forgot"), check_reachability=lambda: self.do("checked"))
 
     def do(self, step: str) -> None:
         self.done.append(step)
         if step == self.refused:
             raise TestbedError(f"not {step}")
 
-    def revived(self, ruling: Ruling = Ruling.INCONCLUSIVE) -> bool:
+    def is_revived(self, ruling: Ruling = Ruling.INCONCLUSIVE) -> bool:
+        of_session: Any = self
         verdict: Any = SimpleNamespace(ruling=ruling)
-        return self.revival.after(verdict)
+        return Session.revive(of_session, verdict)
 
 
 @pytest.mark.parametrize(
     ("rig", "ruling"),
     [
-        (Rig(FINE), Ruling.INCONCLUSIVE),
-        (Rig(RESTARTED), Ruling.INCONCLUSIVE),
+        (Rig(), Ruling.INCONCLUSIVE),
         (Rig(HANGS), Ruling.PASS),
         (Rig(HANGS), Ruling.FAIL),
         (Rig(HANGS, power=None), Ruling.INCONCLUSIVE),
@@ -231,25 +200,21 @@ class Rig:
     ],
 )
 def test_what_answers_is_proven_or_must_not_be_switched_is_left_alone(rig: Rig, ruling: Ruling) -> None:
-    assert not rig.revived(ruling) and rig.done == [] and rig.revival.note == ""
+    assert not rig.is_revived(ruling) and rig.done == [] and rig.revived == ""
 
 
-LONG = POWER.model_copy(update={"boot": 60.0})
 ALL = ["cycled", "configure", "configured", "forgot", "checked"]
 
 
 @pytest.mark.parametrize(
     ("rig", "done", "words"),
     [
-        *((Rig(*[HANGS] * 3, last, power=LONG), ALL, "; it answered again after ") for last in (FINE, RESTARTED)),
+        (Rig(*[HANGS] * 3, power=PowerCycleSettings(boot=60)), ALL, "; it answered again after "),
         (Rig(HANGS, refused="cycled"), ALL[:1], ", and then: not cycled"),
         (Rig(*[HANGS] * 100), ALL[:1], ", and then: it did not answer within 0.05 s of that: no answer"),
         (Rig(HANGS, refused="checked"), ALL, ", and then: not checked"),
     ],
 )
 def test_one_that_hangs_is_revived_and_configured_again(rig: Rig, done: list[str], words: str) -> None:
-    assert rig.revived() is ("and then" not in words) and rig.done == done
-    assert rig.revival.note.startswith("the router did not answer (no answer)") and words in rig.revival.note
-    # the next sentence is another one
-    rig.readings.clear()
-    assert not rig.revived() and rig.revival.note == ""
+    assert rig.is_revived() is ("and then" not in words) and rig.done == done
+    assert rig.revived.startswith("the router did not answer (no answer)") and words in rig.revived

@@ -130,15 +130,6 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     assert "gave no answer" not in found
 
 
-def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path, cli: FakeCli) -> None:
-    home = project(tmp_path, cli, None, "warm")
-    describe(home, WARM.replace("pager:", "first: [terminal length 0, screen wide], pager:"))
-    found = examined(tmp_path, home)
-    refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
-    assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/warm.yaml\n" in found, found
-    assert "terminal length" not in found
-
-
 def test_a_black_box_is_judged_from_outside(tmp_path: Path, bench: ServedBench) -> None:
     home = project(tmp_path, None, bench)
     said = examined(tmp_path, home)

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,6 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.session.links import (
     ALL_RATIO,
-    DIRECTION_STEP,
     NONE_RATIO,
     LinkWait,
     NothingArrives,
@@ -81,7 +80,7 @@ def test_an_interface_whose_link_is_not_known_is_not_awaited() -> None:
 
 
 def test_slow_traffic_is_tried_again_until_the_wait_is_over_and_not_after_it_came() -> None:
-    wait, tries = LinkWait(0.3, 15), []
+    wait, tries = LinkWait(30, 30), []
 
     def probe() -> None:
         tries.append(1)
@@ -91,6 +90,7 @@ def test_slow_traffic_is_tried_again_until_the_wait_is_over_and_not_after_it_cam
     wait.begin()
     wait.retried(probe)
     assert len(tries) == 3 and not wait.pending
+    wait = LinkWait(0.3, 15)
     wait.begin()
     with pytest.raises(TestbedError, match=r"came back; both ends of each cable have a link, .* after 15 s"):
         wait.retried(nothing)
@@ -211,10 +211,7 @@ def test_only_a_contradiction_is_refused_with_both_figures_and_who_says_them(
         testbed=SimpleNamespace(facts=SimpleNamespace(generator=SimpleNamespace(ports=(0,)))),
         ports=(GeneratorPort(0, "", generator, True, "net_virtio"),),
     )
-    if refused:
-        with pytest.raises(TestbedError, match=re.escape(words)):
-            check_line_rate(states, connection)
-    else:
+    with pytest.raises(TestbedError, match=re.escape(words)) if refused else nullcontext():
         found = check_line_rate(states, connection)
         assert (words in found) if words else not found
 
@@ -232,13 +229,6 @@ def outcome(received: list[int], sent: list[int] | None = None) -> Outcome:
     return Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
 
 
-@pytest.mark.parametrize("received", [SENT, [980, 1200, 1400, 1000], [1010, 1250, 1500, 1750]])
-def test_frames_that_arrive_at_the_expected_port_pass(received: list[int]) -> None:
-    # all, those of a slow router, and a few frames of a switch
-    check_arrival("mine", outcome(received))
-    assert [round(1000 * (1 + DIRECTION_STEP * index)) for index in range(4)] == SENT
-
-
 @given(st.permutations(range(4)).filter(lambda order: order != sorted(order)))
 def test_any_crossed_cables_are_found(order: list[int]) -> None:
     with pytest.raises(OthersArrive, match=r"received \d+ frames, and \d+ of .* were to arrive there"):
@@ -248,31 +238,23 @@ def test_any_crossed_cables_are_found(order: list[int]) -> None:
 @pytest.mark.parametrize(
     ("received", "least", "says"),
     [
+        # all, those of a slow router, and a few frames of a switch
+        (SENT, ALL_RATIO, ""),
+        ([980, 1200, 1400, 1000], NONE_RATIO, ""),
+        ([1010, 1250, 1500, 1750], NONE_RATIO, ""),
         # a bridge that does not forward yet sends its own frames
         ([1000, 1250, 3, 1750], NONE_RATIO, "3 of 1500 frames .* from the generator's port 2 came back at port 3"),
         # with addresses of its own all must be forwarded
-        ([0, 1250, 1500, 1750], ALL_RATIO, "none of 1000 frames of 'mine' .* came back at port 1"),
+        ([0, 1250, 1500, 1750], ALL_RATIO, "none of 1000 frames of 'mine' .* lost: why"),
         ([1000, 600, 1500, 1750], ALL_RATIO, "600 of 1250 frames of 'mine' .* came back at port 0"),
         ([2000, 1250, 1500, 1750], ALL_RATIO, "port 1 received 2000 frames, and 1000 of 'mine' were to"),
     ],
 )
 def test_a_direction_that_carries_nothing_is_named(received: list[int], least: float, says: str) -> None:
-    check_arrival("mine", outcome(SENT), lambda: "why", least)
-    with pytest.raises(TestbedError, match=says):
+    with pytest.raises(TestbedError, match=says) if says else nullcontext():
         check_arrival("mine", outcome(received), lambda: "why", least)
 
 
 def test_a_port_that_sends_nothing_is_named() -> None:
     with pytest.raises(TestbedError, match="port 0 sends no frames"):
         check_arrival("mine", outcome([0, 1250, 1500, 1750], [0, 1250, 1500, 1750]))
-
-
-@given(st.integers(1, 10_000), st.integers(0, 10_000))
-def test_only_a_kind_of_which_almost_nothing_arrives_is_not_set_up(sent: int, arrived: int):
-    arrived = min(arrived, sent)
-    outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, sent, sent, arrived),))
-    if arrived <= NONE_RATIO * sent:
-        with pytest.raises(TestbedError, match="what is not set up is not lost: why"):
-            check_arrival("mine", outcome, lambda: "why")
-    else:
-        check_arrival("mine", outcome, lambda: "why")

@@ -361,7 +361,6 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
                 return
             software = versions.get("software", session.router.driver.description.title)
             yield ok(", ".join(filter(None, [software, versions.get("version")])), name=name)
-            yield from step("router terminal", _refused_first(session))
             yield from step("router facts", _facts(session))
             if not described:
                 yield from step("router rights", _rights(session))
@@ -375,15 +374,6 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             yield from step("traffic", _traffic(session))
     finally:
         session.router.restore()
-
-
-def _refused_first(session: Session) -> Iterator[Check]:
-    file = session.plan.command_file
-    for line, refusal in session.router.refused_first().items():
-        yield warning(
-            f"'{line}', which is typed first, is refused: '{refusal}'; fix 'terminal.first' in"
-            f" variables/shells/{file.shell if file else '…'}.yaml"
-        )
 
 
 def _facts(session: Session) -> Iterator[Check]:

@@ -185,10 +185,10 @@ class AcceptanceKeywords(Component):
         session, judged, is_whole = self.shared.session, self.shared.sentence, soak.strip().lower() == "whole"
         carried = self._carried(judged.requirement)
         judged.verdict = verdict = self._verdict(judged, carried, is_whole)
-        if session.revival.after(verdict):
+        if session.revive(verdict):
             logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
             judged.verdict = self._verdict(judged, carried, is_whole)
-        for note in filter(None, [session.traffic.reconnected, session.revival.note]):
+        for note in filter(None, [session.traffic.reconnected, session.revived]):
             logger.warn(note)
 
     def _carried(self, requirement: Requirement) -> list[TrialRecord]:

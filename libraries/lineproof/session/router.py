@@ -7,7 +7,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
@@ -22,7 +22,6 @@ from ..routers.journal import Change, ChangeJournal, Leftover, MadeChanges, Occa
 from ..routers.none import no_shell
 from ..simulation import InjectedFault, parse_fault
 from ..system.ssh import Connection
-from ..system.ssh_keys import known_keys
 from ..system.ssh_shell import Shell, SshShell
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -80,33 +79,19 @@ class RouterConnection:
         return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
-        """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
+        """Connect to the router through *shell* (None: over SSH); returns the versions that it reports.
 
         Raises TestbedError.
         """
-        facts, black_box = self.testbed.facts, self.is_black_box
-        self._shell = no_shell if black_box else shell or self.log_in()
+        facts, file = self.testbed.facts, self.plan.command_file
+        self._shell = no_shell if self.is_black_box else shell or self._shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
-        login = facts.router
-        router = make_router(
-            *(self.plan.software.shell, self._shell, interfaces),
-            sudo=login.sudo,
-            file=self.plan.command_file,
-        )
-        uptime = self.plan.command_file and self.plan.command_file.commands.uptime
-        step = uptime.step if uptime else 0.0
-        router = cast(Router, NamedRouter(router, login.where)) if login.where else router
+        router = make_router(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo, file=file)
+        router = cast(Router, NamedRouter(router, facts.router.where)) if facts.router.where else router
+        step = file.commands.uptime.step if file and file.commands.uptime else 0.0
         self._watch = RouterWatch(router, facts.clock_speed, self.testbed.problems, step)
         self.versions, self._facts = router.identify(), None
         return self.versions
-
-    def refused_first(self) -> Mapping[str, str]:
-        """The lines that its file has typed ``first`` and that it refuses, with its words. Raises TestbedError."""
-        file = self.plan.command_file
-        if file is None or self._ssh is None:
-            return {}
-        refusals = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
-        return {line: words for line, words in refusals.items() if words}
 
     @property
     def facts(self) -> RouterFacts:
@@ -161,26 +146,7 @@ class RouterConnection:
         """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
         return self.driver.not_forwarded if self.connected else {}
 
-    def configuration(self) -> RouterSetUp:
-        """Return the router's configuration, as the router shows it now. Raises TestbedError."""
-        set_up = self.driver.settings() if self.connected else RouterSetUp()
-        shown = " ".join((*set_up.seen, *set_up.unchecked, *set_up.there))
-        sides: dict[bool, list[str]] = {True: [], False: []}
-        for side in self.testbed.facts.sides:
-            parts: dict[bool, list[str]] = {True: [], False: []}
-            for named, words in ((side.address, side.address), (side.network, f"{side.network} via {side.peer}")):
-                address = re.escape(named.partition("/")[0])
-                parts[re.search(rf"(?<![\d.]){address}(?![\d.])", shown) is not None].append(words)
-            for is_there, texts in parts.items():
-                sides[is_there] += [f"{side.interface}: {', '.join(texts)}"] if texts else []
-        waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
-        return replace(
-            set_up,
-            prepare=self.plan.testbed.prepare,
-            sides=tuple(sides[True]),
-            stated=tuple(sides[False]),
-            notes=tuple(filter(None, [self._undone, *set_up.notes, waited, self.line_rate_note])),
-        )
+    # -- configured ----------------------------------------------------------------------------------------------------
 
     def configure(self, links_moved: bool = False) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
@@ -198,9 +164,57 @@ class RouterConnection:
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
-        self.line_rate_note = await_links(self.links, self.driver.link_states, self.generator)
+        states = list[LinkState]()
+
+        def ends() -> dict[str, bool]:
+            states[:] = self.driver.link_states()
+            return {f"the router's {state.interface}": not is_down(state) for state in states} | self.generator.links()
+
+        self.links.await_all(ends)
+        self.generator.check_links()
+        self.line_rate_note = check_line_rate(states, self.generator)
         self._links_known, self._facts = True, None
         self._check_neighbours()
+
+    def prepare_configuration(self) -> Callable[[], None]:
+        """Return what :meth:`configure` does on the router, to be called later; the generator is asked now."""
+        if self.plan.testbed.prepare != "configure":
+            return lambda: None
+        sides = self._connected_sides()
+
+        def configure() -> None:
+            self.begin_changes()
+            self._set_up(sides)
+
+        return configure
+
+    def planned_changes(self) -> tuple[tuple[Change, ...], str]:
+        """Return what :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
+
+        Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
+        """
+        sides = self._connected_sides()
+        with self.driver.rehearsal() as found:
+            try:
+                self._set_up(sides)
+            except TestbedError as error:
+                if not found.pending:
+                    raise
+                return found.pending, f"what follows depends on what these do: {error}"
+        return found.pending, ""
+
+    def _set_up(self, sides: tuple[Side, ...]) -> None:
+        router, testbed = self.driver, self.plan.testbed
+        if not self.testbed.facts.simulated:
+            router.tune(self.plan.software.tuning)
+        router.configure(sides)
+        if testbed.set_up and not self.testbed.facts.simulated:
+            router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, testbed.set_up))
+
+    def _connected_sides(self) -> tuple[Side, ...]:
+        """Return :meth:`sides`. Raises TestbedError if no generator is connected."""
+        _ = self.generator.driver
+        return self.sides()
 
     def sides(self) -> tuple[Side, ...]:
         """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
@@ -211,34 +225,35 @@ class RouterConnection:
             for side, index in zip(facts.sides, facts.generator.ports, strict=True)
         )
 
+    def configuration(self) -> RouterSetUp:
+        """Return the router's configuration, as the router shows it now. Raises TestbedError."""
+        set_up = self.driver.settings() if self.connected else RouterSetUp()
+        shown = " ".join((*set_up.seen, *set_up.unchecked, *set_up.there))
+
+        def parts(side: Side, is_there: bool) -> str:
+            """Return those of the side's address and network which the router shows, or the others."""
+            named = {side.address: side.address, side.network: f"{side.network} via {side.peer}"}
+            return ", ".join(words for value, words in named.items() if _is_named(value, shown) == is_there)
+
+        there, stated = (
+            tuple(f"{side.interface}: {words}" for side in self.testbed.facts.sides if (words := parts(side, is_there)))
+            for is_there in (True, False)
+        )
+        waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
+        notes = tuple(filter(None, [self._undone, *set_up.notes, waited, self.line_rate_note]))
+        return replace(set_up, prepare=self.plan.testbed.prepare, sides=there, stated=stated, notes=notes)
+
+    # -- its neighbours, and why nothing comes through -----------------------------------------------------------------
+
     def neighbours(self) -> tuple[NeighbourEntry, ...]:
         """Return the router's entries of the generator's ports; none where they cannot be read. Raises TestbedError."""
-        found, sides = self.driver.neighbours(self.sides()), self.sides()
+        sides = self.sides()
+        found = self.driver.neighbours(sides)
         if self.plan.testbed.prepare == "configure" or not found:
             return found
-        ipv6 = self.driver.neighbours(ipv6_sides(sides, self.plan.catalogue))
         # nothing shows whether more are wanted
+        ipv6 = self.driver.neighbours(ipv6_sides(sides, self.plan.catalogue))
         return (*found, *(entry for entry in ipv6 if entry.mac))
-
-    def trouble(self) -> str:
-        """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""
-        if not self.connected or self.is_black_box:
-            return ""
-        try:
-            self.watch.read_again()
-            states, entries = self.driver.link_states(), self.neighbours()
-        except RouterRestarted as error:
-            return str(error)
-        except TestbedError as error:
-            return f"the router does not answer: {error}"
-        found = [entry.problem for entry in entries if entry.problem]
-        for state in states:
-            if is_down(state):
-                found.insert(0, f"the router's {state.interface} {'is down' if state.up is False else 'has no link'}")
-        if not found:
-            with contextlib.suppress(TestbedError):  # a look that fails shows nothing
-                found = [f"the router does not show any more: {change}" for change in self.driver.taken_back()]
-        return "; ".join(found)
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
@@ -251,42 +266,28 @@ class RouterConnection:
             raise TestbedError("; ".join(bad) + hint)
         self.warnings = tuple(each.warning for each in found if each.warning)
 
-    def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
-        """Return what :meth:`configure` does on the router, to be called later; the generator is asked now.
+    def trouble(self) -> str:
+        """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""
+        if not self.connected or self.is_black_box:
+            return ""
+        try:
+            self.watch.read_again()
+            states, entries = self.driver.link_states(), self.neighbours()
+        except RouterRestarted as error:
+            return str(error)
+        except TestbedError as error:
+            return f"the router does not answer: {error}"
+        down = {
+            state.interface: "is down" if state.up is False else "has no link" for state in states if is_down(state)
+        }
+        found = [f"the router's {name} {words}" for name, words in down.items()]
+        found += [entry.problem for entry in entries if entry.problem]
+        if not found:
+            with contextlib.suppress(TestbedError):  # a look that fails shows nothing
+                found = [f"the router does not show any more: {change}" for change in self.driver.taken_back()]
+        return "; ".join(found)
 
-        *rehearsed*: within the router's rehearsal, without a journal.
-        """
-        if self.plan.testbed.prepare != "configure":
-            return lambda: None
-        router, facts = self.driver, self.testbed.facts
-        _ = self.generator.driver  # raises TestbedError if none is connected
-        sides = self.sides()
-
-        def configure() -> None:
-            if not rehearsed:
-                self.begin_changes()
-            if not facts.simulated:
-                router.tune(self.plan.software.tuning)
-            router.configure(sides)
-            if self.plan.testbed.set_up and not facts.simulated:
-                router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
-
-        return configure
-
-    def planned_changes(self) -> tuple[tuple[Change, ...], str]:
-        """Return what :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
-
-        Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
-        """
-        configure = self.prepare_configuration(rehearsed=True)
-        with self.driver.rehearsal() as found:
-            try:
-                configure()
-            except TestbedError as error:
-                if not found.pending:
-                    raise
-                return found.pending, f"what follows depends on what these do: {error}"
-        return found.pending, ""
+    # -- the journal of its changes ------------------------------------------------------------------------------------
 
     @property
     def journal_name(self) -> str:
@@ -303,23 +304,14 @@ class RouterConnection:
     def leftovers(self) -> tuple[Leftover, ...]:
         """Return changes that earlier runs left on this router, recognised by its host keys at any address.
 
-        Before it is logged in to those that are known of it. Where these have no journal, and another one is there, it
-        is logged in to and shows its own. Raises TestbedError.
+        Where this machine has a journal of any router, it is logged in to for them. Raises TestbedError.
         """
-        if not self.journal_name:
+        if not self.journal_name or not has_journals():
             return ()
-        login, shown = self.testbed.facts.router, self.host_key
-        keys: Collection[str] = ()
-        if shown:
-            keys = _required(self.connection).host_keys()
-        else:
-            keys = login.host_key or tuple(key.fingerprint for key in known_keys(login).values())
+        if not self.host_key:
+            self.log_in()
         # keys of one router lead to one journal
-        left = tuple(dict.fromkeys(filter(None, map(look, sorted(keys)))))
-        if left or shown or not has_journals():
-            return left
-        self.log_in()
-        return self.leftovers()
+        return tuple(dict.fromkeys(filter(None, map(look, sorted(_required(self.connection).host_keys())))))
 
     def undo_leftover(self, asked: bool = False) -> str:
         """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.
@@ -327,26 +319,25 @@ class RouterConnection:
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
         if self._journal is None and self.leftovers():
-            self._claim(asked).close()
+            self.begin_changes(asked)
         return self._undone
 
-    def _claim(self, asked: bool = False) -> ChangeJournal:
-        """Return its journal, after changes of earlier runs are undone."""
+    def begin_changes(self, asked: bool = False) -> None:
+        """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
+        if not self.journal_name or self._journal is not None:
+            return
         self.driver.read()  # logs in again if the link has dropped
         occasion = Occasion(self.journal_name, self.plan.software.shell)
         journal = ChangeJournal.claim(occasion, *_required(self.connection).host_keys())
         try:
-            self._undone = undo_leftover(journal, self.driver, asked) or self._undone
+            self._undone = undo_leftover(journal, self.driver, asked)
         except BaseException:
             journal.close()
             raise
-        return journal
+        self._journal = journal
+        self.driver.keep_journal(journal)
 
-    def begin_changes(self) -> None:
-        """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
-        if self.journal_name and self._journal is None:
-            self._journal = self._claim()
-            self.driver.keep_journal(self._journal)
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""
@@ -359,16 +350,15 @@ class RouterConnection:
     def reset(self, command: str = "") -> None:
         """Restart the router by its own *command*, as ``sudo reboot``; a simulated one without. Raises TestbedError."""
         self.check_resettable()
-        if not command:
-            if not self.testbed.facts.simulated:
-                raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
+        if not command and self.testbed.facts.simulated:
             self.cause_fault(parse_fault("router reboot", start=0))
             return
+        if not command:
+            raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
+        shell = self.shell
         try:
-            result = self.shell(command, RESET_LIMIT)
+            result = shell(command, RESET_LIMIT)
         except TestbedError:
-            if self._shell is None:
-                raise
             return  # it went down during the command
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
@@ -414,6 +404,11 @@ def _required(found: T | None) -> T:
     return found
 
 
+def _is_named(value: str, shown: str) -> bool:
+    """Return whether the address *value*, or its part before a slash, is among those *shown*."""
+    return re.search(rf"(?<![\d.]){re.escape(value.partition('/')[0])}(?![\d.])", shown) is not None
+
+
 LARGEST_DIFFERENCE = 0.01
 """The largest by which two figures of one speed may differ, as a ratio."""
 
@@ -448,20 +443,6 @@ def check_line_rate(states: Sequence[LinkState], generator: GeneratorConnection)
     )
 
 
-def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:
-    """Wait for both ends of every cable; returns :func:`check_line_rate`. Raises TestbedError."""
-    last = list[LinkState]()
-
-    def ends() -> dict[str, bool]:
-        if not last or any(map(is_down, last)):
-            last[:] = states()
-        return {f"the router's {state.interface}": not is_down(state) for state in last} | generator.links()
-
-    links.await_all(ends)
-    generator.check_links()
-    return check_line_rate(last, generator)
-
-
 SAVED_FOR = 3600.0
 """Seconds for which a configuration that a run has saved is loaded again at the next start, without a question."""
 
@@ -477,19 +458,23 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
     leftover = journal.leftover
     if leftover is None:
         return ""
-    text, before, now = leftover.text, leftover.occasion, journal.occasion
-    if before.kind != now.kind:
-        raise TestbedError(
-            f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
-            f" {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'lineproof restore' with a"
-            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {journal.path}"
-        )
+    before, now = leftover.occasion, journal.occasion
     age = now.since - before.since
-    if not asked and any(change.whole for change in leftover.changes) and not 0 <= age <= SAVED_FOR:
+    refusal = ""
+    if before.kind != now.kind:
+        refusal = (
+            f", which was 'shell: {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'lineproof"
+            f" restore' with a platform and '--software' of 'shell: {before.kind}'"
+        )
+    elif not asked and any(change.whole for change in leftover.changes) and not 0 <= age <= SAVED_FOR:
+        refusal = (
+            f"; that loads a configuration saved {age / 3600:.1f} h ago, over whatever was configured there since: look"
+            " at it, then 'lineproof restore' loads it"
+        )
+    if refusal:
         raise TestbedError(
-            f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
-            f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"
-            f" loads it; or undo the changes by hand and remove {journal.path}"
+            f"an earlier run left {leftover.text} on the router at {before.router}{refusal}; or undo the changes by"
+            f" hand and remove {journal.path}"
         )
     try:
         router.keep_journal(journal)
@@ -502,5 +487,5 @@ def undo_leftover(journal: ChangeJournal, router: Router, asked: bool = False) -
     finally:
         router.keep_journal(MadeChanges())  # what stays is not the session's to undo
     name = "" if before.router == now.router else f" at {before.router}"
-    undid = f"undid {'what was still there of ' * bool(kept)}{text}"
+    undid = f"undid {'what was still there of ' * bool(kept)}{leftover.text}"
     return f"{undid}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"

@@ -84,6 +84,16 @@ class RouterWatch:
         """:meth:`read`, a second time if the first failed. Raises as it does."""
         return self._again(self.read)
 
+    def silence(self) -> str:
+        """Return why it cannot be read; "" if it can, or says that it has restarted."""
+        try:
+            self.read_again()
+        except RouterRestarted:
+            return ""
+        except TestbedError as error:
+            return str(error)
+        return ""
+
     def taken_back(self) -> list[str]:
         """:meth:`.Router.taken_back`, a second time if the first failed. Raises TestbedError."""
         return self._again(self.router.taken_back)

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..ceilings import own_part
 from ..core.doubts import OwnPart
@@ -28,15 +28,21 @@ from .judging import AFTER, SET_UP, Listener, Reading
 from .plan import Plan
 from .power import PoweredTrials
 from .router import RouterConnection
-from .router_watch import RouterRestarted, WorkerWatch
+from .router_watch import WorkerWatch
 from .traffic import SentTraffic
+
+POLL = 1.0
+"""Seconds between two tries to read a router that starts."""
 
 
 class Session:
     """An open testbed. Made by :meth:`start`; :meth:`close` releases everything that it holds, whatever happened.
 
-    *bypassed*: there is no router between the generator's ports.
+    *bypassed*: there is no router between the generator's ports. ``revived``: what :meth:`revive` did for the present
+    sentence, in words; "": nothing.
     """
+
+    revived = ""
 
     def __init__(self, plan: Plan, testbed: OpenTestbed, bypassed: bool = False) -> None:
         self.plan = plan
@@ -44,7 +50,6 @@ class Session:
         self.generator = GeneratorConnection(plan, testbed, bypassed)
         self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
         self.traffic = SentTraffic(plan, testbed, self.generator, self.router)
-        self.revival = Revival(plan, testbed, self.router, self.traffic)
         self.power = PoweredTrials(
             plan.testbed.power,
             plan.platform.watts,
@@ -197,6 +202,41 @@ class Session:
         """Wait until counters that lag are up to date."""
         time.sleep(SETTLE_SECONDS)
 
+    def revive(self, verdict: Verdict) -> bool:
+        """Switch a router that hangs off and on through labgrid; return whether its sentence is to be tried again.
+
+        Once for each sentence, where the testbed's file says so (``lab: {power: …}``) and the trials proved nothing.
+        Only a router that cannot be read: one that loses frames, or restarts, is judged as it is.
+        """
+        self.revived = ""
+        settings, lab, router = self.plan.testbed.lab, self.testbed.lab, self.router
+        power = settings.power if settings is not None else None
+        if verdict.ruling is not Ruling.INCONCLUSIVE or power is None or lab is None or self.testbed.problems():
+            return False
+        if not router.connected or router.is_black_box or not (why := router.watch.silence()):
+            return False
+        self.revived = f"the router did not answer ({why})"
+        try:
+            self.revived += f"; {lab.power_cycle(power)}"
+            began = time.monotonic()
+            while why := router.watch.silence():
+                if time.monotonic() > began + power.boot:
+                    raise TestbedError(
+                        f"it did not answer within {power.boot:g} s of that: {why}; look at its console, or give 'boot'"
+                        " of 'power' more time"
+                    )
+                time.sleep(POLL)
+            self.revived += f"; it answered again after {time.monotonic() - began:.0f} s"
+            router.configure(links_moved=True)
+            # it was just configured, or is to be set up for good, which the slow traffic shows
+            router.watch.configured()
+            self.traffic.forget()
+            self.traffic.check_reachability()
+        except TestbedError as error:
+            self.revived += f", and then: {error}"
+            return False
+        return True
+
     def cause_fault(self, fault: InjectedFault) -> None:
         """Inject *fault*. Raises TestbedError if the testbed is not a simulated one."""
         if not self.testbed.facts.simulated:
@@ -216,69 +256,3 @@ class Session:
             stack.callback(self.testbed.close)
             stack.callback(self.router.restore)
             stack.callback(self.release_generator)
-
-
-POLL = 1.0
-"""Seconds between two tries to read a router that starts."""
-
-
-@dataclass
-class Revival:
-    """Switches a *router* that hangs off and on through labgrid, once, before its sentence is tried again.
-
-    Only where the testbed's file says so (``lab: {power: …}``), and only a router that cannot be read: one that loses
-    frames, or restarts, is judged as it is. ``note``: what was done for the present sentence, in words; "": nothing.
-    """
-
-    plan: Plan
-    testbed: OpenTestbed
-    router: RouterConnection
-    traffic: SentTraffic
-    note: str = field(default="", init=False)
-
-    def after(self, verdict: Verdict) -> bool:
-        """Return whether the router hung and was revived, so that the sentence of *verdict* is to be tried again.
-
-        Only if its trials proved nothing. To be asked once for each sentence.
-        """
-        self.note = ""
-        settings, lab = self.plan.testbed.lab, self.testbed.lab
-        power = settings.power if settings is not None else None
-        if verdict.ruling is not Ruling.INCONCLUSIVE or power is None or lab is None or self.testbed.problems():
-            return False
-        if not self.router.connected or self.router.is_black_box or not (why := self._why_unread()):
-            return False
-        self.note = f"the router did not answer ({why})"
-        try:
-            self.note += f"; {lab.power_cycle(power)}"
-            self._await_router(power.boot)
-            self.router.configure(links_moved=True)
-            # it was just configured, or is to be set up for good, which the slow traffic shows
-            self.router.watch.configured()
-            self.traffic.forget()
-            self.traffic.check_reachability()
-        except TestbedError as error:
-            self.note += f", and then: {error}"
-            return False
-        return True
-
-    def _why_unread(self) -> str:
-        """Why the router cannot be read; "" if it can."""
-        try:
-            self.router.watch.read_again()
-        except RouterRestarted:
-            return ""
-        except TestbedError as error:
-            return str(error)
-        return ""
-
-    def _await_router(self, limit: float) -> None:
-        began = time.monotonic()
-        while why := self._why_unread():
-            if time.monotonic() > began + limit:
-                raise TestbedError(
-                    f"it did not answer within {limit:g} s of that: {why}; look at its console, or give 'boot' of"
-                    " 'power' more time"
-                )
-            time.sleep(POLL)
-        self.note += f"; it answered again after {time.monotonic() - began:.0f} s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
 from collections import Counter
@@ -22,10 +21,9 @@ from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
-from ..testbed.settings import HardwareSettings
 from .came_back import Content, SeenFrames, frames_kept, longest_frames, with_content
 from .generator import GeneratorConnection
-from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival, dropped_by_card, wrong_destination
+from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival
 from .plan import PROBE_SHARE, Plan
 from .router import RouterConnection
 
@@ -228,9 +226,6 @@ class SentTraffic:
         the testbed's fault and must not count as loss.
         """
         self._reconnect_if_lost()
-        self._check_reachability()
-
-    def _check_reachability(self) -> None:
         probe = self.plan.probe
         self._refuse_unsendable(probe, None)
         self._prepare(probe)
@@ -252,25 +247,10 @@ class SentTraffic:
         return self._asked(lambda generator: generator.measure(Load(max(rates)), seconds, rates=rates))
 
     def _likely(self) -> str:
-        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
-        if self.generator.bypassed:
-            return CHECK
-        if trouble := self.router.trouble():
-            return trouble
-        likely = list(map(self.plan.misfit_words, self.plan.misfits()))
-        endpoint = self.testbed.facts.generator
-        # the wires between interfaces of one machine filter nothing
-        if isinstance(self.plan.testbed, HardwareSettings):
-            addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
-            dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
-            likely += [f"of port {index}: {words}" for index, words in dropped.items() if words]
-        if self.router.connected and not self.router.is_black_box:
-            with contextlib.suppress(TestbedError):  # the frames are what is told
-                ports = {port.index: port for port in self.generator.ports}
-                for state, number in zip(self.router.driver.link_states(), endpoint.ports, strict=False):
-                    if words := wrong_destination(state, ports.get(number), endpoint):
-                        likely.append(f"router interface {state.interface} {words}")
-        return f"most likely: {'; '.join(likely)}; else {CHECK}" if likely else CHECK
+        """Why frames do not come back, as the router shows it, or the addresses in the testbed's file."""
+        trouble = "" if self.generator.bypassed else self.router.trouble()
+        likely = "; ".join(map(self.plan.misfit_words, self.plan.misfits()))
+        return trouble or (f"most likely: {likely}; else {CHECK}" if likely else CHECK)
 
     def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
@@ -280,28 +260,18 @@ class SentTraffic:
         and all must arrive, because each may need a route of its own.
         """
         profile, directions = traffic.profile, self.directions(traffic)
+
+        def cause() -> str:
+            return self.router.trouble() or self._seen.likely_cause(profile, directions)
+
         if profile.has_own_addresses:
             self._prepare(traffic)
-            check_arrival(
-                profile.name,
-                self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS),
-                lambda: (
-                    self.router.trouble()
-                    or "check the router's routes for them, and their addresses, checksums and lengths, which it may"
-                    " refuse"
-                ),
-                ALL_RATIO,
-            )
+            check_arrival(profile.name, self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS), cause, ALL_RATIO)
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
             self._prepare(replace(traffic.alone, profile=longest))
-            outcome = self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS)
-            check_arrival(longest.name, outcome, lambda: self._cause(profile, directions))
+            check_arrival(longest.name, self._send_slowly(traffic, PROBE_PPS, CHECK_SECONDS), cause)
         self._seen.note(profile, directions)
-
-    def _cause(self, profile: Profile, directions: tuple[Direction, ...]) -> str:
-        """Return why no frames of *profile* came back: what the router shows, or else what nobody looked at."""
-        return self.router.trouble() or self._seen.likely_cause(profile, directions)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.
@@ -317,15 +287,9 @@ class SentTraffic:
         if self._prepared is None or self.testbed.facts.simulated:
             return
         traffic, probe = self._prepared
-        fixed = probe.pps if probe else 0.0
-
-        def probed() -> None:
-            check_arrival(traffic.profile.name, self._send_slowly(traffic, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
-
-        try:
-            self.router.links.retried(probed)
-        except TestbedError as error:
-            raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
+        pps = PROBE_PPS + 2 * (probe.pps if probe else 0.0)
+        name = traffic.profile.name
+        self.router.links.retried(lambda: check_arrival(name, self._send_slowly(traffic, pps, CHECK_SECONDS)))
 
     def _refuse_unsendable(self, traffic: Traffic, probe: Probe | None) -> None:
         """Raise TestbedError for frames that the generator cannot send, or the router is known not to forward."""
@@ -348,23 +312,24 @@ class SentTraffic:
 
     def _reconnect_if_lost(self) -> None:
         """Connect the generator again if a call of it failed. Raises TestbedError: the next sentence tries again."""
-        self.reconnected = ""
-        if not self._lost_because:
+        self.reconnected, why = "", self._lost_because
+        if not why:
             return
         try:
             self._check_testbed()
+            self._lost_because = ""
             self.forget()
             self.generator.reconnect()
             # the router notices a link that was gone late
             self.router.links.begin()
-            self._check_reachability()
+            self.check_reachability()
         except TestbedError as error:
+            self._lost_because = why
             raise TestbedError(
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"
-                f" (it was lost because {self._lost_because})"
+                f" (it was lost because {why})"
             ) from error
-        self.reconnected = f"the generator was connected again before this sentence: {self._lost_because}"
-        self._lost_because = ""
+        self.reconnected = f"the generator was connected again before this sentence: {why}"
 
     def _check_testbed(self) -> None:
         """Raise TestbedError if a process of the testbed has ended."""

@@ -124,12 +124,6 @@ class SshShell:
         self.close()
         self.connection.open(self._within(LOGIN_LIMIT))
 
-    def first_answers(self, limit: float) -> tuple[tuple[str, str], ...]:
-        """Each line that is typed after the login to a terminal, and what it wrote. Raises TestbedError."""
-        if self._dialogue is not None and self._terminal is None:
-            self("", limit)  # opens it
-        return self._terminal.first_answers if self._terminal else ()
-
     def _within(self, limit: float) -> float:
         return max(0.0, min(limit, self._deadline - time.monotonic()))
 
@@ -202,8 +196,8 @@ class SshTerminal:
         self._channel.get_pty("vt100", WIDTH, HEIGHT)
         self._channel.invoke_shell()
         self._read_to_prompt("the login", until, echoed=False)
-        self.first_answers = tuple((command, self.run(command, until - time.monotonic())) for command in dialogue.first)
-        """Each line of ``first``, and what it wrote."""
+        for command in dialogue.first:
+            self.run(command, until - time.monotonic())
 
     def run(self, command: str, limit: float) -> str:
         """Return what *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""

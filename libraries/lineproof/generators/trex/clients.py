@@ -8,7 +8,6 @@ SSH once per release: no links, no other libraries.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import re
@@ -36,12 +35,8 @@ from .client.sockets import Pipe
 PYPI_API = {"type": "core", "major": 4, "minor": 1}
 """API of trex-stl-lib 0.3."""
 
-CONNECT_LIMIT = 1.2
-"""Seconds for a TCP connection."""
-
-HANDSHAKE_LIMIT = 2.5
-"""Seconds for the answer to the handshake."""
-
+CONNECT_LIMIT, HANDSHAKE_LIMIT = 1.2, 2.5
+"""Seconds for a TCP connection, and for the answer to the handshake."""
 
 LONGEST_TEXT = 500
 """Characters of an answer to the handshake that a message repeats."""
@@ -49,16 +44,16 @@ LONGEST_TEXT = 500
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """Facts that a TRex server reports before a client is chosen."""
+    """Facts that a TRex server at ``where`` (``host:port``) reports before a client is chosen.
+
+    ``takes_pypi``: it accepts the handshake of trex-stl-lib 0.3, else its message is in ``refusal``; ``version``: the
+    release, such as ``v3.08``.
+    """
 
     where: str
-    """``host:port``."""
     takes_pypi: bool
-    """True: the server accepts the handshake of trex-stl-lib 0.3."""
     version: str = ""
-    """The release, such as ``v3.08``."""
     refusal: str = ""
-    """The server's message when it refused."""
 
     @property
     def description(self) -> str:
@@ -78,15 +73,14 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
         if isinstance(error, socket.gaierror):
             reason = f": the name '{server}' is not known ({error.strerror});"
         raise TestbedError(f"no TRex server answers at {where}{reason} fix 'address' in the testbed file") from error
-    text = ""
+    text, answer = "", {}
     try:
         call_server(server, sync_port, "api_sync", {"api_vers": [PYPI_API]})
     except Refusal as refusal:
         text = shortened(refusal, LONGEST_TEXT)
-    found = {}
     with suppress(Refusal):
-        found = call_server(server, sync_port, "get_version", {})
-    version = shortened(found.get("version", ""), 60) if isinstance(found, dict) else ""
+        answer = call_server(server, sync_port, "get_version", {})
+    version = shortened(answer.get("version", ""), 60) if isinstance(answer, dict) else ""
     if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
         raise TestbedError(
             f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
@@ -98,19 +92,15 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
 def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
     """The server's result of a single request. Raises Refusal for its error, TestbedError if no answer comes."""
     where = f"{server}:{port}"
+    wrong = f"something listens at {where}, but it does not answer like a TRex server within {HANDSHAKE_LIMIT:g} s"
     with closing(Pipe(f"tcp://{where}")) as pipe:
         pipe.ask([{"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(parameters)}])
         try:
             reply = pipe.answer(HANDSHAKE_LIMIT)
         except ValueError:
-            raise TestbedError(
-                f"what answers at {where} is not a TRex server; fix 'address' in the testbed file"
-            ) from None
+            reply, wrong = None, f"what answers at {where} is not a TRex server"
     if reply is None:
-        raise TestbedError(
-            f"something listens at {where}, but it does not answer like a TRex server within"
-            f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
-        )
+        raise TestbedError(f"{wrong}; fix 'address' in the testbed file, or start TRex in interactive mode there")
     return reply.results[0]
 
 
@@ -176,35 +166,43 @@ def misfit(server: ServerFacts, folder: Path | None, refusal: str) -> str:
 COPY_LIMIT = 120.0
 """Seconds for the whole copy (v3.08 has about 300 files, 4 MB)."""
 
-PACKAGES = ("trex", "trex_stl_lib")
-UNNEEDED = (
-    *("__pycache__", "cmds_server", "console", "examples", "pybird", "pybird_server", "scapy_server", "unit_tests"),
-    "wireless",
-)
+PACKAGES = "trex trex_stl_lib"
+UNNEEDED = "__pycache__ cmds_server console examples pybird pybird_server scapy_server unit_tests wireless"
 """Folders of the client that a stateless session does not need."""
 
-_RUNNING_SERVERS = (
-    'for c in /proc/[0-9]*/comm; do n=; read -r n < "$c"; case "$n" in _t-rex-64*) readlink "${c%/comm}/cwd";; esac;'
-    " done 2>/dev/null | sort -u"
-)
-"""Prints the folders in which TRex servers run; Linux shows them to root and to the user who started the server."""
-
 _PRINT_CLIENT = (
-    f'for e in "$h" "$h/scripts"; do if [ -r "$e/{CLIENT_PATH / CLIENT_FILE}" ]; then cd "$e/{CLIENT_PATH}" &&'
-    f" find {' '.join(PACKAGES)} -type d \\( {' -o '.join(f'-name {name}' for name in UNNEEDED)} \\) -prune"
-    " -o -type f -name '*.py' -print | tar -cf - -T -; exit; fi; done;"
+    f'for h in "$@"; do for e in "$h" "$h/scripts"; do if [ -r "$e/{CLIENT_PATH / CLIENT_FILE}" ]; then'
+    f' cd "$e/{CLIENT_PATH}" && find {PACKAGES} -type d \\( -name {" -o -name ".join(UNNEEDED.split())} \\) -prune'
+    " -o -type f -name '*.py' -print | tar -cf - -T -; exit; fi; done; done"
 )
-"""Prints a tar file of the client of the installation ``$h``, if there is one, and ends."""
+"""Prints a tar file of the client of the first installation of those that are its arguments, and ends."""
 
 
 def fetch_client(login: Login, home: str, server: ServerFacts) -> Path:
     """Return the client of *server* from the cache, or copied through *login*. Raises TestbedError.
 
-    *home*: the folder of the installation; "": of the running server, else /opt/trex/<version>, /opt/trex.
+    *home*: the folder of the installation; "": /opt/trex/<version>, /opt/trex.
     """
     version = re.sub(r"[^A-Za-z0-9._]", "_", server.version)[:40] or "unknown"
     copy = copies_folder() / f"trex-{version}"
-    return copy if copy.is_dir() else _copy(login, home, version)
+    if copy.is_dir():
+        return copy
+    places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
+    try:
+        with closing(Connection(login, "the TRex server's host").open()) as connection:
+            data, words, _ = connection.run(shlex.join(["sh", "-c", _PRINT_CLIENT, "sh", *places]), COPY_LIMIT)
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        reason = str(error) or type(error).__name__
+        raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
+    if not data:
+        tried = ", ".join(f"'{place}'" for place in places)
+        reason = shortened(" ".join(words.decode(errors="replace").split()))
+        raise TestbedError(
+            f"there is no TRex installation in {tried} at {login.address} that '{login.user}' may read (looked for"
+            f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason else ''}); expected its folder as"
+            " 'trex_home', under 'generator' in the testbed file"
+        )
+    return store_copy(copy, data)
 
 
 def copies_folder() -> Path:
@@ -214,30 +212,9 @@ def copies_folder() -> Path:
 
 def latest_copy() -> Path | None:
     """The newest copy of any release, or None."""
-    with contextlib.suppress(OSError, TestbedError):
+    with suppress(OSError, TestbedError):
         return max(copies_folder().glob("trex-*"), key=lambda copy: copy.stat().st_mtime, default=None)
     return None
-
-
-def _copy(login: Login, home: str, version: str) -> Path:
-    places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
-    running = "" if home else f"$({_RUNNING_SERVERS})"
-    script = f"IFS='\n'; for h in {running} {shlex.join(places)}; do {_PRINT_CLIENT} done"
-    try:
-        with contextlib.closing(Connection(login, "the TRex server's host").open()) as connection:
-            data, words, _ = connection.run(shlex.join(["sh", "-c", script]), COPY_LIMIT)
-    except (OSError, EOFError, paramiko.SSHException) as error:
-        reason = str(error) or type(error).__name__
-        raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
-    if not data:
-        tried = ", ".join(f"'{place}'" for place in places)
-        reason = " ".join(words.decode(errors="replace").split())[:200]
-        raise TestbedError(
-            f"there is no TRex installation in {tried} at {login.address} that '{login.user}' may read (looked for"
-            f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason.isprintable() and reason else ''});"
-            " expected its folder as 'trex_home', under 'generator' in the testbed file"
-        )
-    return store_copy(copies_folder() / f"trex-{version}", data)
 
 
 def store_copy(copy: Path, data: bytes) -> Path:
