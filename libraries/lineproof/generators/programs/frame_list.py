@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...core.traffic.ip_header import ipv4_checksum
 from ..base import listing
-from ..streams import Stream, Variable
+from ..streams import Stream, Variable, with_number
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
@@ -30,16 +30,14 @@ def _count(field: Variable) -> int:
 
 def _frame(stream: Stream, index: int, mac: str, router_mac: str) -> bytes:
     """Return frame *index* of *stream*, with its MAC addresses, without FCS."""
-    frame = bytearray(bytes.fromhex(stream.frame))
-    frame[0:12] = bytes.fromhex((router_mac + mac).replace(":", ""))
+    frame = bytes.fromhex((router_mac + mac).replace(":", "") + stream.frame[24:])
     for field in stream.variables:
         value = field.minimum + index % _count(field) * field.step
-        frame[field.offset : field.offset + field.size] = value.to_bytes(field.size, "big")
-    if stream.fix_ipv4 is not None:
-        head = stream.fix_ipv4
-        frame[head + 10 : head + 12] = b"\0\0"
-        frame[head + 10 : head + 12] = ipv4_checksum(bytes(frame[head : head + 20])).to_bytes(2, "big")
-    return bytes(frame)
+        frame = with_number(frame, field.offset, value, field.size)
+    if (head := stream.fix_ipv4) is not None:
+        frame = with_number(frame, head + 10, 0)
+        frame = with_number(frame, head + 10, ipv4_checksum(frame[head : head + 20]))
+    return frame
 
 
 def config_line(frame: bytes) -> str:
