@@ -12,13 +12,9 @@ from ..streams import Stream, Variable, with_number
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
     """Return the frames of *streams*, each with all its flows. Raises ValueError where they are too many."""
-    weights, rounds = listing(
-        [stream.share for stream in streams], [math.lcm(*map(_count, stream.variables)) for stream in streams]
-    )
-    turn, sent, frames = sum(weights), [0] * len(streams), list[bytes]()
-    for step in range(rounds * turn):
-        due = [weight * (step + 1) / turn - count for weight, count in zip(weights, sent, strict=True)]
-        place = due.index(max(due))
+    flows = [math.lcm(*map(_count, stream.variables)) for stream in streams]
+    sent, frames = [0] * len(streams), list[bytes]()
+    for place in listing([stream.share for stream in streams], flows):
         frames.append(_frame(streams[place], sent[place], mac, router_mac))
         sent[place] += 1
     return frames
