@@ -151,18 +151,6 @@ def test_each_sentence_has_an_idle_power_of_its_own() -> None:
             bench.sleep(2)
 
 
-def test_the_readings_of_a_trial_say_when_they_were_taken() -> None:
-    bench = PowerBench()
-    sentence = bench.powered(interval=1, settle=2).of_sentence()
-    first, second = (sentence(LOAD, 1.0) for _ in range(2))
-    for found in (first, second):
-        known = found.readings
-        assert known["power_began"] - found.started == pytest.approx(2)
-        assert known["power_ended"] - known["power_began"] == pytest.approx(3)
-        assert known["idle_power_began"] == pytest.approx(first.started - 3)
-        assert known["idle_power_ended"] == pytest.approx(first.started)
-
-
 def test_an_idle_power_that_was_not_there_is_read_before_the_next_trial() -> None:
     bench = PowerBench()
     sentence = bench.powered().of_sentence()

@@ -109,8 +109,8 @@ MOST_FRAMES = 4096
 """Different frames that are written out for a generator that sends a list in turn."""
 
 
-def listing(shares: Sequence[float], flows: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Return the frames of each stream in one turn of all sizes, and how many turns send every flow.
+def listing(shares: Sequence[float], flows: Sequence[int]) -> list[int]:
+    """Return the stream of each frame of a list, evenly mixed, in which every stream has all its flows equally often.
 
     *shares* of the streams, in sum 1; so many *flows* each. Raises ValueError where they have no place in a list of
     MOST_FRAMES.
@@ -118,12 +118,15 @@ def listing(shares: Sequence[float], flows: Sequence[int]) -> tuple[tuple[int, .
     fractions = [Fraction(share).limit_denominator(MOST_FRAMES) for share in shares]
     kept = all(math.isclose(one, share, rel_tol=1e-9) for one, share in zip(fractions, shares, strict=True))
     whole = math.lcm(*(share.denominator for share in fractions))
-    weights = tuple(int(share * whole) for share in fractions)
+    weights = [int(share * whole) for share in fractions]
     # a turn of all sizes, as often as every flow of each needs
     rounds = math.lcm(*(each // math.gcd(each, weight) for each, weight in zip(flows, weights, strict=True) if weight))
     if sum(fractions) != 1 or not kept or rounds * whole > MOST_FRAMES:
         raise ValueError(f"these sizes and flows have no place in a list of {MOST_FRAMES} frames")
-    return weights, rounds
+    due = [
+        ((number + 0.5) / weight, place) for place, weight in enumerate(weights) for number in range(weight * rounds)
+    ]
+    return [place for _, place in sorted(due)]
 
 
 WORDS = {

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..core.traffic.ip_header import ipv4_checksum, with_swapped_addresses
-from ..core.traffic.profiles import IP, AddressRange, Flows, FrameClass, Headers, Profile
+from ..core.traffic.profiles import IP, Flows, FrameClass, Headers, Profile
 from ..units import FCS
 from .base import Direction, Probe
 
@@ -189,15 +189,16 @@ def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> byte
     payload = size - FCS - headers.size
     if payload < 0:
         raise ValueError(f"a frame of {size} bytes cannot hold the headers of {headers} and the FCS")
-    addresses = _address(flows.source, headers) + _address(flows.destination, headers)
-    segment = _segment(flows, headers, addresses, b"x" * payload)
-    packet = _ip_header(len(segment), headers, addresses) + segment
-    return bytes(12) + _headers_before_ip(headers) + packet
-
-
-def _address(item: AddressRange, headers: Headers) -> bytes:
     prefix = ipaddress.IPv6Address(headers.prefix).packed[:12] if headers.prefix else b""
-    return prefix + struct.pack("!I", item.at(0))
+    addresses = b"".join(prefix + struct.pack("!I", ends.at(0)) for ends in (flows.source, flows.destination))
+    segment = _segment(flows, headers, addresses, b"x" * payload)
+    protocol, length = _PROTOCOLS[headers.transport], len(segment)
+    if headers.version == 6:
+        ip = struct.pack("!IHBB", 6 << 28, length, protocol, _TTL) + addresses
+    else:
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, IP[4] + length, 1, 0, _TTL, protocol, 0) + addresses
+        ip = with_number(ip, 10, ipv4_checksum(ip))
+    return bytes(12) + _headers_before_ip(headers) + ip + segment
 
 
 def _headers_before_ip(headers: Headers) -> bytes:
@@ -210,30 +211,22 @@ def _headers_before_ip(headers: Headers) -> bytes:
     return tags + struct.pack(f"!H{last + 1}I", _MPLS, *entries)
 
 
-def _ip_header(payload: int, headers: Headers, addresses: bytes) -> bytes:
-    protocol = _PROTOCOLS[headers.transport]
-    if headers.version == 6:
-        return struct.pack("!IHBB", 6 << 28, payload, protocol, _TTL) + addresses
-
-    def header(checksum: int) -> bytes:
-        return struct.pack("!BBHHHBBH", 0x45, 0, IP[4] + payload, 1, 0, _TTL, protocol, checksum) + addresses
-
-    return header(ipv4_checksum(header(0)))
-
-
 def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -> bytes:
     """UDP or TCP. A required checksum is the first frame's: routers do not check it (RFC 1812)."""
     ports = struct.pack("!HH", flows.source_port, flows.destination_port)
     length = headers.size - headers.ip - IP[headers.version] + len(payload)
+    if headers.transport == "udp":
+        checksum_at, segment = 6, ports + struct.pack("!HH", length, 0) + payload
+        if headers.version == 4:
+            # zero: no checksum (RFC 768), which stays valid while the addresses vary
+            return segment
+    else:
+        checksum_at = 16
+        segment = ports + struct.pack("!IIBBHHH", 1, 1, 5 << 4, _TCP_ACK, _TCP_WINDOW, 0, 0) + payload
+    summed = addresses + struct.pack("!II", length, _PROTOCOLS[headers.transport]) + segment
+    return with_number(segment, checksum_at, ipv4_checksum(summed + bytes(len(summed) % 2)) or 0xFFFF)
 
-    def segment(checksum: int) -> bytes:
-        if headers.transport == "udp":
-            return ports + struct.pack("!HH", length, checksum) + payload
-        return ports + struct.pack("!IIBBHHH", 1, 1, 5 << 4, _TCP_ACK, _TCP_WINDOW, checksum, 0) + payload
 
-    if headers.transport == "udp" and headers.version == 4:
-        # zero: no checksum (RFC 768), which stays valid while the addresses vary
-        return segment(0)
-    pseudo = addresses + struct.pack("!II", length, _PROTOCOLS[headers.transport])
-    summed = pseudo + segment(0)
-    return segment(ipv4_checksum(summed + bytes(len(summed) % 2)) or 0xFFFF)
+def with_number(data: bytes, offset: int, number: int, size: int = 2) -> bytes:
+    """Return *data* with *number* in *size* bytes at *offset*."""
+    return data[:offset] + number.to_bytes(size, "big") + data[offset + size :]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import fmean
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -22,7 +22,7 @@ MOST_WATTS = 1e6
 """A larger reading is no router's."""
 
 FIGURES = 3
-"""Figures that make a reading."""
+"""Figures whose mean is a power."""
 
 POLL = 0.2
 """Seconds of the testbed's clock between two looks for a figure that is not there yet."""
@@ -40,11 +40,6 @@ NextFigure = Callable[[], float | None]
 """A power in W; None: there is no new figure yet. Raises TestbedError."""
 
 
-def time_of_day() -> float:
-    """Unix time in s: the clock by which other programs stamp their figures."""
-    return time.time()
-
-
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
     """The ways to read a meter: ``on_router`` runs a command there and raises TestbedError if it fails.
@@ -54,23 +49,7 @@ class MeterAccess:
 
     on_router: Callable[[str], str]
     secrets: Secrets = ENVIRONMENT
-    now: Callable[[], float] = time_of_day
-
-
-@dataclass(frozen=True, slots=True)
-class PowerReading:
-    """Several figures of a meter at one load: their mean and extremes in W.
-
-    ``uncertainty``: W by which the mean may be wrong, by the meter's own statement. ``began``, ``ended``: Unix time in
-    s, from which on the figures count, and of the last one.
-    """
-
-    watts: float
-    least: float
-    most: float
-    uncertainty: float
-    began: float
-    ended: float
+    now: Callable[[], float] = time.time
 
 
 class MeterSettings(Config):
@@ -121,14 +100,8 @@ class MeterSettings(Config):
             figures.append(figure)
         return figures
 
-    def reading(self, figures: Sequence[float], began: float, ended: float) -> PowerReading:
-        """Return what *figures* say together."""
-        mean = fmean(figures)
-        uncertainty = self.accuracy / 100 * mean + self.resolution / 2
-        return PowerReading(mean, min(figures), max(figures), uncertainty, began, ended)
-
     def idle_seconds(self) -> float:
-        """Seconds of a reading without traffic, about; of the testbed's clock."""
+        """Seconds of a power without traffic, about; of the testbed's clock."""
         return self.settling + FIGURES * self.interval
 
     def trial_seconds(self, clock_speed: float) -> float:
@@ -232,23 +205,22 @@ class CsvMeterSettings(MeterSettings):
 
     def _last_figure(self, now: float) -> tuple[float, float]:
         """Time and power of the last whole line. Raises TestbedError, also if it is old or of the future."""
-        cells = self._last_line().split(",")
-        if len(cells) < self.column:
-            raise self.error(f"its last line has no column {self.column}")
-        stamp = self._seconds(cells[0].strip())
+        line = self._last_line()
+        cells = [cell.strip() for cell in line.split(",")]
+        try:
+            stamp, value = _seconds(cells[0]), cells[self.column - 1]
+        except (ValueError, IndexError):
+            raise self.error(
+                f"its last whole line is '{shortened(line, 80)}'; expected Unix seconds or ISO 8601, and a power in"
+                f" column {self.column}, by commas"
+            ) from None
         age, allowed = now - stamp, FRESH * self.interval
-        if age < -AHEAD:
+        if not -AHEAD <= age <= allowed:
             raise self.error(
-                f"its last figure is of {-age:.0f} s in the future; expected clocks that agree within 1 s: set both by"
-                " NTP"
+                f"its last figure is {age:.0f} s old, expected {-AHEAD:g} to {allowed:g} s: its program must run, write"
+                f" each line at once, every {self.interval:g} s ('interval'), and both clocks must agree (NTP)"
             )
-        if not age <= allowed:
-            raise self.error(
-                f"its last figure is {age:.0f} s old, at most {allowed:g} s are allowed; does its program still run,"
-                " does it write each line at once, and do both clocks agree? Else fix 'interval'"
-                f" ({self.interval:g} s between two lines)"
-            )
-        return stamp, self.power(cells[self.column - 1].strip())
+        return stamp, self.power(value)
 
     def _last_line(self) -> str:
         try:
@@ -258,22 +230,15 @@ class CsvMeterSettings(MeterSettings):
         except OSError as error:
             raise self.error(f"{error.strerror}; expected the file that its program appends to") from None
         # what follows the last line feed is still being written
-        lines = [line for line in text.split("\n")[:-1] if line.strip()]
-        if not lines:
-            raise self.error("has no whole line; expected time and W, by commas")
-        return lines[-1]
+        return next((line for line in reversed(text.split("\n")[:-1]) if line.strip()), "")
 
-    def _seconds(self, text: str) -> float:
-        """Unix time in s, of itself or of ISO 8601. Raises TestbedError."""
-        try:
-            return float(text)
-        except ValueError:
-            pass
-        try:
-            stamp = datetime.fromisoformat(text)
-        except ValueError:
-            raise self.error(f"'{text[:40]}' is no time; expected Unix seconds or ISO 8601") from None
-        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+
+def _seconds(text: str) -> float:
+    """Return Unix time in s, of itself or of ISO 8601 (without a time zone: UTC). Raises ValueError."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    stamp = datetime.fromisoformat(text)
+    return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
 
 PowerSettings = Annotated[CommandMeterSettings | CsvMeterSettings, Field(discriminator="kind")]

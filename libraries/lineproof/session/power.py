@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 
 from ..core.quantity import Requirement
 from ..core.trial import (
@@ -23,12 +24,9 @@ from ..core.trial import (
     Problem,
 )
 from ..errors import TestbedError
-from ..power import MeterAccess, PowerReading, PowerSettings, time_of_day
-from ..system.login import ENVIRONMENT, Secrets
+from ..power import MeterAccess, PowerSettings
+from ..system.login import COMMAND_LIMIT, ENVIRONMENT, Secrets
 from ..system.ssh_shell import Shell
-
-COMMAND_LIMIT = 30.0
-"""Seconds for a command on the router that reads its own meter."""
 
 
 @dataclass
@@ -47,7 +45,7 @@ class PoweredTrials:
     clock_speed: float = 1.0
     secrets: Secrets = ENVIRONMENT
     sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], float] = time_of_day
+    now: Callable[[], float] = time.time
 
     def of_sentence(self) -> Measure:
         """The trials of one sentence. Its own power without traffic is measured before the first one.
@@ -56,33 +54,42 @@ class PoweredTrials:
         traffic's. A trial lasts at least as long as asked for; its readings have the power. A meter that fails is a
         problem of it.
         """
-        return partial(self._outcome, list[PowerReading]())
+        return partial(self._outcome, list[float]())
 
-    def _outcome(self, idle: list[PowerReading], load: Load, duration: float) -> Outcome:
-        """Measure a trial with its power. *idle*: the reading before the first trial, as soon as there is one."""
+    def _outcome(self, idle: list[float], load: Load, duration: float) -> Outcome:
+        """Measure a trial with its power. *idle*: figures in W before the first trial, as soon as there are any."""
         if (meter := self.settings) is None:
-            found = self.measure(load, duration, lambda wait: None)
-            return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
-        loaded, failed = list[PowerReading](), list[str]()
+            outcome = self.measure(load, duration, lambda wait: None)
+            return replace(outcome, readings={**outcome.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
+        loaded, failed = list[float](), list[str]()
 
-        def read(into: list[PowerReading], wait: Callable[[float], None]) -> None:
+        def read(into: list[float], wait: Callable[[float], None]) -> None:
             try:
                 wait(meter.settling)
-                began = self.now()
-                into.append(meter.reading(meter.figures(self._access, wait), began, self.now()))
+                into += meter.figures(self._access, wait)
             except TestbedError as error:
                 failed.append(str(error))
 
         if not idle:
             read(idle, lambda seconds: self.sleep(seconds / self.clock_speed))
-        found = self.measure(load, max(duration, meter.trial_seconds(self.clock_speed)), partial(read, loaded))
-        if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
+        outcome = self.measure(load, max(duration, meter.trial_seconds(self.clock_speed)), partial(read, loaded))
+        if not failed and not outcome.readings.get(DURING_READING, 0.0) < outcome.duration:
             failed.append("the power meter answered after the end of traffic")
         if failed or not loaded:
             # a meter that is gone says the same before and during the trial
             words = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
-            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
-        return replace(found, readings={**found.readings, **_figures(meter, loaded[0], idle[0])})
+            return replace(outcome, problems=(*outcome.problems, Problem(Fault.READING, words)))
+        watts, idle_watts = fmean(loaded), fmean(idle)
+        powers = {
+            POWER: watts,
+            "power_least_watts": min(loaded),
+            "power_most_watts": max(loaded),
+            UNCERTAINTY: meter.accuracy / 100 * watts + meter.resolution / 2,
+            IDLE_POWER: idle_watts,
+            # an error of its gain is one of the difference; each figure may be wrong by half a step
+            ABOVE_IDLE_UNCERTAINTY: meter.accuracy / 100 * abs(watts - idle_watts) + meter.resolution,
+        }
+        return replace(outcome, readings={**outcome.readings, **powers})
 
     def watts(self) -> float:
         """One figure of the meter, or the declared power. Raises TestbedError."""
@@ -108,19 +115,3 @@ class PoweredTrials:
         if result.status:
             raise TestbedError(f"'{command}' failed on the router: {result.stderr.strip()[:200]}")
         return result.stdout
-
-
-def _figures(meter: PowerSettings, loaded: PowerReading, idle: PowerReading) -> dict[str, float]:
-    return {
-        POWER: loaded.watts,
-        "power_least_watts": loaded.least,
-        "power_most_watts": loaded.most,
-        "power_began": loaded.began,
-        "power_ended": loaded.ended,
-        UNCERTAINTY: loaded.uncertainty,
-        IDLE_POWER: idle.watts,
-        "idle_power_began": idle.began,
-        "idle_power_ended": idle.ended,
-        # an error of its gain is one of the difference; each figure may be wrong by half a step
-        ABOVE_IDLE_UNCERTAINTY: meter.accuracy / 100 * abs(loaded.watts - idle.watts) + meter.resolution,
-    }

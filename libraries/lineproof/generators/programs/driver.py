@@ -108,7 +108,9 @@ class ProgramGenerator(Generator):
         switch: Switch | None = None,
     ) -> None:
         self._description, self._switch = description, switch
-        self._cabled = list(zip(endpoint.ports, places, sides, strict=True))
+        self._places = dict(zip(endpoint.ports, places, strict=True))
+        # a platform may have fewer interfaces than the generator has ports
+        self._sides = dict(zip(endpoint.ports, sides, strict=False))
         self._settings: dict[str, str | int] = {"program": path, "link_wait": link_wait}
         # the kernel of a namespace that the testbed has made has a way past the router
         self._settings["control"] = CONTROL if endpoint.places else ""
@@ -122,9 +124,10 @@ class ProgramGenerator(Generator):
         self.close()
         self._values: dict[int, Mapping[str, object]] = {}
         try:
-            for index, place, side in self._cabled:
+            for index, place in self._places.items():
                 port = self._ports[index] = Port(index, place)
                 self._check_host(port)
+                side = self._sides.get(index, SiteSide("", ""))
                 router, _, prefix = side.address.partition("/")
                 of_port = {"interface": place.interface, "mac": port.mac, "own_mtu": port.mtu}
                 of_router = {"router": router, "router_mac": place.router_mac, "peer": f"{side.peer}/{prefix}"}

@@ -7,18 +7,14 @@ from collections.abc import Sequence
 
 from ...core.traffic.ip_header import ipv4_checksum
 from ..base import listing
-from ..streams import Stream, Variable
+from ..streams import Stream, Variable, with_number
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
     """Return the frames of *streams*, each with all its flows. Raises ValueError where they are too many."""
-    weights, rounds = listing(
-        [stream.share for stream in streams], [math.lcm(*map(_count, stream.variables)) for stream in streams]
-    )
-    turn, sent, frames = sum(weights), [0] * len(streams), list[bytes]()
-    for step in range(rounds * turn):
-        due = [weight * (step + 1) / turn - count for weight, count in zip(weights, sent, strict=True)]
-        place = due.index(max(due))
+    flows = [math.lcm(*map(_count, stream.variables)) for stream in streams]
+    sent, frames = [0] * len(streams), list[bytes]()
+    for place in listing([stream.share for stream in streams], flows):
         frames.append(_frame(streams[place], sent[place], mac, router_mac))
         sent[place] += 1
     return frames
@@ -30,16 +26,14 @@ def _count(field: Variable) -> int:
 
 def _frame(stream: Stream, index: int, mac: str, router_mac: str) -> bytes:
     """Return frame *index* of *stream*, with its MAC addresses, without FCS."""
-    frame = bytearray(bytes.fromhex(stream.frame))
-    frame[0:12] = bytes.fromhex((router_mac + mac).replace(":", ""))
+    frame = bytes.fromhex((router_mac + mac).replace(":", "") + stream.frame[24:])
     for field in stream.variables:
         value = field.minimum + index % _count(field) * field.step
-        frame[field.offset : field.offset + field.size] = value.to_bytes(field.size, "big")
-    if stream.fix_ipv4 is not None:
-        head = stream.fix_ipv4
-        frame[head + 10 : head + 12] = b"\0\0"
-        frame[head + 10 : head + 12] = ipv4_checksum(bytes(frame[head : head + 20])).to_bytes(2, "big")
-    return bytes(frame)
+        frame = with_number(frame, field.offset, value, field.size)
+    if (head := stream.fix_ipv4) is not None:
+        frame = with_number(frame, head + 10, 0)
+        frame = with_number(frame, head + 10, ipv4_checksum(frame[head : head + 20]))
+    return frame
 
 
 def config_line(frame: bytes) -> str:

@@ -47,6 +47,9 @@ FACTS = ("address", "carrier", "speed", "mtu", "driver")
 
 LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
 
+_LOST = (OSError, EOFError, paramiko.SSHException)
+"""The errors that starting a shell raises, and reading from one that has ended."""
+
 
 class Span(NamedTuple):
     """When frames were sent, Unix time in s: the earliest and latest moment for the first, and for the last."""
@@ -82,14 +85,19 @@ class _SshShell:
 
     def __init__(self, login: Login, argv: Sequence[str]) -> None:
         self._connection = Connection(login, "the generator's host").open()
-        self._channel = self._connection.session(COMMAND_LIMIT)
-        self._channel.set_combine_stderr(True)
-        self._channel.exec_command(shlex.join(argv))
+        try:
+            self._channel = self._connection.session(COMMAND_LIMIT)
+            self._channel.set_combine_stderr(True)
+            self._channel.exec_command(shlex.join(argv))
+        except BaseException:
+            self._connection.close()
+            raise
         self._stdout = self._channel.makefile("rb")
 
     def send(self, line: str) -> None:
         """Write *line* to its input; nothing if that is closed."""
         with contextlib.suppress(OSError):
+            self._channel.settimeout(COMMAND_LIMIT)
             self._channel.sendall(line.encode() + b"\n")
 
     def line(self, limit: float) -> bytes:
@@ -109,7 +117,7 @@ class _SshShell:
 
 
 def _open(place: Place) -> children.Child | _SshShell:
-    """Return the shell of a port at *place*. Raises TestbedError and OSError."""
+    """Return the shell of a port at *place*. Raises TestbedError, and those of :data:`_LOST`."""
     if "/" in place.namespace:
         # nobody else knows it, so there is no lock to hold
         return children.Child((*inside(place.namespace, bound=True), "/bin/sh"), stderr=children.STDOUT)
@@ -134,8 +142,8 @@ class Port:
         self._made = dict[str, str]()
         try:
             self._shell = _open(place)
-        except OSError as error:
-            raise TestbedError(f"{self._name}: its shell does not start: {error.strerror}") from None
+        except _LOST as error:
+            raise TestbedError(f"{self._name}: its shell does not start: {error or 'the connection ended'}") from None
         try:
             self.ask(f"interface={shlex.quote(place.interface)}\n{FUNCTIONS}")
             facts = self.facts()
@@ -175,7 +183,7 @@ class Port:
         except TimeoutError:
             self.close()
             raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
-        except (OSError, EOFError, paramiko.SSHException):
+        except _LOST:
             self.close()
             raise TestbedError(f"{self._name}: {_reason(output) or 'its shell ended'}") from None
         if status != "0":
