@@ -160,7 +160,7 @@ class Run:
         assert "Traceback" not in self.text and "terminated by signal" not in self.text, self.text[-3000:]
 
 
-@pytest.mark.parametrize("kill", kills())
+@pytest.mark.parametrize("kill", list(kills()))
 def test_a_kill_leaves_nothing(kill: Kill, tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     robot_run.shorten(home)
