@@ -25,9 +25,9 @@ from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
+from ..system.children import bench_command
 from ..system.command_line import Answers, ShellCommands
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
-from ..system.installed import bench_command
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..system.ssh_keys import make_key, write_known_hosts
 from ..system.ssh_shell import Shell, SshShell, plain_text
