@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.installed import bench_command
+from lineproof.system.children import bench_command
 from lineproof.system.login import Login
 from lineproof.system.ssh import Connection
 from lineproof.system.ssh_keys import make_key

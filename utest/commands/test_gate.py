@@ -169,7 +169,7 @@ def test_tox_installs_what_is_installed_here(
 ) -> None:
     text = None if origin is None else json.dumps(origin)
     installed = SimpleNamespace(read_text=lambda name: text)
-    monkeypatch.setattr("lineproof.system.installed.distribution", lambda name: installed)
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: installed)
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {{env:LINEPROOF:{requirement}}}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 from robot.api import ExecutionResult
@@ -129,32 +130,14 @@ def test_a_suite_gets_a_testbed_of_a_pool_and_gives_it_back(tmp_path: Path) -> N
     assert (environment.testbed, environment.extra["labgrid"]["place"]) == ("bench1", "bench1")
 
 
-class Place(LabPlace):
-    """A place that nobody is asked for; somebody takes it away where *problem* says so."""
-
-    def __init__(self, problem: str = "") -> None:
-        self.name, self.owner, self.closed, self.problem = "bench1", "here/alice", 0, problem
-
-    def record(self) -> dict[str, str]:
-        """Return the record of one that was acquired."""
-        return {"place": self.name}
-
-    def problems(self) -> tuple[str, ...]:
-        """Return the problem of one that was released."""
-        return (self.problem,) if self.problem else ()
-
-    def close(self) -> None:
-        """Counts."""
-        self.closed += 1
-
-
 @pytest.mark.parametrize("problem", ["", "labgrid's place 'bench1' was taken from this run"])
 def test_a_study_has_one_place_for_all_its_variants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
-    places = [Place(problem)]
+    place = create_autospec(LabPlace, instance=True)
+    place.record.return_value, place.problems.return_value = {"place": "bench1"}, (problem,) * bool(problem)
+    places = [place]
     monkeypatch.setattr(LabPlace, "acquire", lambda *_: places.pop())
-    (place,) = places
     home = robot_run.project(tmp_path, "bench1", more="lab: {coordinator: '127.0.0.1:1'}")
     study_project(home, SMALL.replace(ROW, ""))
     run = StudyRun(Project(home), "small", "bench1", "quick", 1)
@@ -164,4 +147,4 @@ def test_a_study_has_one_place_for_all_its_variants(
     else:
         environment = json.loads((run.run(tmp_path / "results") / "environment.json").read_text(encoding="utf-8"))
         assert environment["extra"]["labgrid"] == {"place": "bench1"}
-    assert place.closed and not places
+    assert place.close.called and not places

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import html
-import os
-import pty
 import re
-import signal
 import time
 from pathlib import Path
 
 import pytest
-from robot.api import ExecutionResult
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
 from support import robot_run
 from support.command_line import lineproof
-from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -58,32 +53,6 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     assert not re.search(r"Traceback|SSH link to the router broke|terminated by signal", written)
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert [item.verdict for item in read_run(folder).requirements] == ["PASS"]
-    assert check_integrity(folder).altered == ()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
-
-
-def await_verdicts(folder: Path, count: int) -> None:
-    def verdicts() -> int:
-        return sum(path.read_bytes().count(b"\n") for path in folder.glob("results/*/requirements.jsonl"))
-
-    wait_until(lambda: verdicts() >= count)
-
-
-def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None:
-    child, master = pty.fork()
-    if not child:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
-        suite = robot_run.write_suite(tmp_path, *[SENTENCE] * 200)
-        command = robot_run.command(tmp_path, suite, *robot_run.short_goal(tmp_path), "-v", "GOAL:quick")
-        os.chdir(tmp_path)
-        os.execve(command[0], command, robot_run.environment(tmp_path))
-    await_verdicts(tmp_path, 2)
-    os.close(master)
-    wait_until(lambda: os.waitpid(child, os.WNOHANG) != (0, 0))
-    (test,) = ExecutionResult(tmp_path / "out" / "output.xml").suite.all_tests
-    assert test.message.startswith("interrupted by a hang-up (SIGHUP)")
-    (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
-    assert {item.verdict for item in read_run(folder).requirements} == {"PASS"}
     assert check_integrity(folder).altered == ()
     assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
 

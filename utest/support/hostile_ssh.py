@@ -14,7 +14,6 @@ from typing import Any
 
 from lineproof.system.login import Login
 from lineproof.system.ssh_keys import make_key, write_known_hosts
-from lineproof.system.ssh_shell import SshShell
 from lineproof_bench.shells.server import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"
@@ -198,15 +197,3 @@ class OpenHouse(Guard):
     """Admits every key: what is tested is after the login."""
 
     methods, admits = ("publickey",), True
-
-
-@contextmanager
-def answered(folder: Path, answer: Callable[[Any], Coroutine[Any, Any, None]]) -> Iterator[SshShell]:
-    """A router's shell, each command of which is what *answer* does with its process."""
-    server = HostileServer(folder, OpenHouse, process_factory=answer)
-    shell = SshShell(server.login())
-    try:
-        yield shell
-    finally:
-        shell.close()
-        server.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.system import children, network_namespace
-from lineproof.system.network_namespace import Namespace, configure, inside
+from lineproof.system.network_namespace import Namespace, configure, inside, kept_within
 from support.patience import wait_until
 from support.robot_run import processes_of
 
@@ -89,12 +90,15 @@ def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, oute
 
 
 @pytest.mark.netns
-def test_its_end_ends_what_is_bound() -> None:
-    namespace = Namespace()
-    bound = subprocess.Popen((*inside(namespace.path, bound=True), "sleep", "300"))
-    namespace.close()
-    namespace.close()
-    assert bound.wait(10) and not os.access(namespace.path, os.F_OK)
+def test_the_end_of_input_ends_a_program_and_all_that_runs_in_its_namespace() -> None:
+    """As commands of sessions, which outlive their SSH server."""
+    with closing(Namespace()) as namespace:
+        outlives = (*inside(namespace.path), "sh", "-c", "setsid sleep 300 & echo; wait")
+        kept = children.Child(kept_within(namespace.path, outlives), stderr=children.DEVNULL)
+        child = subprocess.Popen((*inside(namespace.path), "sh", "-c", "echo; exec sleep 300"), stdout=subprocess.PIPE)
+        assert kept.line(10) == b"" and child.stdout and child.stdout.read(1) == b"\n"
+        assert kept.end(10) and child.wait(10) == -signal.SIGKILL
+        wait_until(lambda: not os.access(namespace.path, os.F_OK))
 
 
 @pytest.mark.netns

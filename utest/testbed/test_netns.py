@@ -2,24 +2,19 @@
 
 import contextlib
 import json
-import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Platform, Software
-from lineproof.system.children import environment
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import CONTROL, MTU, build_topology, home_of_trex
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
-from support.leftovers import await_end
-from support.paths import SUPPORT, VARIABLES
+from support.paths import VARIABLES
 
 PLATFORMS = VARIABLES / "platforms"
 FILE = PLATFORMS / "netgate6100.yaml"
@@ -39,49 +34,6 @@ def test_other_software_than_linux_is_refused(runtime: Path) -> None:
     with pytest.raises(ConfigError, match="take a software with 'shell: linux'"):
         open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE)
     assert list(runtime.iterdir()) == []
-
-
-@pytest.mark.netns
-class TestNetnsTestbed:
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-    def test_a_killed_owner_leaves_nothing(self, runtime: Path, number: int) -> None:
-        """Nor a command of a session, which outlives sshd."""
-        code = (
-            "import subprocess, sys, time\n"
-            "sys.path.insert(0, sys.argv[1])\n"
-            "import testbed.test_netns as t\n"
-            "testbed = t.open_testbed(t.SETTINGS, t.PLATFORM, 'linux', platform_file=t.FILE)\n"
-            "sleeper = subprocess.Popen(t.ssh(testbed, 'echo begun; sleep 60'))\n"
-            "time.sleep(60)\n"
-        )
-        owner = subprocess.Popen(
-            [sys.executable, "-c", code, str(SUPPORT.parent)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment(),
-        )
-        assert owner.stdout
-        with owner.stdout:
-            processes = list[psutil.Process]()
-            assert owner.stdout.readline() == "begun\n"
-            while not any(item.name() == "sleep" for item in processes):
-                processes = psutil.Process(owner.pid).children(recursive=True)
-            owner.send_signal(number)
-        owner.wait(30)
-        await_end(runtime, processes)
-
-
-def ssh(testbed, command: str) -> list[str]:
-    router = testbed.facts.router
-    return [
-        *("ssh", "-F", "none", "-i", str(router.key), "-o", f"UserKnownHostsFile={router.known_hosts}"),
-        *("-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"),
-        *("-p", str(router.port), f"{router.user}@{router.address}", command),
-    ]
-
-
-# -- the netns testbed: its cables as the kernel has them, its SSH server's keys and configuration
 
 
 def links(namespace: str) -> dict[str, dict[str, Any]]:

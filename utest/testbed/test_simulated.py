@@ -1,15 +1,13 @@
 """The simulated testbed: one process, reached by TRex's ports and over SSH."""
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
-from lineproof.system.children import environment
+from lineproof.system import children
 from lineproof.testbed.opening import hardware_facts, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
 from support.paths import ROOT
@@ -39,29 +37,15 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
 
 
 @pytest.mark.slow
-class TestSimulatedTestbed:
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    def test_serve_leaves_nothing_behind(self, runtime: Path, number: int) -> None:
-        argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lineproof", *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            cwd=ROOT,
-        )
-        assert process.stdout
-        output = []
-        for line in process.stdout:
-            output.append(line)
-            if line.startswith("Ctrl-C"):
-                break
-        text = "".join(output)
-        assert "SIMULATED" in text
-        assert "sync port" in text
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_serve_leaves_nothing_behind(runtime: Path, number: int) -> None:
+    argv = (*children.python("lineproof"), "serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0")
+    with children.Child(argv, stderr=children.PIPE, cwd=ROOT) as process:
+        output = list[bytes]()
+        while not output or not output[-1].startswith(b"Ctrl-C"):
+            output.append(process.line(60))
+        assert b"SIMULATED" in b"".join(output) and b"sync port" in b"".join(output)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=15)
-        assert process.returncode == (-9 if number == signal.SIGKILL else 0)
-        assert errors == ""
-        wait_until(lambda: list(runtime.iterdir()) == [])
+        assert process.communicate(timeout=15)[1] == b""
+    assert process.returncode == (-9 if number == signal.SIGKILL else 0)
+    wait_until(lambda: list(runtime.iterdir()) == [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from lineproof.generators.trex.clients import ask_server
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
 from lineproof.system.folders import runtime_folder
+from lineproof.system.login import Login
 from lineproof.testbed import sshd, trex_start
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings, read_testbed
@@ -41,7 +43,7 @@ generator:
   async_port: {pub}
   trex_home: {home}
   client: pypi
-  ssh: {{{login}}}
+  ssh: {login}
   start: ./t-rex-64 --cfg {config}
 router: {{address: 192.0.2.20, user: admin, key: key}}
 """
@@ -119,56 +121,37 @@ def left(folder: Path) -> list[str]:
     return found
 
 
-class Host:
-    """A machine with an SSH server."""
-
-    def __init__(self, folder: Path) -> None:
-        argv, self.server = sshd.prepare(folder / "ssh", "none")
-        (folder / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
-        self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd="/")
-        wait_until(lambda: reachable(self.server.port))
-
-    def cut(self) -> None:
-        """Every connection is lost."""
-        for session in psutil.Process(self.process.pid).children():
-            session.kill()
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[tuple[Login, psutil.Process]]:
+    """A machine's SSH server: the login there, and the process that has its sessions."""
+    argv, login = sshd.prepare(tmp_path / "ssh", "none")
+    (tmp_path / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd="/") as process:
+        wait_until(lambda: reachable(login.port))
+        yield login, psutil.Process(process.pid)
+        process.kill()
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    found = Host(tmp_path)
-    yield found
-    found.process.kill()
-    found.process.wait(30)
-
-
-@pytest.fixture
-def lab(tmp_path: Path, host: Host) -> Lab:
+def lab(tmp_path: Path, sessions: tuple[Login, psutil.Process]) -> Lab:
     def read(kind: str = "good") -> HardwareSettings:
-        home, config = tmp_path / kind, tmp_path / "trex_cfg.yaml"
-        if not home.exists() and kind != "missing":
-            install(home)
+        home, config, (login, _) = tmp_path / kind, tmp_path / "trex_cfg.yaml", sessions
+        if kind != "missing":
+            home.mkdir()
+            platform = str(VARIABLES / "platforms" / "netgate6100.yaml")
+            text = FAKE_TREX.format(python=sys.executable, platform=platform, libraries=str(LIBRARIES))
+            (home / "t-rex-64").write_text(text)
+            (home / "t-rex-64").chmod(0o755)
         sync, pub = free_port(), free_port()
         config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
-        server = host.server
-        login = {"user": server.user, "port": server.port, "key": server.key}
-        login["known_hosts"] = server.known_hosts
-        written = ", ".join(f"{key}: {value}" for key, value in login.items())
-        (tmp_path / "lab.yaml").write_text(TESTBED.format(sync=sync, pub=pub, config=config, home=home, login=written))
-        found = read_testbed(tmp_path, "lab")
-        assert isinstance(found, HardwareSettings)
-        return found
+        keys = login.model_dump(mode="json", include={"user", "port", "key", "known_hosts"})
+        written = TESTBED.format(sync=sync, pub=pub, config=config, home=home, login=json.dumps(keys))
+        (tmp_path / "lab.yaml").write_text(written)
+        settings = read_testbed(tmp_path, "lab")
+        assert isinstance(settings, HardwareSettings)
+        return settings
 
     return read
-
-
-def install(home: Path) -> None:
-    """Make a folder that looks like a TRex installation."""
-    home.mkdir()
-    program = home / "t-rex-64"
-    platform = str(VARIABLES / "platforms" / "netgate6100.yaml")
-    program.write_text(FAKE_TREX.format(python=sys.executable, platform=platform, libraries=str(LIBRARIES)))
-    program.chmod(0o755)
 
 
 def opened(settings: HardwareSettings, folder: Path) -> OpenTestbed:
@@ -222,10 +205,11 @@ def test_a_server_that_ends_is_a_problem_and_stays_away(lab: Lab, tmp_path: Path
         assert problem.startswith("the testbed's process 'trex' ended with status 137; its log ends: ")
 
 
-def test_a_lost_connection_ends_the_server(lab: Lab, host: Host, tmp_path: Path) -> None:
+def test_a_lost_connection_ends_the_server(lab: Lab, sessions: tuple[Login, psutil.Process], tmp_path: Path) -> None:
     with opened(lab(), tmp_path) as testbed:
         pid = server_pid(tmp_path)
-        host.cut()
+        for session in sessions[1].children():
+            session.kill()
         wait_until(lambda: testbed.problems() != ())
         assert testbed.problems()[0].endswith("the SSH connection to it was lost")
         wait_until(lambda: not psutil.pid_exists(pid), limit=20)
@@ -239,17 +223,9 @@ def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> N
         "\nwith t.opened(read_testbed(folder, 'lab'), folder): print('open', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", program, str(tmp_path), str(SUPPORT.parent)]
-    owner = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(), cwd="/"
-    )
-    try:
-        assert owner.stdout is not None and owner.stdout.readline() == "open\n"
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), cwd="/") as owner:
+        assert owner.stdout is not None and owner.stdout.readline() == b"open\n"
         pid = server_pid(tmp_path)
         owner.kill()
-        wait_until(lambda: not psutil.pid_exists(pid), limit=20)
-    finally:
-        owner.kill()
-        owner.wait(30)
-        if owner.stdout is not None:
-            owner.stdout.close()
+    wait_until(lambda: not psutil.pid_exists(pid), limit=20)
     leftovers.await_end(runtime_folder())

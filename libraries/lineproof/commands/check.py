@@ -24,7 +24,6 @@ from ..routers.description import read_description
 from ..session.plan import misfits_of, read_checked_platform, replaced_files
 from ..studies.study import check_study
 from ..system import children
-from ..system.installed import bench_command
 from ..testbed.settings import read_testbed, read_testbed_or_pool
 from ..units import counted
 from ..visible import shortened
@@ -144,7 +143,7 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
     if not platforms:
         return
     try:
-        ran = children.run((*bench_command("model.check"), *map(str, platforms)), LIMIT)
+        ran = children.run((*children.bench_command("model.check"), *map(str, platforms)), LIMIT)
     except TestbedError:  # without the extra 'bench' nothing is simulated, and nothing of it is read
         return
     except children.TimeoutExpired:

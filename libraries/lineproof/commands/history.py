@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from ..errors import ConfigError
 from ..project import Project
-from ..system.installed import remedy
+from ..system.children import remedy
 from ..units import counted
 from ..visible import shortened
 from .arguments import add_json, print_document, print_lines

@@ -12,7 +12,7 @@ from ..errors import ConfigError, TestbedError
 from ..files import write_whole
 from ..platforms import named_file
 from ..project import packaged_suites, packaged_variables
-from ..system.installed import requirement
+from ..system.children import requirement
 from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"

@@ -18,8 +18,7 @@ import argcomplete
 
 from .. import __version__
 from ..errors import in_words
-from ..system.children import become
-from ..system.installed import bench_command
+from ..system.children import become, bench_command
 from ..system.signals import interrupt_words, termination_as_interrupt
 
 EXIT_STATUS = """\

@@ -1,11 +1,12 @@
 """How every other program is started: in the folder ``/`` if the caller names none, and with no secret handed on.
 
-Only this module starts programs (``utest/test_layers.py``).
+Only this module starts programs (``utest/test_layers.py``). Beside them how pip adds an extra that one needs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import shutil
@@ -16,8 +17,11 @@ import sys
 import sysconfig
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
+
+from ..errors import TestbedError
 
 PIPE, STDOUT, DEVNULL = subprocess.PIPE, subprocess.STDOUT, subprocess.DEVNULL
 TimeoutExpired = subprocess.TimeoutExpired
@@ -161,3 +165,48 @@ def run(
 def become(argv: Sequence[str]) -> NoReturn:
     """Replace this process by *argv*, an absolute path first; it keeps the folder and the user's environment."""
     os.execve(argv[0], list(argv), users_environment())  # noqa: S606  (no shell)
+
+
+# -- extras of this package, and the bench that one of them brings
+
+
+def requirement(extra: str) -> str:
+    """Return what pip takes to install Lineproof with *extra*, for example ``lineproof[bench] @ file:///srv/lineproof``.
+
+    The source is read from ``direct_url.json`` (PEP 610); an index leaves none, and the name alone is returned.
+    """
+    # takes 20 ms, and most processes need no extra
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("lineproof").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    name = f"lineproof[{extra}]"
+    if "url" not in origin:
+        return name
+    repository = origin.get("vcs_info")
+    prefix, suffix = (f"{repository['vcs']}+", f"@{repository['commit_id']}") if repository else ("", "")
+    return f"{name} @ {prefix}{origin['url']}{suffix}"
+
+
+def remedy(extra: str) -> str:
+    """Return the command that brings the packages of *extra*."""
+    return f"pip install '{requirement(extra)}'"
+
+
+BENCH = ("lineproof_bench", "asyncssh")
+"""Packages of the extra ``bench``, the bench's own first."""
+
+
+def bench_command(part: str = "") -> tuple[str, ...]:
+    """Return the command that starts the bench, or another program of it (``serve``, ``model.check``).
+
+    Raises TestbedError where the extra ``bench`` is not installed.
+    """
+    if missing := [name for name in BENCH if find_spec(name) is None]:
+        raise TestbedError(
+            f"this needs the bench without hardware, and {' and '.join(missing)} is not installed; install it with:"
+            f" {remedy('bench')}"
+        )
+    return python(".".join(filter(None, (BENCH[0], part))))

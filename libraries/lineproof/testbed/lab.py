@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from ..config import Config
 from ..errors import TestbedError
 from ..system import children
-from ..system.installed import remedy
 from ..units import duration_text
 from ..visible import visible
 from .process import TestbedProcess
@@ -39,7 +38,7 @@ class LabPlace:
         self._settings, self._subject, self._say = settings, f"testbed '{testbed}'", say
         self._problem = ""
         if importlib.util.find_spec("labgrid") is None:
-            raise TestbedError(f"labgrid is not installed here; expected: {remedy('lab')}")
+            raise TestbedError(f"labgrid is not installed here; expected: {children.remedy('lab')}")
         names = ("LG_HOSTNAME", "LG_USERNAME")
         self._user = {name: os.environ[name] for name in names if name in os.environ}
         asked = {"coordinator": settings.coordinator, "filters": settings.filters(testbed), "user": self._user}

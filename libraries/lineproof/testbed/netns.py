@@ -35,7 +35,7 @@ from ..generators.site import GeneratorEndpoint, GeneratorSettings, Place, conne
 from ..generators.trex.clients import HOME_VARIABLE, PYPI
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform
-from ..system.installed import bench_command
+from ..system.children import bench_command
 from ..system.network_namespace import Namespace, configure
 from . import sshd
 from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess

@@ -8,13 +8,13 @@ by the ports that they own (``session``), or by labgrid, which lends testbeds to
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from ..command_values import facts_as, summarised
 from ..core.router_facts import NicFacts, RouterFacts
@@ -25,14 +25,14 @@ from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
 from ..routers.linux import PCI_ADDRESS, card_facts, link_facts, read_machine
 from ..simulation import InjectedFault
+from ..system.children import bench_command
 from ..system.command_line import Answers, ShellCommands
 from ..system.folders import ELSEWHERE, lock_within, runtime_folder
-from ..system.installed import bench_command
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..system.ssh_keys import make_key, write_known_hosts
 from ..system.ssh_shell import Shell, SshShell, plain_text
 from ..units import duration_text
-from ..visible import shortened, visible
+from ..visible import visible
 from .lab import LabPlace
 from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import HardwareSettings, SimulatedSettings, Testbed, next_hops
@@ -320,25 +320,13 @@ class HeldTestbed:
 
         Raises TestbedError, with everything given back.
         """
-        self._locks: list[int] = []
+        self._locks = list[BinaryIO]()
         if lab is None and testbed.lab is not None:
             lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
         self.lab = lab
-        if not isinstance(testbed, HardwareSettings):
-            return
-        limit = testbed.wait_for_testbed
-        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
         try:
-            while user := self._lock_all(testbed.generator.claimed):
-                if progress.is_over:
-                    if not limit:
-                        break  # it goes on beside another run, whose ports the generator then refuses
-                    raise TestbedError(
-                        f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
-                        " 'wait_for_testbed' in its file more time"
-                    )
-                progress.note(user)
-                time.sleep(POLL)
+            if isinstance(testbed, HardwareSettings):
+                self._wait(testbed, say)
         except BaseException:
             self.close()
             raise
@@ -349,24 +337,33 @@ class HeldTestbed:
         if self.lab:
             self.lab.close()
 
+    def _wait(self, testbed: HardwareSettings, say: Say) -> None:
+        limit = testbed.wait_for_testbed
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
+        while user := self._lock_all(testbed.generator.claimed):
+            if progress.is_over:
+                if not limit:
+                    return  # it goes on beside another run, whose ports the generator then refuses
+                raise TestbedError(
+                    f"testbed '{testbed.testbed}' was in use for {duration_text(limit)}: {user}; run later, or give"
+                    " 'wait_for_testbed' in its file more time"
+                )
+            progress.note(user)
+            time.sleep(POLL)
+
     def _lock_all(self, names: Sequence[str]) -> str:
         """Lock all or nothing; returns who has one of them, "" if nobody."""
-        folder = runtime_folder()
         for name in names:
-            path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
+            path = runtime_folder() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                self._locks.append(descriptor)
-                if not lock_within(descriptor):
-                    user = shortened(os.pread(descriptor, 100, 0).decode(errors="replace")) or "another run"
-                    self._unlock()
-                    return f"{name} is in use by {user}"
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+                self._locks.append(path.open("ab"))
             except OSError as error:
                 raise not_written(path, error, ELSEWHERE) from error
+            if not lock_within(self._locks[-1].fileno()):
+                self._unlock()
+                return f"{name} is in use by another run on this machine"
         return ""
 
     def _unlock(self) -> None:
         while self._locks:
-            os.close(self._locks.pop())
+            self._locks.pop().close()

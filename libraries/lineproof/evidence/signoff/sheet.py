@@ -18,7 +18,7 @@ from ...core.goal import Goal
 from ...core.verdict import odds_text
 from ...errors import ConfigError, LineproofError, TestbedError, in_words
 from ...files import read_file
-from ...system.installed import remedy
+from ...system.children import remedy
 from ...units import counted, moment, si
 from ...visible import shortened
 from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page

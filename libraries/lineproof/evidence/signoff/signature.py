@@ -20,7 +20,7 @@ from typing import Any
 from ... import __version__
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
-from ...system.installed import remedy
+from ...system.children import remedy
 from ...visible import shortened
 from ..integrity import ADDED, CHANGED, MISSING, Alteration, Integrity, check_integrity
 from ..run_files import ALLURE, MANIFEST_FILE, PAGE, SHEETS, SIGNATURE, STUDY_PAGE, sha256_of
