@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
@@ -22,11 +22,10 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between
 from ...core.quantity import Promise, TrafficWords
-from ...core.step_down import Sample
 from ...core.trial import Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
-from ...errors import BREAKDOWN_ERRORS, SentenceError, TestbedError
+from ...errors import SentenceError, TestbedError
 from ...evidence.document import Column
 from ...generators.base import Method
 from ...quantities.recovers import RECOVERY as RECOVERS
@@ -36,7 +35,7 @@ from ...session.router_watch import RouterRestarted
 from ...session.session import Session
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
 from ..search import SearchResult
-from ..trials import CharacterisationEnded, ProcedureResult, breakdown_text, check_deadline, is_decided, loss_bounds
+from ..trials import CharacterisationEnded, ProcedureResult, is_decided, loss_bounds
 from . import SIZE, TAGS, TRIAL_SECONDS, at_throughputs, of_few_repetitions, of_short_trials, repeated
 
 BURSTS = 50
@@ -45,31 +44,25 @@ BURSTS = 50
 # -- 26.4 back-to-back frames ------------------------------------------------------------------------------------------
 
 
-class BackToBackTest(Procedure):
-    """26.4."""
+def back_to_back(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    repeats: int = BURSTS,
+    longest: int | None = None,
+    resolution: int = 1,
+) -> tuple[ProcedureResult, ...]:
+    """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
 
-    keyword, name, tags, needs = "Back To Back Of", "RFC 2544 back-to-back", TAGS, Method.BACK_TO_BACK
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        repeats: int = BURSTS,
-        longest: int | None = None,
-        resolution: int = 1,
-    ) -> tuple[ProcedureResult, ...]:
-        """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
-
-        *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
-        frames; *longest*: frames (none: 2 s of line rate). Example:
-        | Back To Back Of    unidirectional    ${found}    repeats=5
-        """
-        measured = at_throughputs(run, traffic, throughputs)
-        return tuple(_back_to_back(run, *each, longest, resolution, repeats) for each in measured)
+    *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
+    frames; *longest*: frames (none: 2 s of line rate). Example:
+    | Back To Back Of    unidirectional    ${found}    repeats=5
+    """
+    measured = at_throughputs(run, traffic, throughputs)
+    return tuple(_back_to_back(run, *each, longest, resolution, repeats) for each in measured)
 
 
-BACK_TO_BACK = BackToBackTest()
+BACK_TO_BACK = Procedure("Back To Back Of", "RFC 2544 back-to-back", back_to_back, TAGS, Method.BACK_TO_BACK)
 
 
 def _back_to_back(
@@ -135,33 +128,27 @@ def _back_to_back(
 # -- 26.5 system recovery ----------------------------------------------------------------------------------------------
 
 
-class RecoveryTest(Procedure):
-    """26.5."""
+def recovery(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    repeats: int = 3,
+    overload: timedelta = timedelta(seconds=TRIAL_SECONDS),
+    limit: timedelta = timedelta(seconds=20),
+) -> tuple[ProcedureResult, ...]:
+    """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then half of it, *repeats* times.
 
-    keyword, name, tags, needs = "System Recovery Of", "RFC 2544 system recovery", TAGS, Method.RECOVERY
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        repeats: int = 3,
-        overload: timedelta = timedelta(seconds=TRIAL_SECONDS),
-        limit: timedelta = timedelta(seconds=20),
-    ) -> tuple[ProcedureResult, ...]:
-        """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then half of it, *repeats* times.
-
-        Half of it lasts half as long again as *limit*, the longest recovery that is looked for. Less than 60 s of
-        overload (10 s at least) is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
-        *traffic*. Example:
-        | System Recovery Of    unidirectional    ${found}    overload=10 s
-        """
-        seconds = overload.total_seconds(), limit.total_seconds()
-        measured = at_throughputs(run, traffic, throughputs)
-        return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
+    Half of it lasts half as long again as *limit*, the longest recovery that is looked for. Less than 60 s of
+    overload (10 s at least) is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
+    *traffic*. Example:
+    | System Recovery Of    unidirectional    ${found}    overload=10 s
+    """
+    seconds = overload.total_seconds(), limit.total_seconds()
+    measured = at_throughputs(run, traffic, throughputs)
+    return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
 
 
-RECOVERY = RecoveryTest()
+RECOVERY = Procedure("System Recovery Of", "RFC 2544 system recovery", recovery, TAGS, Method.RECOVERY)
 
 
 def _recovery(
@@ -221,11 +208,8 @@ def _seconds(times: Sequence[Bounds]) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
-BEFORE, INTERVAL = 2.0, 0.1
-"""Seconds of traffic before a reset, and between two readings of the counts after it."""
-
-QUIET, SLACK = 5.0, 0.001
-"""The router is back when for so many seconds it lost no more than this ratio."""
+BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
+"""Seconds of traffic before a reset; and after its trial, in which a router that is back loses at most this ratio."""
 
 LOSS_METHOD = Deviation(
     "RFC 2544 26.6",
@@ -240,73 +224,55 @@ RECONFIGURED = Deviation(
 )
 
 
-class ResetTest(Procedure):
-    """26.6."""
+def reset(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    command: str = "",
+    kind: Literal["software", "hardware", "power"] = "software",
+    limit: timedelta = timedelta(minutes=5),
+) -> ProcedureResult:
+    """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router.
 
-    keyword, name, tags, needs = "Reset Time Of", "RFC 2544 reset", TAGS, Method.RESET
+    In a trial of *limit*, the longest time that is looked for, at the throughput of the smallest frames among
+    *throughputs*. A simulated router needs no command. Example:
+    | Reset Time Of    unidirectional    ${found}    command=sudo reboot    limit=3 min
+    """
+    if not (measured := list(at_throughputs(run, traffic, throughputs))):
+        raise SentenceError("a reset is measured at a throughput, and none was found")
+    session = run.session
+    session.router.check_resettable()
+    smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
 
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        command: str = "",
-        kind: Literal["software", "hardware", "power"] = "software",
-        limit: timedelta = timedelta(minutes=10),
-    ) -> ProcedureResult:
-        """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
+    def resets(wait: Callable[[float], None]) -> None:
+        wait(BEFORE)
+        session.router.reset(command)
 
-        At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
-        | Reset Time Of    unidirectional    ${found}    command=sudo reboot
-        """
-        if not (measured := list(at_throughputs(run, traffic, throughputs))):
-            raise SentenceError("a reset is measured at a throughput, and none was found")
-        session = run.session
-        session.router.check_resettable()
-        smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
-        if smallest.pairs > 1:
-            raise SentenceError(
-                f"'{traffic}': the frames of all ports together show when a router is back, and one pair's frames may"
-                " hide that another's are missing; expected without 'on N pairs'"
-            )
-        run.put(smallest)
-        seconds, samples, lossy_until = min(limit.total_seconds(), run.deadline - run.sent), list[Sample](), math.inf
-        with _reconfiguring_after_restart(session), run.series(smallest) as trials:
-            check_deadline(trials.deadline, 0.0, BEFORE)
-            try:
-                with ExitStack() as stack:
-                    live = session.traffic.live()
-                    stack.callback(live.stop)
-                    live.start(load)
-                    live.wait(BEFORE)
-                    samples.append(live.sample())
-                    session.router.reset(command)
-                    while samples[-1].time - samples[0].time < seconds and samples[-1].time - lossy_until < QUIET:
-                        live.wait(INTERVAL)
-                        samples.append(live.sample())
-                        if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
-                            lossy_until = samples[-1].time
-            except BREAKDOWN_ERRORS as error:
-                raise CharacterisationEnded(breakdown_text(error)) from error
-        is_back = not trials.ended and samples[-1].time - lossy_until >= QUIET
-        lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
-        time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
-        if time is None and not trials.ended and not lost:
-            trials.ended = f"nothing was lost within {seconds:g} s: the reset had no effect, or was not seen"
-        size, others = smallest.profile.mean_size, [RECONFIGURED] * (session.plan.testbed.prepare == "configure")
-        row = {
-            Column("reset", left=True): kind,
-            SIZE: f"{size:g}",
-            Column("load", EACH): figure(load),
-            Column("reset time by loss", "s"): figure(time, ".4g"),
-            Column("frames lost"): f"{lost:,}",
-        }
-        figures = {"kind": kind, "size": size, "load": load, "reset_s": time, "lost": lost}
-        deviations = LOSS_METHOD, *TRIALS_OF_SECTION_23, *others
-        return ProcedureResult(figures=figures, rows=[row], **trials.as_fields(deviations))
+    run.put(smallest)
+    seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
+    with _reconfiguring_after_restart(session), run.series(smallest) as trials:
+        whole = trials.run(load, seconds, lambda trial: True, partial(session.traffic.measure, during=resets))
+        later = trials.run(load, QUIET, trials.shows_loss)
+        lost = max(row.lost for row in whole.outcome.directions)
+        times = [row.lost * seconds / max(1, row.offered) for row in whole.outcome.directions]
+        if not lost:
+            raise CharacterisationEnded(f"nothing was lost in {seconds:g} s: the reset had no effect, or was not seen")
+        if later.loss_ratio(in_total=False) <= SLACK and max(times) < limit.total_seconds() * (1 - SLACK):
+            time = max(times)
+    size, others = smallest.profile.mean_size, [RECONFIGURED] * (session.plan.testbed.prepare == "configure")
+    row = {
+        Column("reset", left=True): kind,
+        SIZE: f"{size:g}",
+        Column("load", EACH): figure(load),
+        Column("reset time by loss", "s"): figure(time, ".4g"),
+        Column("frames lost"): f"{lost:,}",
+    }
+    figures = {"kind": kind, "size": size, "load": load, "reset_s": time, "lost": lost}
+    deviations = LOSS_METHOD, *TRIALS_OF_SECTION_23, *others
+    return ProcedureResult(figures=figures, rows=[row], **trials.as_fields(deviations))
 
 
-RESET = ResetTest()
+RESET = Procedure("Reset Time Of", "RFC 2544 reset", reset, TAGS, Method.RESET)
 
 
 @contextmanager
@@ -334,12 +300,3 @@ def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
     finally:
         over.set()
         thread.join(60.0)
-
-
-def _offered(before: Sample, after: Sample) -> int:
-    return after.offered - before.offered
-
-
-def _lost(before: Sample, after: Sample) -> int:
-    """Return the frames sent less frames received; negative while a buffer drains."""
-    return _offered(before, after) - (after.forwarded - before.forwarded)

@@ -252,50 +252,44 @@ class _Measurer:
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
 
-class Search(Procedure):
-    """NDR and PDR of one traffic."""
+def search_throughput(run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
+    """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
 
-    keyword, name = "Search Throughput Of", "search"
-
-    def measure(self, run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
-        """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
-
-        By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
-        come (0..1). Trials are those of the run's goal. Example:
-        | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
-        """
-        return search(run, traffic, LOSS_RATIOS, relative_width)
-
-    def parts(self, run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
-        """Return the bounds of each result and loss ratio, in every unit, and how they were searched for."""
-        trials, seconds = sum(len(result.trials) for result in results), sum(result.seconds for result in results)
-        how = (
-            f"{results[0].goal}. Bounds to {percent(results[0].relative_width)}; {counted(trials, 'trial')},"
-            f" {seconds:g} s of traffic."
-        )
-        return [*endings(results), Table.of([row for result in results for row in _rows(run, result)]), Note(how)]
-
-    def picture(self, run: ProcedureRun, results: Sequence[SearchResult]) -> str:
-        """Return loss over load: a mark for each trial, and the bounds that were found."""
-        (result,) = results
-        most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
-        across = scaled("load of each port", "pps", 1.03 * most)
-        up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
-        plot = Chart(run.title, across, up, run.session.simulated)
-        for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
-            if bounds.lower is not None:
-                low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
-                edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
-                named = f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}"
-                plot.curve(edges, named, None, sign.colour, dashes)
-        for trial in result.trials:
-            sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
-            loss = 100 * trial.loss_ratio(in_total=False)
-            plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
-        return plot.svg()
+    By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
+    come (0..1). Trials are those of the run's goal. Example:
+    | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
+    """
+    return search(run, traffic, LOSS_RATIOS, relative_width)
 
 
-SEARCH = Search()
+def bounds_of(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
+    """Return the bounds of each result and loss ratio, in every unit, and how they were searched for."""
+    trials, seconds = sum(len(result.trials) for result in results), sum(result.seconds for result in results)
+    how = (
+        f"{results[0].goal}. Bounds to {percent(results[0].relative_width)}; {counted(trials, 'trial')},"
+        f" {seconds:.4g} s of traffic."
+    )
+    return [*endings(results), Table.of([row for result in results for row in _rows(run, result)]), Note(how)]
+
+
+def _picture(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
+    """Return loss over load: a mark for each trial, and the bounds that were found."""
+    (result,) = results
+    most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
+    across = scaled("load of each port", "pps", 1.03 * most)
+    up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
+    plot = Chart(run.title, across, up, run.session.simulated)
+    for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
+        if bounds.lower is not None:
+            low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
+            edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
+            named = f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}"
+            plot.curve(edges, named, None, sign.colour, dashes)
+    for trial in result.trials:
+        sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
+        loss = 100 * trial.loss_ratio(in_total=False)
+        plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
+    return plot.svg()
 
 
 def _rows(run: ProcedureRun, result: SearchResult) -> Iterator[Cells]:
@@ -305,12 +299,15 @@ def _rows(run: ProcedureRun, result: SearchResult) -> Iterator[Cells]:
         yield {
             Column("", left=True): " ".join(filter(None, (result.value, bounds.name))),
             Column("loss allowed"): percent(bounds.loss_ratio),
-            Column("theoretical", EACH): figure(line),
+            Column("theoretical", EACH, on_page=True): figure(line),
             Column("lower bound", EACH): figure(bounds.lower),
             Column("upper bound", EACH): figure(bounds.upper),
-            Column("conditional throughput", EACH): figure(bounds.throughput),
+            Column("conditional throughput", EACH, on_page=True): figure(bounds.throughput),
             Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
             Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
-            Column("lower bound", "Gbit/s L2"): figure(bounds.lower, ".4f", l2_bits(size) / 1e9),
+            Column("lower bound", "Gbit/s L2", on_page=True): figure(bounds.lower, ".4f", l2_bits(size) / 1e9),
             Column("search", left=True): "done" if bounds.finished else "unfinished",
         }
+
+
+SEARCH = Procedure("Search Throughput Of", "search", search_throughput, parts=bounds_of, picture=_picture)
