@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from ...core.bounds import Bounds
-from ...core.phrases import percent
 from ...errors import ConfigError
 from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
-from ...evidence.document import Cell, Column, Note, Table
-from ..procedure import Procedure, ProcedureRun, endings, figure
+from ..procedure import Procedure, ProcedureRun
 from ..rfc2544 import FRAME_SIZES
-from ..search import LOSS_RATIOS, SearchResult, search_each
+from ..search import SearchResult, bounds_of, search_each
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
@@ -67,18 +65,6 @@ def measure_matrix(
     return search_each(run, "traffic", values, str, relative_width)
 
 
-def _parts(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
-    """Return a row for each value with the bounds of all loss ratios, and why others are not there."""
-    first = Column(results[0].axis, left=True)
-    rows = [dict([(first, Cell(result.value)), *_cells(run, result)]) for result in results]
-    ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in LOSS_RATIOS.items())
-    how = (
-        f"{run.session.plan.goal.of_searches}. Bounds to {percent(results[0].relative_width)}, of each port; Gbit/s"
-        f" on layer 1 and % of line are the lower ones; {ratios}; ≥: no more was offered; …: unfinished."
-    )
-    return [Table.of(rows), Note(how), *endings(results)]
-
-
 def _picture(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
     """Return for each value a bar up to its NDR, and a range up to its PDR, in per cent of line rate."""
     across = columns(results[0].axis, [result.value for result in results])
@@ -98,23 +84,6 @@ def flow_words(number: int) -> str:
     return "1-flow" if number == 1 else f"{number}-flows"
 
 
-def _cells(run: ProcedureRun, result: SearchResult) -> Iterator[tuple[Column, Cell]]:
-    """Yield the bounds of each loss ratio, and the lower one in each unit; else a word for why there are none."""
-    traffic, bounds_by_name = run.traffic(result.sentence), {bounds.name: bounds for bounds in result.bounds}
-    for name in LOSS_RATIOS:
-        bounds = bounds_by_name.get(name)
-        is_found = bounds is not None and (bounds.lower or bounds.upper)
-        otherwise = "INCONCLUSIVE" if result.ended.startswith("inconclusive: ") else "unfinished"
-        share = bounds.lower.pps / run.line(traffic) if bounds and bounds.lower else None
-        figures = {
-            "": str(bounds) if is_found else otherwise,
-            " Gbit/s": figure(share, ".4g", run.link_bps(traffic) / 1e9),
-            " % line": figure(share, ".3g", 100),
-        }
-        for unit, words in figures.items():
-            yield Column(f"{name}{unit}"), Cell(words, "" if bounds and bounds.finished else "unsure")
+SCALING = Procedure("Scale Over", "scaling", scale_over, ("characterise", "scaling"), parts=bounds_of, picture=_picture)
 
-
-SCALING = Procedure("Scale Over", "scaling", scale_over, ("characterise", "scaling"), parts=_parts, picture=_picture)
-
-MATRIX = Procedure(keyword="Measure Matrix", name="matrix", measure=measure_matrix, parts=_parts, picture=_picture)
+MATRIX = Procedure(keyword="Measure Matrix", name="matrix", measure=measure_matrix, parts=bounds_of, picture=_picture)
