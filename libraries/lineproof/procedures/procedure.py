@@ -20,7 +20,7 @@ from ..core.doubts import Conditions
 from ..core.quantity import TrafficWords
 from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
-from ..core.trial import During, Load, Measure, Trial, read_trial
+from ..core.trial import Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
 from ..errors import ConfigError, TestbedError
 from ..evidence.document import Note, Table
@@ -58,12 +58,8 @@ class ProcedureRun:
         self.deadline, self.name, self.words = deadline, name, words
         self.searches, self.sent = 1, 0.0
 
-    def call(self, name: str) -> Callable[..., object]:
+    def call(self, name: str) -> Callable[..., None]:
         """Return the suite's keyword *name* as a function, which raises TestbedError. Raises SentenceError if none."""
-        raise ConfigError(f"'{name}' is a keyword, and no suite runs")
-
-    def meanwhile(self, name: str, *arguments: object) -> During:
-        """Return the suite's keyword *name* with *arguments*, to be called while frames are sent; see :meth:`call`."""
         raise ConfigError(f"'{name}' is a keyword, and no suite runs")
 
     @property

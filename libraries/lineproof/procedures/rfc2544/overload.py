@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from statistics import fmean
@@ -32,14 +31,13 @@ from ...quantities.recovers import RECOVERY as RECOVERS
 from ...quantities.recovers import TOO_SELDOM, OverloadPhases, why_unproven
 from ...session.judging import nobody
 from ...session.router_watch import RouterRestarted
-from ...session.session import Session
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
 from ..search import SearchResult
 from ..trials import CharacterisationEnded, ProcedureResult, is_decided, loss_bounds
 from . import SIZE, TAGS, TRIAL_SECONDS, at_throughputs, of_few_repetitions, of_short_trials, repeated
 
-BURSTS = 50
-"""RFC 2544 26.4: repetitions."""
+BURSTS, LONGEST_BURST = 50, 2.0
+"""RFC 2544 26.4: repetitions, and seconds of the longest burst."""
 
 # -- 26.4 back-to-back frames ------------------------------------------------------------------------------------------
 
@@ -49,26 +47,22 @@ def back_to_back(
     traffic: str,
     throughputs: Sequence[SearchResult],
     repeats: int = BURSTS,
-    longest: int | None = None,
-    resolution: int = 1,
 ) -> tuple[ProcedureResult, ...]:
     """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
 
-    *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
-    frames; *longest*: frames (none: 2 s of line rate). Example:
+    *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches to a frame, up to 2 s of
+    line rate. Example:
     | Back To Back Of    unidirectional    ${found}    repeats=5
     """
     measured = at_throughputs(run, traffic, throughputs)
-    return tuple(_back_to_back(run, *each, longest, resolution, repeats) for each in measured)
+    return tuple(_back_to_back(run, *each, repeats) for each in measured)
 
 
 BACK_TO_BACK = Procedure("Back To Back Of", "RFC 2544 back-to-back", back_to_back, TAGS, Method.BACK_TO_BACK)
 
 
-def _back_to_back(
-    run: ProcedureRun, traffic: TrafficWords, throughput: Load, longest: int | None, resolution: int, repeats: int
-) -> ProcedureResult:
-    """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
+def _back_to_back(run: ProcedureRun, traffic: TrafficWords, throughput: Load, repeats: int) -> ProcedureResult:
+    """Search the longest burst that passes, *repeats* times.
 
     A generator that cannot time so short a burst reports the reading ``elapsed_uncertainty`` (s); without it such a
     burst counts as stretched and proves nothing. At a throughput of line rate no buffer fills and nothing is found (RFC
@@ -76,7 +70,7 @@ def _back_to_back(
     buffer.
     """
     rate, line = run.put(traffic, warm_up=False).pps, run.line(traffic)
-    carried, limit = min(throughput.pps, rate), longest if longest is not None else max(1, round(2 * rate))
+    carried, limit = min(throughput.pps, rate), round(LONGEST_BURST * rate)
     bursts: list[int] = []
 
     def decides(trial: Trial) -> bool:
@@ -96,7 +90,7 @@ def _back_to_back(
         bursts += [limit] * passes(limit)
         while limit not in bursts and len(bursts) < repeats:
             good, bad = 0, limit
-            while bad - good > resolution:
+            while bad - good > 1:
                 middle = (good + bad) // 2
                 good, bad = (middle, bad) if passes(middle) else (good, middle)
             bursts.append(good)
@@ -211,6 +205,9 @@ def _seconds(times: Sequence[Bounds]) -> str:
 BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
 """Seconds of traffic before a reset; and after its trial, in which a router that is back loses at most this ratio."""
 
+LOOK_INTERVAL = 0.5
+"""Seconds between two looks at the router after its reset, which is configured again once it is there."""
+
 LOSS_METHOD = Deviation(
     "RFC 2544 26.6",
     "the times of the last frame before and the first frame after the reset",
@@ -244,13 +241,25 @@ def reset(
     session.router.check_resettable()
     smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
 
+    configure = session.router.prepare_configuration()
+
     def resets(wait: Callable[[float], None]) -> None:
         wait(BEFORE)
         session.router.reset(command)
+        for _ in range(round(limit.total_seconds() / LOOK_INTERVAL)):
+            wait(LOOK_INTERVAL)
+            # until it is there, and takes its configuration
+            with suppress(TestbedError):
+                try:
+                    session.router.watch.read()
+                except RouterRestarted:
+                    configure()
+                    session.router.watch.configured()
+                    return
 
     run.put(smallest)
     seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
-    with _reconfiguring_after_restart(session), run.series(smallest) as trials:
+    with run.series(smallest) as trials:
         whole = trials.run(load, seconds, lambda trial: True, partial(session.traffic.measure, during=resets))
         later = trials.run(load, QUIET, trials.shows_loss)
         lost = max(row.lost for row in whole.outcome.directions)
@@ -273,30 +282,3 @@ def reset(
 
 
 RESET = Procedure("Reset Time Of", "RFC 2544 reset", reset, TAGS, Method.RESET)
-
-
-@contextmanager
-def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
-    """Meanwhile wait for a restart of the router, and configure it again."""
-    over, router = threading.Event(), session.router
-    configure = router.prepare_configuration()
-
-    def attend() -> None:
-        # twice in a second of the testbed's clock
-        while not over.wait(0.5 / session.testbed.facts.clock_speed):
-            # until it is there, and takes its configuration
-            with suppress(TestbedError):
-                try:
-                    router.watch.read()
-                except RouterRestarted:
-                    configure()
-                    router.watch.configured()
-                    return
-
-    thread = threading.Thread(target=attend, name="reset", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(60.0)
