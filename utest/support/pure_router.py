@@ -11,7 +11,7 @@ from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Instruments, Promise, TrafficWords
 from lineproof.core.step_down import StepDown
-from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, Trial
+from lineproof.core.trial import DirectionCount, During, Fault, Load, Measure, Outcome, Problem, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.procedures.procedure import ProcedureRun
@@ -89,8 +89,8 @@ GOAL = Goal(
 class PureSession:
     """The part of a session that procedures ask, around a router that is a function. Line rate of 64 bytes is LINE.
 
-    ``most``: the testbed's maximum load as a ratio of line rate; ``live``: the traffic whose load changes; ``lag``: s
-    for which the router loses frames after an overload. Without these what they are for breaks down.
+    ``most``: the testbed's maximum load as a ratio of line rate; ``lag``: s for which the router loses frames
+    after an overload (None: changes of the load break down); ``outage``: s for which it is silent after a reset.
     """
 
     model: Any
@@ -98,8 +98,9 @@ class PureSession:
     most: float = 1.0
     warm_up: float = 0.0
     own: OwnPart = field(default_factory=OwnPart)
-    live: Any = None
     lag: float | None = None
+    outage: float = 0.0
+    silent: float = field(default=0.0, init=False)
     restarted: bool = False
     prepared: list[tuple[str, bool, Probe | None]] = field(default_factory=list)
     simulated, clock_speed, tolerance = True, 1.0, Tolerance()
@@ -121,13 +122,12 @@ class PureSession:
             put=self._put,
             measure=self._measure,
             burst=lambda frames, pps: self.model.send_burst(frames),
-            live=self._live,
         )
         self.router: Any = SimpleNamespace(
             watch=SimpleNamespace(read_again=self._read, read=lambda: None),
             check_resettable=lambda: None,
             prepare_configuration=lambda: None,
-            reset=lambda command: self.live.cause(),
+            reset=self._reset,
         )
         self.testbed: Any = SimpleNamespace(facts=SimpleNamespace(clock_speed=1e3))
 
@@ -143,8 +143,17 @@ class PureSession:
         if isinstance(self.model, PureRouter):
             self.model.directions = traffic.directions
 
-    def _measure(self, load: Load, duration: float, during: object = None) -> Outcome:
+    def _measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        if during is not None:
+            during(lambda seconds: None)
         outcome: Outcome = self.model(load, duration)
+        if self.silent:
+            gone = min(self.silent, duration)
+            self.silent -= gone
+            rows = (
+                replace(row, forwarded=max(0, row.forwarded - round(load.pps * gone))) for row in outcome.directions
+            )
+            return replace(outcome, directions=tuple(rows))
         if outcome.latency or not self.prepared[-1][2]:
             return outcome
         # 10 and 20 µs, and a hundredth of them 30 µs more
@@ -155,10 +164,8 @@ class PureSession:
         )
         return replace(outcome, latency=tuple(counts))
 
-    def _live(self) -> Any:
-        if self.live is None:
-            raise TestbedError("a link was down")
-        return self.live
+    def _reset(self, command: str) -> None:
+        self.silent = self.outage
 
     def measure_of(self, promise: Promise, hear: object) -> Measure:
         return promise.quantity.measure(cast(Instruments, SimpleNamespace(step_down=self._step_down)), promise)

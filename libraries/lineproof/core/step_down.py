@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
-from typing import Protocol
 
 from .bounds import Bounds
 from .json_types import OpenEnd
@@ -151,35 +150,3 @@ class StepDown:
         """Least and greatest seconds from the change to a sample, by the frames sent since."""
         sent, rate = self.samples[sample].offered[direction], self.second.pps
         return (sent - self.after.offered[direction]) / rate, (sent - self.before.offered[direction]) / rate
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Frames offered and forwarded since the start, both directions together, at ``time`` s of the testbed's clock.
-
-    The testbed reads both counts as close together as it can: a gap between the two readings looks like loss.
-    """
-
-    time: float
-    offered: int
-    forwarded: int
-
-
-class LiveTraffic(Protocol):
-    """Running traffic. Each method may raise a LineproofError; :meth:`stop` is called even then."""
-
-    def start(self, load: Load) -> Sample:
-        """Send without end at *load* into each port; the counts at the start."""
-        ...
-
-    def sample(self) -> Sample:
-        """The counts now."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Wait *seconds* of the testbed's clock."""
-        ...
-
-    def stop(self) -> None:
-        """Stop sending. Harmless when repeated."""
-        ...

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..core.foreign import Heard
 from ..core.json_types import Names
-from ..core.step_down import LiveTraffic, StepDown
+from ..core.step_down import StepDown
 from ..core.traffic.profiles import Profile
 from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError
@@ -208,7 +208,7 @@ def _has_list(profile: Profile) -> bool:
 class Generator(Protocol):
     """A connected generator with claimed ports. Every call has a time limit and raises TestbedError beyond it.
 
-    One without the ability has no ``burst``, ``step_down`` and ``live``: the plan refuses what needs them.
+    One without the ability has no ``burst`` and ``step_down``: the plan refuses what needs them.
     """
 
     @property
@@ -270,10 +270,6 @@ class Generator(Protocol):
 
         In the second phase the counts are read every *interval* s, or as often as the generator can.
         """
-        raise TestbedError(f"the generator {WORDS['live']}")
-
-    def live(self) -> LiveTraffic:
-        """Traffic of the prepared profile whose load changes and whose counts are read while it runs."""
         raise TestbedError(f"the generator {WORDS['live']}")
 
     def stop(self) -> None:

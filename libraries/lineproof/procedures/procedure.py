@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
@@ -20,7 +20,7 @@ from ..core.doubts import Conditions
 from ..core.quantity import TrafficWords
 from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
-from ..core.trial import During, Load, Measure, Trial, read_trial
+from ..core.trial import Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
 from ..errors import ConfigError, TestbedError
 from ..evidence.document import Note, Table
@@ -58,12 +58,8 @@ class ProcedureRun:
         self.deadline, self.name, self.words = deadline, name, words
         self.searches, self.sent = 1, 0.0
 
-    def call(self, name: str) -> Callable[..., object]:
+    def call(self, name: str) -> Callable[..., None]:
         """Return the suite's keyword *name* as a function, which raises TestbedError. Raises SentenceError if none."""
-        raise ConfigError(f"'{name}' is a keyword, and no suite runs")
-
-    def meanwhile(self, name: str, *arguments: object) -> During:
-        """Return the suite's keyword *name* with *arguments*, to be called while frames are sent; see :meth:`call`."""
         raise ConfigError(f"'{name}' is a keyword, and no suite runs")
 
     @property
@@ -144,34 +140,30 @@ class ProcedureRun:
         return ""
 
 
-class Procedure:
-    """One way to measure how much a router carries: ``MY_PROCEDURE = MyProcedure()`` in a folder, and its registration.
+def rows_of(run: ProcedureRun, results: Sequence[ProcedureResult]) -> Sequence[Note | Table]:
+    """Return the document of *results*, without their deviations: which ended early, and the rows of all."""
+    return [*endings(results), Table.of([row for result in results for row in result.rows])]
 
-    ``keyword``: its name in suites, with the arguments and documentation of ``measure`` and a ``deadline``. ``name``:
-    of its records. ``needs``: what it asks of a generator beside its traffic. ``may_be_nothing``: times that may be 0.
+
+@dataclasses.dataclass(frozen=True)
+class Procedure:
+    """One way to measure how much a router carries: ``MY_PROCEDURE = Procedure(…)`` in a folder, and its registration.
+
+    ``keyword``: its name in suites, with the arguments and documentation of ``measure``, which returns one result or a
+    tuple of them, and a ``deadline``. ``name``: of its records. ``needs``: what it asks of a generator beside its
+    traffic. ``may_be_nothing``: times that may be 0. Of its results ``parts`` are the document without deviations,
+    ``picture`` is a chart (SVG), and ``loadtest`` what trex-loadtest-viz reads.
     """
 
-    keyword: ClassVar[str]
-    name: ClassVar[str]
-    tags: ClassVar[tuple[str, ...]] = ("characterise",)
-    needs: ClassVar[Method | None] = None
-    may_be_nothing: ClassVar[tuple[str, ...]] = ()
-
-    def measure(self, run: ProcedureRun, *terms: Any, **options: Any) -> Any:
-        """Return a ProcedureResult, or a tuple of them. Its documentation, with an example, is the keyword's."""
-        raise NotImplementedError
-
-    def parts(self, run: ProcedureRun, results: Sequence[Any]) -> Sequence[Note | Table]:
-        """Return the document of *results*, without their deviations: which ended early, and the rows of all."""
-        return [*endings(results), Table.of([row for result in results for row in result.rows])]
-
-    def picture(self, run: ProcedureRun, results: Sequence[Any]) -> str:
-        """Return the same as a chart (SVG); "": it has none."""
-        return ""
-
-    def loadtest(self, run: ProcedureRun, results: Sequence[Any]) -> Mapping[str, Any] | None:
-        """Return the same as trex-loadtest-viz reads it; None: it draws no such result."""
-        return None
+    keyword: str
+    name: str
+    measure: Callable[..., Any]
+    tags: tuple[str, ...] = ("characterise",)
+    needs: Method | None = None
+    may_be_nothing: tuple[str, ...] = ()
+    parts: Callable[[ProcedureRun, Sequence[Any]], Sequence[Note | Table]] = rows_of
+    picture: Callable[[ProcedureRun, Sequence[Any]], str] = lambda run, results: ""
+    loadtest: Callable[[ProcedureRun, Sequence[Any]], Mapping[str, Any] | None] = lambda run, results: None
 
 
 @cache

@@ -17,7 +17,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
-from ..core.trial import EXAMINED, During, Trial
+from ..core.trial import EXAMINED, Trial
 from ..core.verdict import NOT_LOOKED_AT, Verdict
 from ..errors import Inconclusive, SentenceError, TestbedError, in_words
 from ..evidence import allure
@@ -87,8 +87,6 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
                 work.session.plan.check_method(procedure.needs)
             result = procedure.measure(work, *terms, **options)
             work.keep_result(procedure, result)
-        for error in work.failed_meanwhile:
-            raise error.__cause__ or error
         return result
 
     own, last = inspect.signature(procedure.measure), inspect.signature(run).parameters["deadline"]
@@ -123,8 +121,6 @@ class CharacterisationWork(ProcedureRun):
     def __init__(self, shared: Shared, name: str, words: str, deadline: float) -> None:
         super().__init__(shared.session, self._begin, self._on_trial, deadline, name, words)
         self.shared, self.recorder, self.progress, self.whole = shared, shared.records, shared.progress, deadline
-        self.failed_meanwhile: list[TestbedError] = []
-        self._notes: list[Note] = []
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._begun = self._first = 0
         self._started, self._failure, self._looked_at = time.time(), "", False
@@ -153,7 +149,7 @@ class CharacterisationWork(ProcedureRun):
         deviations = dict.fromkeys(deviation for each in results for deviation in each.deviations)
         if not self._looked_at:
             deviations[NOT_LOOKED_AT] = None
-        own = [*self._notes, *(procedure.parts(self, results) if results else [])]
+        own = procedure.parts(self, results) if results else []
         shown = [*own, *(Note(f"Deviation: {deviation}.") for deviation in deviations)]
         picture = procedure.picture(self, results) if results else ""
         self.recorder.folder.add(
@@ -188,7 +184,7 @@ class CharacterisationWork(ProcedureRun):
         short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
         logger.console("\n" + as_text(Document(self.title, [Section("", short)], simulated)))
 
-    def call(self, name: str) -> Callable[..., object]:
+    def call(self, name: str) -> Callable[..., None]:
         """Return the suite's keyword *name*; it raises TestbedError where it fails. Raises SentenceError if none is."""
         try:
             BuiltIn().keyword_should_exist(cast(Any, name))
@@ -196,31 +192,17 @@ class CharacterisationWork(ProcedureRun):
             raise SentenceError(f"'{name}' cannot be called: {error}") from error
 
         def call(*arguments: object) -> None:
+            self.shared.is_measuring = True
             try:
                 BuiltIn().run_keyword(name, *arguments)
             except ExecutionStatus as error:
                 if error.exit:  # an interrupt
                     raise
                 raise TestbedError(f"'{name}' failed: {error}") from error
+            finally:
+                self.shared.is_measuring = False
 
         return call
-
-    def meanwhile(self, name: str, *arguments: object) -> During:
-        """Return the suite's keyword *name*; where it fails, that is raised once the trial is kept."""
-        call, words = self.call(name), " ".join(map(str, (name, *arguments)))
-
-        def meanwhile(wait: Callable[[float], None]) -> None:
-            self.shared.is_sending, told = True, ""
-            try:
-                call(*arguments)
-            except TestbedError as error:
-                self.failed_meanwhile.append(error)
-                told = f" and failed: {error.__cause__}"
-            finally:
-                self.shared.is_sending = False
-            self._notes.append(Note(f"`{words}` ran meanwhile{told}", strong=bool(told)))
-
-        return meanwhile
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

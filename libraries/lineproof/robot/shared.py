@@ -110,8 +110,8 @@ class Shared:
     recorder: Recorder | None = None
     labels: RunLabels | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))
-    is_sending: bool = False
-    """A keyword runs while traffic is being sent."""
+    is_measuring: bool = False
+    """A keyword runs as a part of a measurement."""
 
     def __post_init__(self) -> None:
         self.interruption = Interruption(lambda: bool(self.opened))
@@ -166,9 +166,9 @@ class Shared:
 
     @property
     def records(self) -> Recorder:
-        """The records of the open run. Raises Inconclusive if none is open, ConfigError within `Send Traffic`."""
-        if self.is_sending:
-            raise ConfigError("traffic is being sent already; expected a keyword that sends none meanwhile")
+        """The records of the open run. Raises Inconclusive if none is open, ConfigError within a measurement."""
+        if self.is_measuring:
+            raise ConfigError("a measurement is under way; expected a keyword that sends no traffic meanwhile")
         if self.recorder is None:
             raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
         self.note_simulation()

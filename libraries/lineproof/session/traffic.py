@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.quantity import Requirement
-from ..core.step_down import LiveTraffic, StepDown
+from ..core.step_down import StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
@@ -198,10 +198,6 @@ class SentTraffic:
     def burst(self, frames: int, pps: float) -> Outcome:
         """See :meth:`~lineproof.generators.base.Generator.burst`."""
         return self._asked(lambda generator: generator.burst(frames, pps))
-
-    def live(self) -> LiveTraffic:
-        """See :meth:`~lineproof.generators.base.Generator.live`."""
-        return self._asked(lambda generator: generator.live())
 
     def capture(self, traffic: Traffic, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""

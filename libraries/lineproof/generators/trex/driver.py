@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ...core.foreign import Heard
-from ...core.step_down import CountSnapshot, Sample, StepDown
+from ...core.step_down import CountSnapshot, StepDown
 from ...core.traffic.profiles import Profile
 from ...core.trial import DURING_READING, DirectionCount, During, Load, Outcome
 from ...errors import TestbedError
@@ -315,10 +315,6 @@ class TrexGenerator(Generator):
         outcome = replace(outcome, directions=tuple(rows), readings={**outcome.readings, **more})
         return StepDown(outcome, second, before, after, tuple(samples), (slowest, fastest))
 
-    def live(self) -> TrexLive:
-        """See :meth:`..base.Generator.live`."""
-        return TrexLive(self._ask, replace(self._trial(Load(1.0), None), groups={}))
-
     def round_trips(self) -> list[float]:
         """Seconds of some requests for counters and their answers. Raises TestbedError."""
         return list(self._ask("distance"))
@@ -432,7 +428,7 @@ class TrexGenerator(Generator):
 
 
 class TrexLive:
-    """A :class:`~lineproof.core.step_down.LiveTraffic`: *trial*, which the client's process is asked to watch."""
+    """Running traffic of *trial*, which the client's process is asked to watch."""
 
     def __init__(self, ask: Callable[..., Any], trial: TrialRequest) -> None:
         self._ask, self._trial = ask, trial
@@ -472,18 +468,6 @@ class TrexLive:
         sent = tuple(max(0, now.since(before, tx, "opackets")) for tx, _ in ports)
         return CountSnapshot(sent, tuple(max(0, now.since(before, rx, "ipackets")) for _, rx in ports))
 
-    def start(self, load: Load) -> Sample:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        self._trial = replace(self._trial, rates=dict.fromkeys(self._trial.rates, load.pps))
-        self.begin()
-        return Sample(self.began.asked * self._trial.clock_speed, 0, 0)
-
-    def sample(self) -> Sample:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
-        (now,) = self.readings()
-        counts = self.snapshot(now)
-        return Sample(now.moment * self._trial.clock_speed, sum(counts.offered), sum(counts.forwarded))
-
     def wait(self, seconds: float) -> None:
         """Wait *seconds* of the testbed's clock; in parts of the wall clock, so that each call keeps its limit."""
         left = seconds / self._trial.clock_speed
@@ -493,7 +477,7 @@ class TrexLive:
             left -= part
 
     def stop(self) -> None:
-        """See :class:`~lineproof.core.step_down.LiveTraffic`."""
+        """Stop sending. Harmless when repeated."""
         self._ask("stop")
 
 

@@ -22,7 +22,7 @@ from ...evidence.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
 from ...evidence.document import Column, Note, Table
 from ...session.traffic import PROBE_PPS
 from ...units import si
-from ..procedure import EACH, Procedure, ProcedureRun, figure
+from ..procedure import EACH, Procedure, ProcedureRun, figure, rows_of
 from ..trials import ProcedureResult, worst_rate
 
 PAUSES_BETWEEN_STEPS = Deviation(
@@ -130,110 +130,102 @@ class RampResult(ProcedureResult):
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
 
-class Ramp(Procedure):
-    """A load that rises from nothing, and the rates that came back."""
+def ramp(
+    run: ProcedureRun,
+    traffic: str,
+    steps: int = 100,
+    step: timedelta = timedelta(seconds=1),
+    warm_up: timedelta = timedelta(seconds=5),
+    hold: timedelta = timedelta(seconds=5),
+) -> RampResult:
+    """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
 
-    keyword, name, may_be_nothing = "Ramp", "ramp", ("warm_up", "hold")
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        steps: int = 100,
-        step: timedelta = timedelta(seconds=1),
-        warm_up: timedelta = timedelta(seconds=5),
-        hold: timedelta = timedelta(seconds=5),
-    ) -> RampResult:
-        """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
-
-        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
-        Example:
-        | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
-        """
-        known = run.traffic(traffic)
-        line, highest = run.line(known), run.put(known, warm_up=False)
-        target, slow, seconds = min(100.0, 100 * highest.pps / line), min(PROBE_PPS, line / 100), step.total_seconds()
-        top = line * target / 100
-        phases = [
-            *((RampPhase.WARM_UP, slow, each) for each in _equal_parts(warm_up.total_seconds(), seconds)),
-            *((RampPhase.RISE, top * number / steps, seconds) for number in range(1, steps + 1)),
-            *((RampPhase.HOLD, top, each) for each in _equal_parts(hold.total_seconds(), seconds)),
-        ]
-        done: list[RampStep] = []
-        with run.series(known) as trials:
-            for phase, pps, lasting in phases:
-                # a step where the generator sent less is kept
-                done.append(RampStep.of(phase, trials.run(Load(pps), lasting, trials.shows_loss)))
-        rows = [
-            {
-                Column("phase", left=True): step.phase.value,
-                Column("load", EACH): figure(step.load),
-                Column("load", "% of line"): figure(step.load, ".2f", 100 / line),
-                Column("offered", "frames/s"): figure(step.offered_pps),
-                Column("forwarded", "frames/s"): figure(step.forwarded_pps),
-                Column("lost"): percent(step.loss_ratio),
-                Column("", left=True): "behind" if step.behind else "",
-            }
-            for step in done
-        ]
-        fields = trials.as_fields([PAUSES_BETWEEN_STEPS])
-        return RampResult(line_pps=line, target=target, steps=tuple(done), rows=rows, **fields)
-
-    def parts(self, run: ProcedureRun, results: Sequence[RampResult]) -> Sequence[Note | Table]:
-        """Return a row for each step, below the findings."""
-        return [*(Note(words) for result in results for words in result.findings), *super().parts(run, results)]
-
-    def picture(self, run: ProcedureRun, results: Sequence[RampResult]) -> str:
-        """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
-        (result,) = results
-        steps, edges = result.steps, result.edges
-        across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
-        up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
-        plot = Chart(run.title, across, up, run.session.simulated)
-        ends = [(edge, step) for both, step in zip(pairwise(edges), steps, strict=True) for edge in both]
-        plot.curve([(edge, step.offered_pps) for edge, step in ends], "offered", dashes="2 3")
-        plot.curve([(edge, step.forwarded_pps) for edge, step in ends], "forwarded", colour=SIGNS[0].colour)
-        for edge, (before, after) in zip(edges[1:], pairwise(steps), strict=False):
-            if before.phase is not after.phase:
-                plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
-                plot.words((edge, math.inf), f"{after.phase.value} begins")
-        if result.saturation is not None:
-            edge = edges[steps.index(result.saturation)]
-            plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")
-        return plot.svg()
-
-    def loadtest(self, run: ProcedureRun, results: Sequence[RampResult]) -> dict[str, Any]:
-        """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
-
-        ``profile_file`` is the name of the traffic: results with the same words come into the same graph. An entry is
-        one second: the step that is under way in the middle of it.
-        """
-        (result,) = results
-        steps, edges, traffic = result.steps, result.edges, run.traffic(run.words)
-        ways = [(row.tx_port, row.rx_port) for step in steps[:1] for row in step.trial.outcome.directions]
-        ports = {port: number for number, port in enumerate(dict.fromkeys(port for way in ways for port in way))}
-        under_way = (steps[bisect_right(edges, second + 0.5) - 1] for second in range(round(edges[-1])))
-        lasted = {
-            phase: sum(step.trial.outcome.duration for step in steps if step.phase is phase) for phase in RampPhase
+    *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
+    Example:
+    | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
+    """
+    known = run.traffic(traffic)
+    line, highest = run.line(known), run.put(known, warm_up=False)
+    target, slow, seconds = min(100.0, 100 * highest.pps / line), min(PROBE_PPS, line / 100), step.total_seconds()
+    top = line * target / 100
+    phases = [
+        *((RampPhase.WARM_UP, slow, each) for each in _equal_parts(warm_up.total_seconds(), seconds)),
+        *((RampPhase.RISE, top * number / steps, seconds) for number in range(1, steps + 1)),
+        *((RampPhase.HOLD, top, each) for each in _equal_parts(hold.total_seconds(), seconds)),
+    ]
+    done: list[RampStep] = []
+    with run.series(known) as trials:
+        for phase, pps, lasting in phases:
+            # a step where the generator sent less is kept
+            done.append(RampStep.of(phase, trials.run(Load(pps), lasting, trials.shows_loss)))
+    rows = [
+        {
+            Column("phase", left=True): step.phase.value,
+            Column("load", EACH): figure(step.load),
+            Column("load", "% of line"): figure(step.load, ".2f", 100 / line),
+            Column("offered", "frames/s"): figure(step.offered_pps),
+            Column("forwarded", "frames/s"): figure(step.forwarded_pps),
+            Column("lost"): percent(step.loss_ratio),
+            Column("", left=True): "behind" if step.behind else "",
         }
-        slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
-        return {
-            "vars": {
-                "profile_file": traffic.profile.name,
-                "unidirectional": not traffic.bidirectional,
-                "warmup_mult": si(slow, "pps").replace(" ", ""),
-                "warmup_duration": lasted[RampPhase.WARM_UP],
-                "rampup_target": result.target,
-                "rampup_duration": lasted[RampPhase.RISE],
-                "hold_duration": lasted[RampPhase.HOLD],
-                "simulated": run.session.simulated,
-                "deviations": list(map(str, result.deviations)),
-            },
-            "stats": {str(second): _entry(step, ports, result.line_pps) for second, step in enumerate(under_way)},
-        }
+        for step in done
+    ]
+    fields = trials.as_fields([PAUSES_BETWEEN_STEPS])
+    return RampResult(line_pps=line, target=target, steps=tuple(done), rows=rows, **fields)
 
 
-RAMP = Ramp()
+def _parts(run: ProcedureRun, results: Sequence[RampResult]) -> Sequence[Note | Table]:
+    """Return a row for each step, below the findings."""
+    return [*(Note(words) for result in results for words in result.findings), *rows_of(run, results)]
+
+
+def _picture(run: ProcedureRun, results: Sequence[RampResult]) -> str:
+    """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
+    (result,) = results
+    steps, edges = result.steps, result.edges
+    across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
+    up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
+    plot = Chart(run.title, across, up, run.session.simulated)
+    ends = [(edge, step) for both, step in zip(pairwise(edges), steps, strict=True) for edge in both]
+    plot.curve([(edge, step.offered_pps) for edge, step in ends], "offered", dashes="2 3")
+    plot.curve([(edge, step.forwarded_pps) for edge, step in ends], "forwarded", colour=SIGNS[0].colour)
+    for edge, (before, after) in zip(edges[1:], pairwise(steps), strict=False):
+        if before.phase is not after.phase:
+            plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
+            plot.words((edge, math.inf), f"{after.phase.value} begins")
+    if result.saturation is not None:
+        edge = edges[steps.index(result.saturation)]
+        plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")
+    return plot.svg()
+
+
+def _loadtest(run: ProcedureRun, results: Sequence[RampResult]) -> dict[str, Any]:
+    """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
+
+    ``profile_file`` is the name of the traffic: results with the same words come into the same graph. An entry is
+    one second: the step that is under way in the middle of it.
+    """
+    (result,) = results
+    steps, edges, traffic = result.steps, result.edges, run.traffic(run.words)
+    ways = [(row.tx_port, row.rx_port) for step in steps[:1] for row in step.trial.outcome.directions]
+    ports = {port: number for number, port in enumerate(dict.fromkeys(port for way in ways for port in way))}
+    under_way = (steps[bisect_right(edges, second + 0.5) - 1] for second in range(round(edges[-1])))
+    lasted = {phase: sum(step.trial.outcome.duration for step in steps if step.phase is phase) for phase in RampPhase}
+    slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
+    return {
+        "vars": {
+            "profile_file": traffic.profile.name,
+            "unidirectional": not traffic.bidirectional,
+            "warmup_mult": si(slow, "pps").replace(" ", ""),
+            "warmup_duration": lasted[RampPhase.WARM_UP],
+            "rampup_target": result.target,
+            "rampup_duration": lasted[RampPhase.RISE],
+            "hold_duration": lasted[RampPhase.HOLD],
+            "simulated": run.session.simulated,
+            "deviations": list(map(str, result.deviations)),
+        },
+        "stats": {str(second): _entry(step, ports, result.line_pps) for second, step in enumerate(under_way)},
+    }
 
 
 def _equal_parts(whole: float, piece: float) -> Iterator[float]:
@@ -251,3 +243,8 @@ def _entry(step: RampStep, ports: dict[int, int], line_pps: float) -> dict[str, 
         utils = {"tx_util": 100 * out / line_pps, "rx_util": 100 * back / line_pps}
         entry[str(number)] = {"tx_pps": out, "rx_pps": back, **utils}
     return entry
+
+
+RAMP = Procedure(
+    "Ramp", "ramp", ramp, may_be_nothing=("warm_up", "hold"), parts=_parts, picture=_picture, loadtest=_loadtest
+)

@@ -25,7 +25,7 @@ from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ...units import l1_bits
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
-from ..search import Search, SearchResult, carried, search_each
+from ..search import SearchResult, bounds_of, carried, search_each
 from ..trials import Cells, ProcedureResult, worst_rate
 
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -70,7 +70,7 @@ def at_throughputs(
     """Yield the traffic and throughput of each result that has one. Raises SentenceError for those of other traffic."""
     for result in throughputs:
         words = f"{getattr(result, 'value', '')} {traffic}"
-        known, bounds = carried(run, result, THROUGHPUT.keyword, words, THROUGHPUT.ratio)
+        known, bounds = carried(run, result, THROUGHPUT.keyword, words, RATIO)
         if bounds.lower is not None:
             yield known, bounds.lower
 
@@ -78,56 +78,62 @@ def at_throughputs(
 # -- 26.1 throughput ---------------------------------------------------------------------------------------------------
 
 
-class ThroughputTest(Search):
-    """26.1: the lower bound is the throughput."""
-
-    keyword, name, tags, needs = "RFC 2544 Throughput Of", "RFC 2544 throughput", TAGS, Method.THROUGHPUT
-    ratio = "throughput"
-
-    def measure(  # type: ignore[override]  # each procedure has arguments of its own
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        *sizes: int,
-        duration: timedelta = timedelta(seconds=TRIAL_SECONDS),
-        resolution: float = 0.001,
-    ) -> tuple[SearchResult, ...]:
-        """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
-
-        *traffic* names the rest. *duration* of the trials that decide: less than 60 s is a declared deviation.
-        *resolution*: how close loss and no loss come, as a ratio of the load. Example:
-        | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
-        """
-        seconds = duration.total_seconds()
-        terms = {"final_trial_duration": seconds, "duration_sum": seconds, "exceed_ratio": 0.0}
-        results = search_each(
-            run,
-            "frame size",
-            [f"{size}b" for size in sizes or FRAME_SIZES],
-            lambda size: f"{size} {traffic}",
-            resolution,
-            loss_ratios={self.ratio: 0.0},
-            goal=run.session.plan.goal.model_copy(update={"goal": "RFC 2544", **terms}),
-        )
-        declared = *TRIALS_OF_SECTION_23, *of_short_trials(seconds)
-        return tuple(replace(each, deviations=(*declared, *_of_low_rate(run, each))) for each in results)
-
-    def picture(self, run: ProcedureRun, results: Sequence[SearchResult]) -> str:
-        """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
-        traffic = [run.traffic(result.sentence) for result in results]
-        sizes, link = [each.profile.mean_size for each in traffic], run.link_bps(traffic[0])
-        up = scaled("rate into each port", "pps", 1.05 * link / l1_bits(min(sizes)))
-        across = linear("frame size [bytes with FCS]", 1.05 * max(sizes))
-        plot = Chart(run.title, across, up, run.session.simulated)
-        places = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
-        plot.curve([(size, link / l1_bits(size)) for size in places], "theoretical maximum", dashes="9 4")
-        lower = [(size, each.lower) for size, result in zip(sizes, results, strict=True) for each in result.bounds]
-        if rates := [(size, load.pps) for size, load in lower if load is not None]:
-            plot.curve(rates, "throughput, no frame lost", SIGNS[0])
-        return plot.svg()
+RATIO = "throughput"
+"""The name of the bounds; the lower one is the throughput."""
 
 
-THROUGHPUT = ThroughputTest()
+def throughput(
+    run: ProcedureRun,
+    traffic: str,
+    *sizes: int,
+    duration: timedelta = timedelta(seconds=TRIAL_SECONDS),
+    resolution: float = 0.001,
+) -> tuple[SearchResult, ...]:
+    """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
+
+    *traffic* names the rest. *duration* of the trials that decide: less than 60 s is a declared deviation.
+    *resolution*: how close loss and no loss come, as a ratio of the load. Example:
+    | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
+    """
+    seconds = duration.total_seconds()
+    terms = {"final_trial_duration": seconds, "duration_sum": seconds, "exceed_ratio": 0.0}
+    results = search_each(
+        run,
+        "frame size",
+        [f"{size}b" for size in sizes or FRAME_SIZES],
+        lambda size: f"{size} {traffic}",
+        resolution,
+        loss_ratios={RATIO: 0.0},
+        goal=run.session.plan.goal.model_copy(update={"goal": "RFC 2544", **terms}),
+    )
+    declared = *TRIALS_OF_SECTION_23, *of_short_trials(seconds)
+    return tuple(replace(each, deviations=(*declared, *_of_low_rate(run, each))) for each in results)
+
+
+def _throughputs(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
+    """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
+    traffic = [run.traffic(result.sentence) for result in results]
+    sizes, link = [each.profile.mean_size for each in traffic], run.link_bps(traffic[0])
+    up = scaled("rate into each port", "pps", 1.05 * link / l1_bits(min(sizes)))
+    across = linear("frame size [bytes with FCS]", 1.05 * max(sizes))
+    plot = Chart(run.title, across, up, run.session.simulated)
+    places = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
+    plot.curve([(size, link / l1_bits(size)) for size in places], "theoretical maximum", dashes="9 4")
+    lower = [(size, each.lower) for size, result in zip(sizes, results, strict=True) for each in result.bounds]
+    if rates := [(size, load.pps) for size, load in lower if load is not None]:
+        plot.curve(rates, "throughput, no frame lost", SIGNS[0])
+    return plot.svg()
+
+
+THROUGHPUT = Procedure(
+    "RFC 2544 Throughput Of",
+    "RFC 2544 throughput",
+    throughput,
+    TAGS,
+    Method.THROUGHPUT,
+    parts=bounds_of,
+    picture=_throughputs,
+)
 
 
 def _of_low_rate(run: ProcedureRun, result: SearchResult) -> Iterator[Deviation]:
@@ -149,29 +155,23 @@ RUNNING_MEAN = Deviation(
 )
 
 
-class LatencyTest(Procedure):
-    """26.2."""
+def latency(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    repeats: int = STREAMS,
+    duration: timedelta = timedelta(seconds=STREAM_SECONDS),
+) -> tuple[ProcedureResult, ...]:
+    """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
 
-    keyword, name, tags, needs = "RFC 2544 Latency Of", "RFC 2544 latency", TAGS, Method.LATENCY
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        repeats: int = STREAMS,
-        duration: timedelta = timedelta(seconds=STREAM_SECONDS),
-    ) -> tuple[ProcedureResult, ...]:
-        """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
-
-        *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
-        | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
-        """
-        measured = at_throughputs(run, traffic, throughputs)
-        return tuple(_latency(run, *each, repeats, duration.total_seconds()) for each in measured)
+    *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
+    | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
+    """
+    measured = at_throughputs(run, traffic, throughputs)
+    return tuple(_latency(run, *each, repeats, duration.total_seconds()) for each in measured)
 
 
-LATENCY = LatencyTest()
+LATENCY = Procedure("RFC 2544 Latency Of", "RFC 2544 latency", latency, TAGS, Method.LATENCY)
 
 
 def _latency(run: ProcedureRun, traffic: TrafficWords, load: Load, repeats: int, duration: float) -> ProcedureResult:
@@ -215,62 +215,59 @@ def _latency(run: ProcedureRun, traffic: TrafficWords, load: Load, repeats: int,
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------
 
 
-class FrameLossTest(Procedure):
-    """26.3."""
+def frame_loss(
+    run: ProcedureRun,
+    traffic: str,
+    step: float = 10.0,
+    duration: timedelta = timedelta(seconds=TRIAL_SECONDS),
+) -> ProcedureResult:
+    """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
 
-    keyword, name, tags, needs = "Frame Loss Rate Of", "RFC 2544 frame loss rate", TAGS, Method.FRAME_LOSS
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        step: float = 10.0,
-        duration: timedelta = timedelta(seconds=TRIAL_SECONDS),
-    ) -> ProcedureResult:
-        """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
-
-        *duration* of each trial: less than 60 s is a declared deviation. Example:
-        | Frame Loss Rate Of    64b unidirectional    duration=10 s
-        """
-        if step > 10:
-            raise SentenceError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
-        known, seconds = run.traffic(traffic), duration.total_seconds()
-        line, size = run.line(known), known.profile.mean_size
-        highest = min(100.0, 100 * run.put(known).pps / line)
-        deviations = [*TRIALS_OF_SECTION_23, *of_short_trials(seconds)]
-        if highest < 100:
-            done = f"it is at {highest:g} %, the most that is asked of the generator"
-            deviations.append(Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done))
-        # 100, 90, 80 …: the steps count from 100, whatever the first load is
-        below = (100 - number * step for number in range(1, math.ceil(100 / step - 1e-9)))
-        points: list[dict[str, float]] = []
-        with run.series(known) as trials:
-            for asked in (highest, *(share for share in below if share < highest - 1e-9)):
-                # a trial at less than the load asked for gives a point too, at the load offered
-                trial = trials.run(Load(line * asked / 100), seconds, trials.shows_loss)
-                offered, lost = 100 * worst_rate(trial, "offered") / line, trial.loss_ratio(in_total=False)
-                points.append({"asked_percent": asked, "offered_percent": offered, "loss_ratio": lost})
-                if len(points) > 1 and not any(point["loss_ratio"] for point in points[-2:]):
-                    break
-        rows = [
-            {
-                SIZE: f"{size:g}",
-                Column("asked", "% of line"): f"{point['asked_percent']:.4g}",
-                Column("offered", "% of line"): f"{point['offered_percent']:.4g}",
-                Column("lost", "% of frames offered"): f"{100 * point['loss_ratio']:.5g}",
-            }
-            for point in points
-        ]
-        return ProcedureResult(figures={"size": size, "points": points}, rows=rows, **trials.as_fields(deviations))
-
-    def picture(self, run: ProcedureRun, results: Sequence[ProcedureResult]) -> str:
-        """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
-        across = linear("offered rate [% of the medium's frame rate at this size]", 100)
-        plot = Chart(run.title, across, linear("frames lost [%]", 100), run.session.simulated)
-        for figures in (result.figures for result in results):
-            points = [(point["offered_percent"], 100 * point["loss_ratio"]) for point in figures["points"]]
-            plot.curve(points, f"{figures['size']:g} bytes", SIGNS[0])
-        return plot.svg()
+    *duration* of each trial: less than 60 s is a declared deviation. Example:
+    | Frame Loss Rate Of    64b unidirectional    duration=10 s
+    """
+    if step > 10:
+        raise SentenceError(f"a loss curve goes down in steps of at most 10 % (RFC 2544 26.3), not of {step:g}")
+    known, seconds = run.traffic(traffic), duration.total_seconds()
+    line, size = run.line(known), known.profile.mean_size
+    highest = min(100.0, 100 * run.put(known).pps / line)
+    deviations = [*TRIALS_OF_SECTION_23, *of_short_trials(seconds)]
+    if highest < 100:
+        done = f"it is at {highest:g} %, the most that is asked of the generator"
+        deviations.append(Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done))
+    # 100, 90, 80 …: the steps count from 100, whatever the first load is
+    below = (100 - number * step for number in range(1, math.ceil(100 / step - 1e-9)))
+    points: list[dict[str, float]] = []
+    with run.series(known) as trials:
+        for asked in (highest, *(share for share in below if share < highest - 1e-9)):
+            # a trial at less than the load asked for gives a point too, at the load offered
+            trial = trials.run(Load(line * asked / 100), seconds, trials.shows_loss)
+            offered, lost = 100 * worst_rate(trial, "offered") / line, trial.loss_ratio(in_total=False)
+            points.append({"asked_percent": asked, "offered_percent": offered, "loss_ratio": lost})
+            if len(points) > 1 and not any(point["loss_ratio"] for point in points[-2:]):
+                break
+    rows = [
+        {
+            SIZE: f"{size:g}",
+            Column("asked", "% of line"): f"{point['asked_percent']:.4g}",
+            Column("offered", "% of line"): f"{point['offered_percent']:.4g}",
+            Column("lost", "% of frames offered"): f"{100 * point['loss_ratio']:.5g}",
+        }
+        for point in points
+    ]
+    return ProcedureResult(figures={"size": size, "points": points}, rows=rows, **trials.as_fields(deviations))
 
 
-FRAME_LOSS = FrameLossTest()
+def _losses(run: ProcedureRun, results: Sequence[ProcedureResult]) -> str:
+    """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
+    across = linear("offered rate [% of the medium's frame rate at this size]", 100)
+    plot = Chart(run.title, across, linear("frames lost [%]", 100), run.session.simulated)
+    for figures in (result.figures for result in results):
+        points = [(point["offered_percent"], 100 * point["loss_ratio"]) for point in figures["points"]]
+        plot.curve(points, f"{figures['size']:g} bytes", SIGNS[0])
+    return plot.svg()
+
+
+FRAME_LOSS = Procedure(
+    "Frame Loss Rate Of", "RFC 2544 frame loss rate", frame_loss, TAGS, Method.FRAME_LOSS, picture=_losses
+)

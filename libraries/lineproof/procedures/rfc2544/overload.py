@@ -10,11 +10,10 @@
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
@@ -22,60 +21,48 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between
 from ...core.quantity import Promise, TrafficWords
-from ...core.step_down import Sample
 from ...core.trial import Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
-from ...errors import BREAKDOWN_ERRORS, SentenceError, TestbedError
+from ...errors import SentenceError, TestbedError
 from ...evidence.document import Column
 from ...generators.base import Method
 from ...quantities.recovers import RECOVERY as RECOVERS
 from ...quantities.recovers import TOO_SELDOM, OverloadPhases, why_unproven
 from ...session.judging import nobody
 from ...session.router_watch import RouterRestarted
-from ...session.session import Session
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
 from ..search import SearchResult
-from ..trials import CharacterisationEnded, ProcedureResult, breakdown_text, check_deadline, is_decided, loss_bounds
+from ..trials import CharacterisationEnded, ProcedureResult, is_decided, loss_bounds
 from . import SIZE, TAGS, TRIAL_SECONDS, at_throughputs, of_few_repetitions, of_short_trials, repeated
 
-BURSTS = 50
-"""RFC 2544 26.4: repetitions."""
+BURSTS, LONGEST_BURST = 50, 2.0
+"""RFC 2544 26.4: repetitions, and seconds of the longest burst."""
 
 # -- 26.4 back-to-back frames ------------------------------------------------------------------------------------------
 
 
-class BackToBackTest(Procedure):
-    """26.4."""
+def back_to_back(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    repeats: int = BURSTS,
+) -> tuple[ProcedureResult, ...]:
+    """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
 
-    keyword, name, tags, needs = "Back To Back Of", "RFC 2544 back-to-back", TAGS, Method.BACK_TO_BACK
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        repeats: int = BURSTS,
-        longest: int | None = None,
-        resolution: int = 1,
-    ) -> tuple[ProcedureResult, ...]:
-        """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
-
-        *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
-        frames; *longest*: frames (none: 2 s of line rate). Example:
-        | Back To Back Of    unidirectional    ${found}    repeats=5
-        """
-        measured = at_throughputs(run, traffic, throughputs)
-        return tuple(_back_to_back(run, *each, longest, resolution, repeats) for each in measured)
+    *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches to a frame, up to 2 s of
+    line rate. Example:
+    | Back To Back Of    unidirectional    ${found}    repeats=5
+    """
+    measured = at_throughputs(run, traffic, throughputs)
+    return tuple(_back_to_back(run, *each, repeats) for each in measured)
 
 
-BACK_TO_BACK = BackToBackTest()
+BACK_TO_BACK = Procedure("Back To Back Of", "RFC 2544 back-to-back", back_to_back, TAGS, Method.BACK_TO_BACK)
 
 
-def _back_to_back(
-    run: ProcedureRun, traffic: TrafficWords, throughput: Load, longest: int | None, resolution: int, repeats: int
-) -> ProcedureResult:
-    """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
+def _back_to_back(run: ProcedureRun, traffic: TrafficWords, throughput: Load, repeats: int) -> ProcedureResult:
+    """Search the longest burst that passes, *repeats* times.
 
     A generator that cannot time so short a burst reports the reading ``elapsed_uncertainty`` (s); without it such a
     burst counts as stretched and proves nothing. At a throughput of line rate no buffer fills and nothing is found (RFC
@@ -83,7 +70,7 @@ def _back_to_back(
     buffer.
     """
     rate, line = run.put(traffic, warm_up=False).pps, run.line(traffic)
-    carried, limit = min(throughput.pps, rate), longest if longest is not None else max(1, round(2 * rate))
+    carried, limit = min(throughput.pps, rate), round(LONGEST_BURST * rate)
     bursts: list[int] = []
 
     def decides(trial: Trial) -> bool:
@@ -103,7 +90,7 @@ def _back_to_back(
         bursts += [limit] * passes(limit)
         while limit not in bursts and len(bursts) < repeats:
             good, bad = 0, limit
-            while bad - good > resolution:
+            while bad - good > 1:
                 middle = (good + bad) // 2
                 good, bad = (middle, bad) if passes(middle) else (good, middle)
             bursts.append(good)
@@ -135,33 +122,27 @@ def _back_to_back(
 # -- 26.5 system recovery ----------------------------------------------------------------------------------------------
 
 
-class RecoveryTest(Procedure):
-    """26.5."""
+def recovery(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    repeats: int = 3,
+    overload: timedelta = timedelta(seconds=TRIAL_SECONDS),
+    limit: timedelta = timedelta(seconds=20),
+) -> tuple[ProcedureResult, ...]:
+    """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then half of it, *repeats* times.
 
-    keyword, name, tags, needs = "System Recovery Of", "RFC 2544 system recovery", TAGS, Method.RECOVERY
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        repeats: int = 3,
-        overload: timedelta = timedelta(seconds=TRIAL_SECONDS),
-        limit: timedelta = timedelta(seconds=20),
-    ) -> tuple[ProcedureResult, ...]:
-        """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then half of it, *repeats* times.
-
-        Half of it lasts half as long again as *limit*, the longest recovery that is looked for. Less than 60 s of
-        overload (10 s at least) is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
-        *traffic*. Example:
-        | System Recovery Of    unidirectional    ${found}    overload=10 s
-        """
-        seconds = overload.total_seconds(), limit.total_seconds()
-        measured = at_throughputs(run, traffic, throughputs)
-        return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
+    Half of it lasts half as long again as *limit*, the longest recovery that is looked for. Less than 60 s of
+    overload (10 s at least) is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
+    *traffic*. Example:
+    | System Recovery Of    unidirectional    ${found}    overload=10 s
+    """
+    seconds = overload.total_seconds(), limit.total_seconds()
+    measured = at_throughputs(run, traffic, throughputs)
+    return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
 
 
-RECOVERY = RecoveryTest()
+RECOVERY = Procedure("System Recovery Of", "RFC 2544 system recovery", recovery, TAGS, Method.RECOVERY)
 
 
 def _recovery(
@@ -221,11 +202,11 @@ def _seconds(times: Sequence[Bounds]) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
-BEFORE, INTERVAL = 2.0, 0.1
-"""Seconds of traffic before a reset, and between two readings of the counts after it."""
+BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
+"""Seconds of traffic before a reset; and after its trial, in which a router that is back loses at most this ratio."""
 
-QUIET, SLACK = 5.0, 0.001
-"""The router is back when for so many seconds it lost no more than this ratio."""
+LOOK_INTERVAL = 0.5
+"""Seconds between two looks at the router after its reset, which is configured again once it is there."""
 
 LOSS_METHOD = Deviation(
     "RFC 2544 26.6",
@@ -240,106 +221,64 @@ RECONFIGURED = Deviation(
 )
 
 
-class ResetTest(Procedure):
-    """26.6."""
+def reset(
+    run: ProcedureRun,
+    traffic: str,
+    throughputs: Sequence[SearchResult],
+    command: str = "",
+    kind: Literal["software", "hardware", "power"] = "software",
+    limit: timedelta = timedelta(minutes=5),
+) -> ProcedureResult:
+    """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router.
 
-    keyword, name, tags, needs = "Reset Time Of", "RFC 2544 reset", TAGS, Method.RESET
+    In a trial of *limit*, the longest time that is looked for, at the throughput of the smallest frames among
+    *throughputs*. A simulated router needs no command. Example:
+    | Reset Time Of    unidirectional    ${found}    command=sudo reboot    limit=3 min
+    """
+    if not (measured := list(at_throughputs(run, traffic, throughputs))):
+        raise SentenceError("a reset is measured at a throughput, and none was found")
+    session = run.session
+    session.router.check_resettable()
+    smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
 
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        throughputs: Sequence[SearchResult],
-        command: str = "",
-        kind: Literal["software", "hardware", "power"] = "software",
-        limit: timedelta = timedelta(minutes=10),
-    ) -> ProcedureResult:
-        """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
+    configure = session.router.prepare_configuration()
 
-        At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
-        | Reset Time Of    unidirectional    ${found}    command=sudo reboot
-        """
-        if not (measured := list(at_throughputs(run, traffic, throughputs))):
-            raise SentenceError("a reset is measured at a throughput, and none was found")
-        session = run.session
-        session.router.check_resettable()
-        smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
-        if smallest.pairs > 1:
-            raise SentenceError(
-                f"'{traffic}': the frames of all ports together show when a router is back, and one pair's frames may"
-                " hide that another's are missing; expected without 'on N pairs'"
-            )
-        run.put(smallest)
-        seconds, samples, lossy_until = min(limit.total_seconds(), run.deadline - run.sent), list[Sample](), math.inf
-        with _reconfiguring_after_restart(session), run.series(smallest) as trials:
-            check_deadline(trials.deadline, 0.0, BEFORE)
-            try:
-                with ExitStack() as stack:
-                    live = session.traffic.live()
-                    stack.callback(live.stop)
-                    live.start(load)
-                    live.wait(BEFORE)
-                    samples.append(live.sample())
-                    session.router.reset(command)
-                    while samples[-1].time - samples[0].time < seconds and samples[-1].time - lossy_until < QUIET:
-                        live.wait(INTERVAL)
-                        samples.append(live.sample())
-                        if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
-                            lossy_until = samples[-1].time
-            except BREAKDOWN_ERRORS as error:
-                raise CharacterisationEnded(breakdown_text(error)) from error
-        is_back = not trials.ended and samples[-1].time - lossy_until >= QUIET
-        lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
-        time = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1]) if is_back else None
-        if time is None and not trials.ended and not lost:
-            trials.ended = f"nothing was lost within {seconds:g} s: the reset had no effect, or was not seen"
-        size, others = smallest.profile.mean_size, [RECONFIGURED] * (session.plan.testbed.prepare == "configure")
-        row = {
-            Column("reset", left=True): kind,
-            SIZE: f"{size:g}",
-            Column("load", EACH): figure(load),
-            Column("reset time by loss", "s"): figure(time, ".4g"),
-            Column("frames lost"): f"{lost:,}",
-        }
-        figures = {"kind": kind, "size": size, "load": load, "reset_s": time, "lost": lost}
-        deviations = LOSS_METHOD, *TRIALS_OF_SECTION_23, *others
-        return ProcedureResult(figures=figures, rows=[row], **trials.as_fields(deviations))
-
-
-RESET = ResetTest()
-
-
-@contextmanager
-def _reconfiguring_after_restart(session: Session) -> Iterator[None]:
-    """Meanwhile wait for a restart of the router, and configure it again."""
-    over, router = threading.Event(), session.router
-    configure = router.prepare_configuration()
-
-    def attend() -> None:
-        # twice in a second of the testbed's clock
-        while not over.wait(0.5 / session.testbed.facts.clock_speed):
+    def resets(wait: Callable[[float], None]) -> None:
+        wait(BEFORE)
+        session.router.reset(command)
+        for _ in range(round(limit.total_seconds() / LOOK_INTERVAL)):
+            wait(LOOK_INTERVAL)
             # until it is there, and takes its configuration
             with suppress(TestbedError):
                 try:
-                    router.watch.read()
+                    session.router.watch.read()
                 except RouterRestarted:
                     configure()
-                    router.watch.configured()
+                    session.router.watch.configured()
                     return
 
-    thread = threading.Thread(target=attend, name="reset", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(60.0)
+    run.put(smallest)
+    seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
+    with run.series(smallest) as trials:
+        whole = trials.run(load, seconds, lambda trial: True, partial(session.traffic.measure, during=resets))
+        later = trials.run(load, QUIET, trials.shows_loss)
+        lost = max(row.lost for row in whole.outcome.directions)
+        times = [row.lost * seconds / max(1, row.offered) for row in whole.outcome.directions]
+        if not lost:
+            raise CharacterisationEnded(f"nothing was lost in {seconds:g} s: the reset had no effect, or was not seen")
+        if later.loss_ratio(in_total=False) <= SLACK and max(times) < limit.total_seconds() * (1 - SLACK):
+            time = max(times)
+    size, others = smallest.profile.mean_size, [RECONFIGURED] * (session.plan.testbed.prepare == "configure")
+    row = {
+        Column("reset", left=True): kind,
+        SIZE: f"{size:g}",
+        Column("load", EACH): figure(load),
+        Column("reset time by loss", "s"): figure(time, ".4g"),
+        Column("frames lost"): f"{lost:,}",
+    }
+    figures = {"kind": kind, "size": size, "load": load, "reset_s": time, "lost": lost}
+    deviations = LOSS_METHOD, *TRIALS_OF_SECTION_23, *others
+    return ProcedureResult(figures=figures, rows=[row], **trials.as_fields(deviations))
 
 
-def _offered(before: Sample, after: Sample) -> int:
-    return after.offered - before.offered
-
-
-def _lost(before: Sample, after: Sample) -> int:
-    """Return the frames sent less frames received; negative while a buffer drains."""
-    return _offered(before, after) - (after.forwarded - before.forwarded)
+RESET = Procedure("Reset Time Of", "RFC 2544 reset", reset, TAGS, Method.RESET)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -25,11 +25,11 @@ from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ...evidence.chart import SIGNS, Chart, scaled, valued
-from ...evidence.document import Column, Note, Table
+from ...evidence.document import Cell, Column, Mark, Note, Table
 from ...units import counted, l1_bits, l2_bits, range_text, si
 from ...visible import shortened
 from ..procedure import EACH, Procedure, ProcedureRun, endings, figure
-from ..trials import Cells, ProcedureResult, TrialSeries, is_decided, loss_bounds
+from ..trials import ProcedureResult, TrialSeries, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -252,65 +252,63 @@ class _Measurer:
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
 
-class Search(Procedure):
-    """NDR and PDR of one traffic."""
+def search_throughput(run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
+    """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
 
-    keyword, name = "Search Throughput Of", "search"
-
-    def measure(self, run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
-        """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
-
-        By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
-        come (0..1). Trials are those of the run's goal. Example:
-        | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
-        """
-        return search(run, traffic, LOSS_RATIOS, relative_width)
-
-    def parts(self, run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
-        """Return the bounds of each result and loss ratio, in every unit, and how they were searched for."""
-        trials, seconds = sum(len(result.trials) for result in results), sum(result.seconds for result in results)
-        how = (
-            f"{results[0].goal}. Bounds to {percent(results[0].relative_width)}; {counted(trials, 'trial')},"
-            f" {seconds:g} s of traffic."
-        )
-        return [*endings(results), Table.of([row for result in results for row in _rows(run, result)]), Note(how)]
-
-    def picture(self, run: ProcedureRun, results: Sequence[SearchResult]) -> str:
-        """Return loss over load: a mark for each trial, and the bounds that were found."""
-        (result,) = results
-        most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
-        across = scaled("load of each port", "pps", 1.03 * most)
-        up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
-        plot = Chart(run.title, across, up, run.session.simulated)
-        for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
-            if bounds.lower is not None:
-                low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
-                edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
-                named = f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}"
-                plot.curve(edges, named, None, sign.colour, dashes)
-        for trial in result.trials:
-            sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
-            loss = 100 * trial.loss_ratio(in_total=False)
-            plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
-        return plot.svg()
+    By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
+    come (0..1). Trials are those of the run's goal. Example:
+    | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
+    """
+    return search(run, traffic, LOSS_RATIOS, relative_width)
 
 
-SEARCH = Search()
+def bounds_of(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
+    """Return a row for each result: the bounds of each loss ratio, the lower in each unit; and how they were found."""
+    rows: list[dict[Column, Cell | str]] = []
+    for result in results:
+        traffic = run.traffic(result.sentence)
+        size, line = traffic.profile.mean_size, run.line(traffic)
+        rows.append({Column(result.axis or "traffic", left=True): result.value or result.sentence})
+        rows[-1][Column("theoretical", EACH, on_page=True)] = figure(line)
+        for bounds in result.bounds:
+            name, lower = bounds.name, bounds.lower
+            mark: Mark = "" if bounds.finished else "unsure"
+            rows[-1] |= {
+                Column(name): Cell(str(bounds), mark),
+                Column(f"{name} Gbit/s"): Cell(figure(lower, ".4g", l1_bits(size) / 1e9), mark),
+                Column(f"{name} Gbit/s L2", on_page=True): Cell(figure(lower, ".4g", l2_bits(size) / 1e9), mark),
+                Column(f"{name} % line"): Cell(figure(lower, ".3g", 100 / line), mark),
+                Column(f"{name} conditional", EACH, on_page=True): Cell(figure(bounds.throughput), mark),
+            }
+    known = {bounds.name: bounds.loss_ratio for result in results for bounds in result.bounds}
+    ratios = ", ".join(f"{name}: {percent(ratio)} lost at most" for name, ratio in known.items())
+    trials, seconds = sum(len(result.trials) for result in results), sum(result.seconds for result in results)
+    how = (
+        f"{results[0].goal}; {counted(trials, 'trial')}, {seconds:.4g} s of traffic. Bounds to"
+        f" {percent(results[0].relative_width)}, of each port; Gbit/s (of layer 1) and % of line are the lower ones;"
+        f" {ratios}; ≥: no more was offered; …: unfinished."
+    )
+    return [Table.of(rows), Note(how), *endings(results)]
 
 
-def _rows(run: ProcedureRun, result: SearchResult) -> Iterator[Cells]:
-    traffic = run.traffic(result.sentence)
-    size, line = traffic.profile.mean_size, run.line(traffic)
-    for bounds in result.bounds:
-        yield {
-            Column("", left=True): " ".join(filter(None, (result.value, bounds.name))),
-            Column("loss allowed"): percent(bounds.loss_ratio),
-            Column("theoretical", EACH): figure(line),
-            Column("lower bound", EACH): figure(bounds.lower),
-            Column("upper bound", EACH): figure(bounds.upper),
-            Column("conditional throughput", EACH): figure(bounds.throughput),
-            Column("lower bound", "% of line"): figure(bounds.lower, ".2f", 100 / line),
-            Column("lower bound", "Gbit/s L1"): figure(bounds.lower, ".4f", l1_bits(size) / 1e9),
-            Column("lower bound", "Gbit/s L2"): figure(bounds.lower, ".4f", l2_bits(size) / 1e9),
-            Column("search", left=True): "done" if bounds.finished else "unfinished",
-        }
+def _picture(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
+    """Return loss over load: a mark for each trial, and the bounds that were found."""
+    (result,) = results
+    most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
+    across = scaled("load of each port", "pps", 1.03 * most)
+    up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
+    plot = Chart(run.title, across, up, run.session.simulated)
+    for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
+        if bounds.lower is not None:
+            low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
+            edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
+            named = f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}"
+            plot.curve(edges, named, None, sign.colour, dashes)
+    for trial in result.trials:
+        sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
+        loss = 100 * trial.loss_ratio(in_total=False)
+        plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
+    return plot.svg()
+
+
+SEARCH = Procedure("Search Throughput Of", "search", search_throughput, parts=bounds_of, picture=_picture)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from ...core.registry import quantities
 from ...core.sentence import measured
-from ...core.trial import DURING_READING, DirectionCount, Outcome
+from ...core.trial import DURING_READING, DirectionCount
 from ...core.units import Unit
 from ...evidence.document import Column, Note, Table
 from ...units import si
-from ..procedure import Procedure, ProcedureRun
+from ..procedure import Procedure, ProcedureRun, rows_of
 from ..trials import ProcedureResult
 
 
@@ -22,7 +22,8 @@ class SendingResult(ProcedureResult):
     """The counts of its one trial in frames, those of each of ``directions`` and of all together.
 
     ``counters``: by how much the generator's own rose, with keys like ``0.opackets``; empty: they were not read.
-    ``problems``: what the testbed did wrong meanwhile, in words, which changes no count.
+    ``during``: the keyword that ran meanwhile. ``problems``: what the testbed did wrong, in words, which changes no
+    count.
     """
 
     directions: tuple[DirectionCount, ...]
@@ -30,84 +31,73 @@ class SendingResult(ProcedureResult):
     forwarded: int
     lost: int
     counters: Mapping[str, int]
+    during: str
     problems: tuple[str, ...]
 
 
-class SendTraffic(Procedure):
-    """One trial at a load."""
+def send_traffic(
+    run: ProcedureRun,
+    traffic: str,
+    load: str,
+    duration: timedelta = timedelta(seconds=1),
+    during: str = "",
+    *arguments: object,
+) -> SendingResult:
+    """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
 
-    keyword, name, tags = "Send Traffic", "traffic", ("traffic",)
-
-    def measure(
-        self,
-        run: ProcedureRun,
-        traffic: str,
-        load: str,
-        duration: timedelta = timedelta(seconds=1),
-        during: str = "",
-        *arguments: object,
-    ) -> SendingResult:
-        """Send *traffic* at *load* into each port for *duration*, and return the generator's counts. Nothing is judged.
-
-        *during*: a keyword that is called with *arguments* while frames flow; where it fails, this does, once the
-        trial is kept; ``problems`` say where it outlasts them. The result has ``offered``, ``forwarded``, ``lost``,
-        ``directions`` (the same of each, with ``tx_port`` and ``rx_port``), ``problems``, and ``counters``, by how much
-        the ports' own rose. Examples:
-        | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
-        | Should Be Equal    ${sent.lost}    ${0}
-        | Log    ${sent.counters}[0.opackets] frames left port 0
-        | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
-        """
-        seconds, session, known = duration.total_seconds(), run.session, run.traffic(traffic)
-        asked = measured(known, quantities()["forwards"], Unit.PPS, load)
-        session.plan.check_measurable(asked)
-        meanwhile = run.meanwhile(during, *arguments) if during else None
-        run.put(known, warm_up=False)
-        measure = partial(session.traffic.measure, during=meanwhile)
-        with run.series(known) as trials:
-            trials.run(session.plan.load_for(asked), seconds, lambda trial: True, measure)
-        trial = trials.done[0] if trials.done else None
-        directions = trial.outcome.directions if trial else ()
-        counters = trial.outcome.counters if trial else {}
-        before, after = (counters.get(moment, {}) for moment in ("before", "after"))
-        rows = [
-            {
-                Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
-                Column("intended", "frames"): f"{row.intended:,}",
-                Column("offered", "frames"): f"{row.offered:,}",
-                Column("forwarded", "frames"): f"{row.forwarded:,}",
-                Column("lost", "frames"): f"{row.lost:,}",
-            }
-            for row in directions
-        ]
-        return SendingResult(
-            directions=directions,
-            offered=sum(row.offered for row in directions),
-            forwarded=sum(row.forwarded for row in directions),
-            lost=sum(row.lost for row in directions),
-            counters={name: count - before.get(name, 0) for name, count in after.items()},
-            problems=(*map(str, trial.problems), *_outlasting(trial.outcome, during)) if trial else (),
-            rows=rows,
-            **trials.as_fields(),
-        )
-
-    def parts(self, run: ProcedureRun, results: Sequence[SendingResult]) -> Sequence[Note | Table]:
-        """Return what was sent, and the counts of each direction."""
-        (result,) = results
-        sent = (
-            f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}"
-            for trial in result.trials
-        )
-        return [*map(Note, sent), *super().parts(run, results), *map(Note, result.problems)]
+    *during*: a keyword that is called with *arguments* while frames flow; where it fails, traffic ends. The result has
+    ``offered``, ``forwarded``, ``lost``, ``directions`` (the same of each, with ``tx_port`` and ``rx_port``),
+    ``problems``, and ``counters``, by how much the ports' own rose. Examples:
+    | ${sent} =    Send Traffic    64b 1-flow unidirectional    1 Mpps    10 s
+    | Should Be Equal    ${sent.lost}    ${0}
+    | Log    ${sent.counters}[0.opackets] frames left port 0
+    | Send Traffic    imix bidirectional    95% line rate each way    5 s    Run On Router    vppctl show runtime
+    """
+    seconds, session, known = duration.total_seconds(), run.session, run.traffic(traffic)
+    asked = measured(known, quantities()["forwards"], Unit.PPS, load)
+    session.plan.check_measurable(asked)
+    call = run.call(during) if during else None
+    run.put(known, warm_up=False)
+    measure = partial(session.traffic.measure, during=(lambda wait: call(*arguments)) if call else None)
+    with run.series(known) as trials:
+        trials.run(session.plan.load_for(asked), seconds, lambda trial: True, measure)
+    trial = trials.done[0] if trials.done else None
+    directions = trial.outcome.directions if trial else ()
+    counters = trial.outcome.counters if trial else {}
+    is_called = trial is None or not during or DURING_READING in trial.outcome.readings
+    not_called = [] if is_called else [f"'{during}' was not called: no frame was sent that it could see"]
+    before, after = (counters.get(moment, {}) for moment in ("before", "after"))
+    rows = [
+        {
+            Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
+            Column("intended", "frames"): f"{row.intended:,}",
+            Column("offered", "frames"): f"{row.offered:,}",
+            Column("forwarded", "frames"): f"{row.forwarded:,}",
+            Column("lost", "frames"): f"{row.lost:,}",
+        }
+        for row in directions
+    ]
+    return SendingResult(
+        directions=directions,
+        offered=sum(row.offered for row in directions),
+        forwarded=sum(row.forwarded for row in directions),
+        lost=sum(row.lost for row in directions),
+        counters={name: count - before.get(name, 0) for name, count in after.items()},
+        during=" ".join(map(str, filter(None, (during, *arguments)))),
+        problems=(*map(str, trial.problems), *not_called) if trial else (),
+        rows=rows,
+        **trials.as_fields(),
+    )
 
 
-SENDING = SendTraffic()
+def _parts(run: ProcedureRun, results: Sequence[SendingResult]) -> Sequence[Note | Table]:
+    """Return what was sent, and the counts of each direction."""
+    (result,) = results
+    sent = (
+        f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}" for trial in result.trials
+    )
+    ran = [f"`{result.during}` ran meanwhile"] if result.during else []
+    return [*map(Note, [*sent, *ran]), *rows_of(run, results), *map(Note, result.problems)]
 
 
-def _outlasting(outcome: Outcome, during: str) -> Iterator[str]:
-    """Yield for how much of the time of the keyword *during* frames were sent, in words, if not for all of it."""
-    ended = outcome.readings.get(DURING_READING)
-    if during and ended is None:
-        yield f"'{during}' was not called: no frame was sent that it could see"
-    elif ended is not None and ended > outcome.duration:
-        yield f"'{during}' ended {ended:.3g} s after the start: frames were sent for {outcome.duration:g} s of them"
+SENDING = Procedure(keyword="Send Traffic", name="traffic", measure=send_traffic, tags=("traffic",), parts=_parts)
