@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lineproof.commands.study import _show
 from lineproof.evidence.chart import SIGNS
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import was_all_offered
@@ -197,7 +198,9 @@ def test_differences_are_not_shown_before_all_is_measured() -> None:
         ([None] * 5, False),
     ],
 )
-def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[float | None], enough: bool) -> None:
+def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(
+    tmp_path: Path, values: list[float | None], enough: bool
+) -> None:
     study = RATE.model_copy(update={"published": Published(rows={"one flow": {"two": 4.3}})})
     others: Gaps = {name: [5.0 + each for each in range(10)] for name in ("one", "three")}
     records = measurements(study, others | {"two": values})
@@ -207,6 +210,7 @@ def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[floa
     assert found.cells["one flow", "three"].compared is not None and found.close_enough is enough
     assert ("1 figure missing" in headline(found)) is not enough
     assert ("too few" in text(found)) is (not enough and any(values))
+    assert _show(replace(found, folder=tmp_path)) == (0 if enough else 1)
     # of what is not here it is no failure
     excused = [replace(record, excused=record.value is None) for record in records]
     assert not results_of(study, excused).failures

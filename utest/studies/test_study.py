@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -266,11 +266,10 @@ def small(folder: Path, text: str = SMALL, earlier: RecordedRun | None = None) -
     return StudyRun(study_project(folder, text), "small", "simulated", "quick", earlier=earlier)
 
 
-def begun(run: StudyRun, results: Path, **extra: Any) -> Recorder:
-    """Begin *run* in *results*, and open nothing. *extra*: data of its environment."""
-    environment = run._environment(RUN)
-    run._recorder = Recorder(results, RUN, replace(environment, extra={**environment.extra, **extra}))
-    run._keep_inputs()
+def begun(run: StudyRun, results: Path) -> Recorder:
+    """Begin *run* in *results*, and measure nothing."""
+    run.steps = []
+    run.run(results, RUN)
     return run._recorder
 
 
@@ -283,8 +282,9 @@ def kept(
 ) -> RecordedRun:
     """The run RUN with *values* of variants, as the next one finds it."""
     run = small(folder, text)
-    recorder = begun(run, folder / "results", **{SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}})
-    recorder.amend({}, fingerprints={**recorder.environment.fingerprints, **fingerprints})
+    recorder = begun(run, folder / "results")
+    sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
+    recorder.amend(sessions, fingerprints={**recorder.environment.fingerprints, **fingerprints})
     for record in measurements(run.study, dict.fromkeys(names, values)):
         recorder.folder.add(replace(record, run=RUN, requirement=0))
     recorder.close()
@@ -338,9 +338,8 @@ def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["router.version", "generator.server", ""])
 def test_only_the_same_router_and_generator_add_to_a_run(tmp_path: Path, name: str) -> None:
-    run = small(tmp_path, earlier=(earlier := kept(tmp_path)))
+    run = small(tmp_path, earlier=kept(tmp_path))
     recorder = begun(run, tmp_path / "more")
-    run._carry(earlier)
     versions = {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}
     if name:
         with pytest.raises(OtherRouter) as raised:

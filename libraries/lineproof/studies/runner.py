@@ -38,7 +38,7 @@ from ..testbed.waiting_time import Say, WaitProgress, silent
 from ..units import counted, duration_text
 from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
 from .results import REPEATS, UNCHECKED, grouped, study_of
-from .study import AT_LEAST, RAMP_STEPS, Step, Study, check_study, placed, steps_of
+from .study import AT_LEAST, RAMP_STEPS, Step, check_study, placed, steps_of
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
@@ -137,11 +137,22 @@ class StudyRun:
             setups=(own.setup,) if own.model_fields_set & {"commands", "configured"} else (),
             secrets=secrets,
         )
+        is_unknown = own.commands and "configured" not in own.model_fields_set
         for row in rows:
             with placed(self.path, f"row '{row}' of variant '{variant}': "):
                 check_row(plan, study, row, variant)
-            if gap := _gap(plan, study, row, variant):
-                self.gaps[variant, row] = gap
+            if is_unknown and isinstance(settings, SimulatedSettings):
+                # it would be the same with its commands as without them
+                self.gaps[variant, row] = Measured(
+                    None,
+                    f"testbed '{name}' is simulated, and the variant does not say what its commands make of the router;"
+                    " add 'configured', or measure it on another testbed",
+                )
+            elif study.bypass:
+                try:
+                    plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
+                except SentenceError as error:
+                    self.gaps[variant, row] = Measured(None, str(error), excused=True)
 
     @property
     def plan(self) -> Plan:
@@ -272,7 +283,10 @@ class StudyRun:
         folder = self._recorder.folder.path
         self.say(f"kept in {folder}")
         try:
-            self._keep_inputs()
+            for plan in {self._session_key(name): plan for name, plan in self.plans.items()}.values():
+                self._recorder.keep_inputs(plan)
+            layer = "variables" if self.path.parent == self.project.studies.own else "packaged"
+            self._recorder.keep_file(f"{layer}/studies/{self.path.name}", self.path)
             if self.earlier is not None:
                 self._carry(self.earlier)
             for (block, turn, variant), steps in groupby(self.steps, key=lambda step: step.place):
@@ -306,12 +320,6 @@ class StudyRun:
             fingerprints=self._identity(),
             extra={**extra, "resumed_from": self.earlier.environment.run} if self.earlier else extra,
         )
-
-    def _keep_inputs(self) -> None:
-        for plan in {self._session_key(name): plan for name, plan in self.plans.items()}.values():
-            self._recorder.keep_inputs(plan)
-        layer = "variables" if self.path.parent == self.project.studies.own else "packaged"
-        self._recorder.keep_file(f"{layer}/studies/{self.path.name}", self.path)
 
     def _measure(self, step: Step) -> None:
         """Measure *step* on its variant, and keep the value, or why there is none."""
@@ -379,7 +387,7 @@ class StudyRun:
         """Variants with the same share a session, one after the other; a simulated router is made for its commands."""
         plan = self.plans[variant]
         setups = plan.setups if isinstance(plan.testbed, SimulatedSettings) else ()
-        return plan.testbed.testbed, router_name(plan), plan.software.rx_queues, repr(setups)
+        return plan.testbed.testbed, plan.platform.platform, plan.software_name, plan.software.rx_queues, repr(setups)
 
     def _set_up(self, step: Step) -> Session:
         """Return the session of a variant, set up and checked; where a person has to make the router, wait for that.
@@ -476,7 +484,7 @@ class StudyRun:
         Raises OtherRouter where they have other versions than before, in this run or the one that is gone on with.
         """
         bypass, plan, recorder = self.study.bypass, session.plan, self._recorder
-        name = f"testbed {plan.testbed.testbed}" if bypass else router_name(plan)
+        name = f"testbed {plan.testbed.testbed}" if bypass else f"{plan.platform.platform}, {plan.software_name}"
         versions, is_first = session.versions(), not recorder.environment.versions
         if (noted := self._sessions.get(name)) is not None:
             both = ({**known, **dict.fromkeys(_STATES)} for known in (noted["versions"], versions))
@@ -497,29 +505,3 @@ class StudyRun:
             finally:
                 self._afterwards += session.router.afterwards
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
-
-
-def router_name(plan: Plan) -> str:
-    """Return platform and software of *plan*."""
-    return f"{plan.platform.platform}, {plan.software_name}"
-
-
-def _gap(plan: Plan, study: Study, row: str, variant: str) -> Measured | None:
-    """Return a gap if nobody has to try *row* of *variant*.
-
-    A simulated router would be the same with its commands as without them, or the generator of a study that bypasses
-    the router cannot send its traffic.
-    """
-    own = study.variants[variant]
-    if own.commands and "configured" not in own.model_fields_set and isinstance(plan.testbed, SimulatedSettings):
-        words = (
-            f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
-            " router; add 'configured', or measure it on another testbed"
-        )
-        return Measured(None, words)
-    try:
-        if study.bypass:
-            plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
-    except SentenceError as error:
-        return Measured(None, str(error), excused=True)
-    return None
