@@ -137,10 +137,12 @@ def read_kept_plan(run: RecordedRun) -> Plan:
 
 def unpacked_inputs(run: RecordedRun) -> Path:
     """Return a folder with the inputs of *run* as files, until this process ends. Raises ConfigError."""
-    root = Path(tempfile.mkdtemp(dir=_scratch().name))
+    root = Path(tempfile.mkdtemp(dir=_scratch().name)).resolve()
     for name, content in run.inputs.items():
-        path = root / name
         try:
+            path = (root / name).resolve()
+            if not path.is_relative_to(root):
+                raise ValueError("it leads out of the inputs")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         except (OSError, ValueError) as error:

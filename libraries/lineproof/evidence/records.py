@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -42,6 +43,7 @@ from .document import Note, Table
 
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Base64 = Annotated[str, Field(pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
 
 _SEALS = re.compile(rb', "previous": "[0-9a-f]{64}", "sha256": "[0-9a-f]{64}"\}\s*\Z')
 """The end of a line that is chained (:mod:`.run_files`)."""
@@ -390,8 +392,13 @@ class InputRecord(Record):
     run: Id
     name: str
     text: str | None = None
-    base64: str | None = None
+    base64: Base64 | None = None
     schema: Literal["lineproof.input/1"] = "lineproof.input/1"
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return b64decode(self.base64 or "") if self.text is None else self.text.encode()
 
 
 @dataclass(frozen=True)
