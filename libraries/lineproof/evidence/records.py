@@ -30,7 +30,7 @@ from ..core.sentence import parse
 from ..core.step_down import StepDown
 from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from ..core.trial import Load, Problem, Tolerance, Trial
-from ..core.under_load import UnderLoad, Why
+from ..core.under_load import Why
 from ..core.units import Unit
 from ..core.verdict import Try
 from ..errors import SentenceError
@@ -345,19 +345,6 @@ class ReadingRecord(RunRecord):
     requirement: Count
     reading: Reading
     schema: Literal["lineproof.reading/4"] = "lineproof.reading/4"
-
-
-@dataclass(frozen=True)
-class UnderLoadRecord(RunRecord):
-    """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
-
-    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
-    """
-
-    requirement: Count
-    sentence: str
-    report: UnderLoad
-    schema: Literal["lineproof.under_load/2"] = "lineproof.under_load/2"
 
 
 @dataclass(frozen=True)

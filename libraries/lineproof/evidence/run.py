@@ -191,7 +191,7 @@ def single_line(record: EnvironmentRecord | Manifest) -> bytes:
 class RecordedRun:
     """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
 
-    ``results``: margins, characterisations, reports under load, measurements of a study.
+    ``results``: margins, characterisations, measurements of a study.
     """
 
     path: Path
