@@ -276,6 +276,11 @@ def recorded_run(state: Integrity) -> RecordedRun:
     if not records[ENVIRONMENT_FILE]:
         # it is written before any record: a run that was killed before it has measured nothing
         raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)
+    trials = _by_number(records[TRIALS])
+    for number in {record.number for record in records[REQUIREMENTS]} & trials.keys():
+        counts = [each.trial.outcome.directions for each in trials[number]]
+        if len({tuple((row.tx_port, row.rx_port) for row in rows) for rows in counts}) > 1:
+            raise ConfigError(f"the trials of sentence {number} have different directions", state.path / TRIALS)
     notes = [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
         for record in records[REQUIREMENTS]
