@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds
 from lineproof.core.goal import Goal
 from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
-from lineproof.evidence.records import Digest, Id, Record, RequirementRecord, TrialRecord
+from lineproof.evidence.records import Base64, Digest, Id, Record, RequirementRecord, TrialRecord
 from lineproof.evidence.run_files import KINDS, first_link, sealed
 from support.evidence_builders import requirement_record, trial_record
 
@@ -45,6 +46,7 @@ VALUES: Mapping[Any, st.SearchStrategy[Any]] = {
     Names: st.frozensets(TEXT, max_size=1),
     Id: st.text(min_size=1, max_size=10),
     Digest: st.just(LINK),
+    Base64: st.binary(max_size=10).map(lambda content: b64encode(content).decode()),
     Goal: st.just(requirement_record().goal),
     Bounds: st.tuples(FLOATS, FLOATS | st.just(math.inf)).map(lambda ends: Bounds(min(ends), max(ends))),
 }

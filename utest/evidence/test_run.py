@@ -48,11 +48,9 @@ def filled(folder):
 def test_run_ids_sort_by_time_and_differ():
     first = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
     ids = [new_run_id(first + timedelta(seconds=s)) for s in (0, 1, 59, 3600, 86400, 40 * 86400)]
-    assert ids == sorted(ids)
-    assert new_run_id(first) != new_run_id(first)
-    assert (
-        new_run_id(first)[:16] == new_run_id(first.astimezone(timezone(timedelta(hours=9))))[:16] == "20261121T040000Z"
-    )
+    assert ids == sorted(ids) and new_run_id(first) != new_run_id(first)
+    elsewhere = first.astimezone(timezone(timedelta(hours=9)))
+    assert new_run_id(first)[:16] == new_run_id(elsewhere)[:16] == "20261121T040000Z"
 
 
 @pytest.mark.parametrize(
@@ -91,21 +89,12 @@ def test_inputs_are_kept_once_and_byte_for_byte(folder):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("../evil", "/etc/evil", "variables/../../evil", "variables/./a", "variables//a", "variables/", "variables"),
-        *("variables/a\0b", "elsewhere/a", "variables/" + "a" * 300, "variables" + "/a" * 99),
-    ],
+    ["../evil", "/etc/evil", "variables/../../evil", "variables/a\0b", "variables/" + "a" * 300, "", "variables/a/b"],
 )
 def test_no_name_of_an_input_leads_elsewhere(folder, name):
-    folder.add_input(name, b"x")
-    with pytest.raises(ConfigError, match=r"inputs\.jsonl: has an input '"):
-        unpacked_inputs(read_run(folder.path))
-
-
-def test_an_input_within_another_is_refused(folder):
     folder.add_input("variables/a", b"x")
-    folder.add_input("variables/a/b", b"x")
-    with pytest.raises(ConfigError, match=r"inputs\.jsonl: has an input 'variables/a/b' that is no file"):
+    folder.add_input(name, b"x")
+    with pytest.raises(ConfigError, match=r"inputs\.jsonl: has an input '.*' that is no file"):
         unpacked_inputs(read_run(folder.path))
 
 
@@ -147,25 +136,14 @@ def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
 
 
 def check_summary(run: Path) -> None:
-    """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
-    trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))
-    for row in verdicts:
-        known = {trial["trial"]["number"] for trial in trials if trial["requirement"] == row["number"]}
-        assert {*row["trials"]} <= known
-    found = summary_of(read_run(run))
-    assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [
-        (row["number"], len(row["trials"])) for row in verdicts
-    ]
-    ended = json.loads((run / "environment.json").read_bytes())["ended"] is not None
-    assert ("incomplete: run did not end" in found.incomplete) is not ended
-    lone = [trial for trial in trials if trial["requirement"] > len(verdicts)]
-    assert any(text.startswith(f"unfinished: {len(lone)} trial") for text in found.incomplete) is bool(lone)
-
-
-def whole_rows(path: Path) -> list[Any]:
-    """The lines of *path* that have their end."""
-    text = path.read_bytes() if path.exists() else b""
-    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+    """The summary has each whole verdict that is on the disk, with its trials, and what is not finished."""
+    read = read_run(run)
+    found, judged = summary_of(read), {record.number for record in read.requirements}
+    assert len(found.rows) == (run / "requirements.jsonl").read_bytes().count(b"\n")
+    assert all(len(row.trials) == len(row.record.trials) for row in found.rows)
+    assert ("incomplete: run did not end" in found.incomplete) is (read.environment.ended is None)
+    lone = sum(record.requirement not in judged for record in read.trials)
+    assert any(text.startswith(f"unfinished: {lone} trial") for text in found.incomplete) is bool(lone)
 
 
 class Killed(BaseException):
@@ -302,10 +280,9 @@ def test_what_was_known_afterwards_widens_them_again(tmp_path: Path):
 
 
 def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_path: Path):
-    folder = RunFolder.create(tmp_path, RUN)
-    folder.write_environment(environment(run=folder.run_id))
-    warm_up = replace(trial_record(number=0), requirement=1, sentence=A, test="T", run=folder.run_id, evidence="")
-    folder.add(warm_up)
+    folder = left(tmp_path, (A, None))
+    warm_up, *_ = (folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "trials.jsonl").write_bytes(warm_up)
     (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", A)
     assert (cut.trial.number, cut.trial.has_ended, cut.trial.run) == (1, False, RUN)
     assert TrialRecord.from_json(json.dumps(cut.to_json()).encode()).trial == cut.trial
@@ -337,26 +314,15 @@ def test_only_trials_of_the_same_goal_router_and_generator_count_together(change
 def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others_went_on_with(tmp_path: Path):
     left(tmp_path, (A, "FAIL"), evidence=(40.0, 20.0), ended=5)
     left(tmp_path, (A, "INCONCLUSIVE"), evidence=(2.0, 20.0), ended=6)
-    left(tmp_path, (A, "PASS"), evidence=(30.0, 20.0), runs={f"{RUN}-2": 2}, ended=7)
+    ended_early = left(tmp_path, (A, "PASS"), (B, None), evidence=(30.0, 20.0), runs={f"{RUN}-2": 2}, ended=7)
+    with (ended_early / "trials.jsonl").open("ab") as file:
+        file.write(b'{"cut off')
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "environment.json").write_text("{", encoding="utf-8")
     tries = earlier_tries(tmp_path, environment(run="now"))
-    assert [(item.run, item.verdict, item.odds) for item in tries[A]] == [
-        (RUN, "FAIL", 1 / 40),
-        (f"{RUN}-3", "PASS", 30.0),
-    ]
+    assert [(one.run, one.verdict, one.odds) for one in tries[A]] == [(RUN, "FAIL", 1 / 40), (f"{RUN}-3", "PASS", 30.0)]
+    assert [one.verdict for one in tries[B]] == [ENDED_EARLY]
     assert earlier_tries(tmp_path, environment(run="now", testbed="lab")) == {}
-
-
-def test_a_run_that_was_ended_in_the_sentence_is_a_try(tmp_path: Path):
-    path = left(tmp_path, (A, "FAIL"), (B, None), ended=5)
-    with (path / "trials.jsonl").open("ab") as file:
-        file.write(b'{"cut off')
-    tries = earlier_tries(tmp_path, environment(run="now"))
-    assert {sentence: [item.verdict for item in items] for sentence, items in tries.items()} == {
-        A: ["FAIL"],
-        B: [ENDED_EARLY],
-    }
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof import stacks
-from lineproof.core.under_load import UnderLoad
-from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import UnderLoadRecord
 from lineproof.stacks import MOST_ROWS, flame_graph, sampled_stacks
 from lineproof.system.command_line import ShellCommands
 from lineproof.system.ssh_shell import Result, Shell
-from support.evidence_builders import ENVIRONMENT, RUN
 from support.fake_router import sample
 from support.scripted_shells import broken
 
@@ -175,14 +166,3 @@ def test_a_recursion_is_cut_at_a_height() -> None:
 def test_every_mapping_is_one_picture(stacks: dict[str, int], words: str) -> None:
     boxes = _boxes(drawn(stacks, words, simulated=True))
     assert all(left >= 10 and left + width <= 1191 and width >= 0 for left, _, width in boxes.values())
-
-
-def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, RUN, ENVIRONMENT)
-    requirement: Any = SimpleNamespace(sentence="64b ≥ 3 Mpps")
-    found = UnderLoad(3e6, 3e6, 2e6, raw={"show runtime": "…"}, unread={"x": "why"})
-    recorder.keep_under_load("under load", requirement, found, {"folded stacks": "main;a 50\n"})
-    recorder.close()
-    folder = recorder.folder.path
-    assert UnderLoadRecord.from_json((folder / "results.jsonl").read_bytes()).report == replace(found, raw={})
-    assert json.loads((folder / "telemetry.jsonl").read_text())["texts"]["folded stacks"] == "main;a 50\n"

@@ -15,7 +15,6 @@ import pytest
 from robot.api import ExecutionResult
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
 from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
@@ -157,22 +156,21 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert {(row["queue"], row["worker"]) for row in facts["placement"]} == {
         (queue, f"vpp_wk_{queue}") for queue in range(3)
     }
-    kept = [UnderLoadRecord.from_json(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
-    busy, passed = (record.report for record in kept)
+    why = read_run(folder).requirements[1].why
+    assert why is not None and why.load is not None
+    busy = why.load
     # on a busy machine the readings may come after the traffic, and are no figures then
     if "all" not in busy.unread:
         assert (busy.workers[0].busy, busy.workers[1].packets_per_s) == (1.0, 0.0)
         assert busy.unread["flame graph"] == "neither 'perf --version' nor 'kldstat -q -m hwpmc' succeeds there"
-    if "all" not in passed.unread:
-        assert (passed.workers[0].busy or 0) < 1
     assert busy.forwarded_pps < 0.5 * busy.offered_pps
-    assert passed.forwarded_pps == passed.offered_pps
-    assert passed.load_pps * 45 == busy.load_pps
     said = [json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines()]
     assert {item["requirement"] for item in said if item["moment"] != "logs"} == {2}, "of the PASS nothing is kept"
     assert any("runtime" in command for item in said if item["moment"] == "under load" for command in item["texts"])
     log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
-    assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log
+    for moment in ("under load", "under load that passed"):
+        assert f"The router {moment}: 64b 1-flow unidirectional" in log
+    assert "vpp_wk_2" in log
     assert re.findall(OBJECTS, html.unescape(log)) == []
     # no trial of a verdict
     trials = (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()

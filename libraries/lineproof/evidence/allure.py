@@ -24,7 +24,7 @@ from ..visible import one_line
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 """The categories of Allure's page. The first category that matches counts: SLA not kept, inconclusive, configuration.
 
-Their expressions mean the same in Java (Allure 2), JavaScript (Allure 3) and Python.
+Their expressions mean the same in JavaScript (Allure 3) and Python.
 """
 
 
@@ -169,14 +169,9 @@ def write_environment(path: Path, facts: Mapping[str, object]) -> None:
 
 
 def write_categories(path: Path, title: str = "Lineproof", simulated: bool = False) -> None:
-    """Write the categories into Allure's folder *path*.
-
-    As ``categories.json`` for Allure 2. Allure 3 ignores that file: for it, as ``allurerc.json``, to be named on its
-    command line, with the report's title.
-    """
+    """Write categories and *title* into Allure's folder *path*, as the settings that its command line is told of."""
     settings = SETTINGS | {"name": f"{title} – SIMULATED, not a measurement" if simulated else title}
-    for name, data in (("categories", SETTINGS["categories"]), ("allurerc", settings)):
-        _write(path / f"{name}.json", json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    _write(path / "allurerc.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
 def remove_half_written(path: Path) -> None:

@@ -19,7 +19,7 @@ from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profile_schema import TrexFile
 from ..core.traffic.profiles import Profile
 from ..core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_profile
-from ..errors import ConfigError
+from ..errors import ConfigError, in_words
 from ..files import read_file
 from ..json_text import parse_json
 from ..project import Layers, Project
@@ -137,14 +137,18 @@ def read_kept_plan(run: RecordedRun) -> Plan:
 
 def unpacked_inputs(run: RecordedRun) -> Path:
     """Return a folder with the inputs of *run* as files, until this process ends. Raises ConfigError."""
-    root = Path(tempfile.mkdtemp(dir=_scratch().name))
+    root = Path(tempfile.mkdtemp(dir=_scratch().name)).resolve()
     for name, content in run.inputs.items():
-        path = root / name
         try:
+            path = (root / name).resolve()
+            if not path.is_relative_to(root):
+                raise ValueError("it leads out of the inputs")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", run.path / INPUTS) from None
+            raise ConfigError(
+                f"has an input '{shortened(name)}' that is no file: {in_words(error)}", run.path / INPUTS
+            ) from None
     return root
 
 

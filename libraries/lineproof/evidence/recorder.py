@@ -24,7 +24,6 @@ from ..core.step_down import StepDown
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..core.trial import Problem, Tolerance, Trial
-from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
 from ..session.judging import EndedTrial, Listener, Reading
@@ -39,11 +38,10 @@ from .records import (
     ReadingRecord,
     RequirementRecord,
     TrialRecord,
-    UnderLoadRecord,
 )
 from .run import RunFolder
 
-R = TypeVar("R", TrialRecord, ReadingRecord, UnderLoadRecord, MarginRecord, RequirementRecord)
+R = TypeVar("R", TrialRecord, ReadingRecord, MarginRecord, RequirementRecord)
 
 
 class Recorder:
@@ -175,10 +173,9 @@ class Recorder:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, report: UnderLoad, texts: Mapping[str, str]) -> None:
-        """Keep what the router reported *name* (``under load``): a record, and its own *texts* unless it is a PASS."""
-        self._add(UnderLoadRecord, requirement=self.number, sentence=requirement.sentence, report=report)
-        self._telemetry.append((name, texts))
+    def keep_texts(self, moment: str, texts: Mapping[str, str]) -> None:
+        """Keep what the router reported at a *moment*, as ``under load``, unless the sentence is a PASS."""
+        self._telemetry.append((moment, texts))
 
     def keep_margin(self, requirement: int, sentence: str, **found: Any) -> MarginRecord:
         """Keep what was *found* of the sentence number *requirement*, under the number of its search; its record."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -29,7 +30,7 @@ from ..core.sentence import parse
 from ..core.step_down import StepDown
 from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from ..core.trial import Load, Problem, Tolerance, Trial
-from ..core.under_load import UnderLoad, Why
+from ..core.under_load import Why
 from ..core.units import Unit
 from ..core.verdict import Try
 from ..errors import SentenceError
@@ -42,6 +43,7 @@ from .document import Note, Table
 
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Base64 = Annotated[str, Field(pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
 
 _SEALS = re.compile(rb', "previous": "[0-9a-f]{64}", "sha256": "[0-9a-f]{64}"\}\s*\Z')
 """The end of a line that is chained (:mod:`.run_files`)."""
@@ -345,19 +347,6 @@ class ReadingRecord(RunRecord):
 
 
 @dataclass(frozen=True)
-class UnderLoadRecord(RunRecord):
-    """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
-
-    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
-    """
-
-    requirement: Count
-    sentence: str
-    report: UnderLoad
-    schema: Literal["lineproof.under_load/2"] = "lineproof.under_load/2"
-
-
-@dataclass(frozen=True)
 class CharacterisationRecord(RunRecord):
     """The result of a search, a ramp, a test of RFC 2544 or a comparison over flows or sizes.
 
@@ -389,8 +378,13 @@ class InputRecord(Record):
     run: Id
     name: str
     text: str | None = None
-    base64: str | None = None
+    base64: Base64 | None = None
     schema: Literal["lineproof.input/1"] = "lineproof.input/1"
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return b64decode(self.base64 or "") if self.text is None else self.text.encode()
 
 
 @dataclass(frozen=True)

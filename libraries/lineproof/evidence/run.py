@@ -12,7 +12,6 @@ them. So it is always the same run that a tag names, or none.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
@@ -26,9 +25,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..config import parse_yaml
 from ..core.registry import is_installed
-from ..errors import ConfigError, TestbedError, in_words, system_words
+from ..errors import ConfigError, TestbedError, system_words
 from ..files import append_line, is_folder, put_in_place, read_text, sync_folder, write_beside, write_whole
 from ..simulation import simulation_signs
 from ..visible import shortened
@@ -68,7 +66,6 @@ INSTEAD = "keep results elsewhere: robot --outputdir /another/folder, or --resul
 
 STREAMS = "streams"
 """The folder among the inputs that has what the generator was told to send."""
-_INPUT_NAME = re.compile(rf"(?:variables|packaged|calibrations|files|programs|{STREAMS})(?:/[^/\0]{{1,255}}){{1,8}}")
 
 
 def new_run_id(now: datetime) -> str:
@@ -194,7 +191,7 @@ def single_line(record: EnvironmentRecord | Manifest) -> bytes:
 class RecordedRun:
     """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
 
-    ``results``: margins, characterisations, reports under load, measurements of a study.
+    ``results``: margins, characterisations, measurements of a study.
     """
 
     path: Path
@@ -230,32 +227,14 @@ class RecordedRun:
 
     @cached_property
     def inputs(self) -> Mapping[str, bytes]:
-        """The files that define the run, and what was sent, by name. Raises ConfigError."""
-        contents = {}
-        for record in self.kept:
-            name, text, coded = record.name, record.text, record.base64 or ""
-            try:
-                if not _INPUT_NAME.fullmatch(name) or {".", ".."} & {*name.split("/")}:
-                    raise ValueError("it is no path within the inputs")
-                if (text is None) == (record.base64 is None):
-                    raise ValueError("expected either text or base64")
-                contents[name] = base64.b64decode(coded, validate=True) if text is None else text.encode()
-            except ValueError as error:
-                words = f"has an input '{shortened(name)}' that cannot be read: {in_words(error)}"
-                raise ConfigError(words, self.path / INPUTS) from None
-        return contents
+        """The files that define the run, and what was sent, by name."""
+        return {record.name: record.content for record in self.kept}
 
     @property
     def testbed_kinds(self) -> frozenset[str]:
-        """The kinds that its files of testbeds name. Raises ConfigError."""
-        kinds = set[str]()
-        for name, content in self.inputs.items():
-            # nobody writes one of more than 1 MiB
-            if "/testbeds/" in name and len(content) <= 1 << 20:
-                with contextlib.suppress(ConfigError):
-                    data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
-                    kinds |= {str(data["kind"])} if isinstance(data, dict) and data.get("kind") else set()
-        return frozenset(kinds)
+        """The kinds that its files of testbeds name."""
+        texts = [content.decode(errors="replace") for name, content in self.inputs.items() if "/testbeds/" in name]
+        return frozenset(kind for text in texts for kind in re.findall(r"(?m)^kind:\s*[\"']?(\w+)", text))
 
     @property
     def simulated(self) -> bool:
@@ -297,6 +276,11 @@ def recorded_run(state: Integrity) -> RecordedRun:
     if not records[ENVIRONMENT_FILE]:
         # it is written before any record: a run that was killed before it has measured nothing
         raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)
+    trials = _by_number(records[TRIALS])
+    for number in {record.number for record in records[REQUIREMENTS]} & trials.keys():
+        counts = [each.trial.outcome.directions for each in trials[number]]
+        if len({tuple((row.tx_port, row.rx_port) for row in rows) for rows in counts}) > 1:
+            raise ConfigError(f"the trials of sentence {number} have different directions", state.path / TRIALS)
     notes = [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
         for record in records[REQUIREMENTS]

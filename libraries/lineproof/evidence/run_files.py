@@ -37,10 +37,7 @@ LINES: Mapping[str, tuple[type[records.Record], ...]] = {
     TRIALS: (records.TrialRecord,),
     READINGS: (records.ReadingRecord,),
     REQUIREMENTS: (records.RequirementRecord,),
-    RESULTS: (
-        *(records.CharacterisationRecord, records.MarginRecord, records.UnderLoadRecord),
-        records.MeasurementRecord,
-    ),
+    RESULTS: (records.CharacterisationRecord, records.MarginRecord, records.MeasurementRecord),
     INPUTS: (records.InputRecord,),
     TELEMETRY: (records.TelemetryRecord,),
     ENVIRONMENT_FILE: (records.EnvironmentRecord,),

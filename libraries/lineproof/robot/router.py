@@ -192,7 +192,7 @@ class TelemetryKeywords(Component):
             unread = {sampler: sample.why for sampler, sample in more.items() if sample.why}
             reading = replace(reading, unread={**reading.unread, **unread})
             texts = ChainMap(*(dict(sample.texts) for sample in more.values()), dict(reading.raw))
-            recorder.keep_under_load(name, verdict.requirement, reading, texts)
+            recorder.keep_texts(name, texts)
         except LineproofError as error:
             logger.warn(f"the router could not be read {name}: {error}")
             return None
