@@ -10,6 +10,8 @@ from pydantic import Field, ValidationError, model_validator
 from ..config import Config, value_problem
 from ..errors import ConfigError
 
+Change = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
+
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"for": 0.2, "port": 0},
     "router reboot": {"for": 20.0},
@@ -26,7 +28,7 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "pause frames": {"for": 3600.0, "port": None, "share": 0.2, "of": "router"},
     "one-way loss": {"for": 3600.0, "port": 1, "share": 0.01, "of": "router"},
     "changed frames": {"for": 3600.0, "what": "payload", "hold": 0.05, "spare": False}
-    | dict.fromkeys(("share", "port", "size", "above")),
+    | dict.fromkeys(("share", "port", "size", "flow", "above")),
     "flow stats dropped": {"for": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
     "counter wrap": {"frames": 1_000_000},
@@ -51,14 +53,14 @@ class InjectedFault(Config):
     ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
     clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
     one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
-    or never. ``what`` becomes of changed frames: those of ``size`` bytes with FCS, while their port sends over
-    ``above`` frames/s; ``spare``: not of latency frames; late ones come ``hold`` s of the testbed's clock later.
-    ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them. ``shows``: what flow
-    statistics report: nothing, or zeros. ``of``: whose counters are reset; or who loses frames: the router, which
-    counts them, or the cable before it, where nothing does, or a damaged cable, whose CRC errors its card counts; or
-    who sends pause frames, where the router's keep the generator from sending ``share``. Every start counts: the first
-    of a run is its check of reachability, the second the first sentence's warm-up, unless its frames are of a new kind:
-    then the second is their slow traffic.
+    or never. ``what`` becomes of changed frames: those of ``size`` bytes with FCS, of flow number ``flow`` of a stream,
+    while its port sends over ``above`` frames/s; ``spare``: not of latency frames; late ones come ``hold`` s of the
+    testbed's clock later. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them.
+    ``shows``: what flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are
+    reset; or who loses frames: the router, which counts them, or the cable before it, where nothing does, or a damaged
+    cable, whose CRC errors its card counts; or who sends pause frames, where the router's keep the generator
+    from sending ``share``. Every start counts: the first of a run is its check of reachability, the second the first
+    sentence's warm-up, unless its frames are of a new kind: then the second is their slow traffic.
     """
 
     kind: str
@@ -71,9 +73,10 @@ class InjectedFault(Config):
     share: Annotated[float, Field(gt=0, le=0.99)] | None = None
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
     of: Literal["generator", "router", "cable", "damaged cable"] | None = None
-    shows: Literal["nothing", "zeros"] | None = None
-    what: Literal["payload", "length", "ttl", "cached", "copies", "flow", "hairpin", "late", "lost"] | None = None
+    shows: Literal["nothing", "some", "zeros"] | None = None
+    what: Change | Literal["copies", "flow", "hairpin", "late", "lost"] | None = None
     size: Annotated[int, Field(ge=64, le=9216)] | None = None
+    flow: Annotated[int, Field(ge=0, lt=4096)] | None = None
     above: Annotated[float, Field(ge=0)] | None = None
     spare: bool | None = None
 

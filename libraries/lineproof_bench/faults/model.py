@@ -110,7 +110,7 @@ class FaultyModel(ModelBackend):
 
     def reported_groups(self, groups: list[int]) -> list[int]:
         self._pass_events()
-        return [] if self._shows == "nothing" else groups
+        return {"nothing": [], "some": groups[::2]}.get(self._shows, groups)
 
     def ssh_fault(self) -> dict[str, Any]:
         """The fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
@@ -464,6 +464,8 @@ class FaultSchedule:
 
 _SHORTEST = 64
 """Bytes with FCS of a frame that is cut."""
+_LLDP = bytes.fromhex("88cc 020704020000000bad 040703020000000bad 06020078")
+"""EtherType, chassis and port by MAC address, 120 s to live (IEEE 802.1AB)."""
 
 
 class Lie:
@@ -480,10 +482,10 @@ class Lie:
         self._cached = forwarded_frame(frame, flow_of(frame), port.mac, port.mac)
         self._share = self._part = fault.share or 1.0
         self._flows: list[object] = []
-        if fault.what == "flow":
-            # the first flow comes in the place of the second
-            shares = dict(list(spread(self._traffic).items())[:2])
-            self._share *= len(shares) == 2
+        if fault.what == "flow" or fault.flow is not None:
+            begin, wanted = fault.flow or 0, 1 + (fault.what == "flow")
+            shares = dict(list(spread(self._traffic).items())[begin : begin + wanted])
+            self._share *= len(shares) == wanted
             self._flows, self._part = list(shares), self._share * sum(shares.values())
 
     @staticmethod
@@ -520,10 +522,18 @@ class Lie:
                 new[begin:] = b"\xee" * (len(new) - begin)
             case "length":
                 del new[_SHORTEST - FCS :]
+            case "checksum" if is_ipv4:
+                new[ip + 10] ^= 0xFF
+            case "mac":
+                new[:6] = b"\x02\0\0\0\x0b\xad"
+            case "lldp":
+                new[:] = (b"\x01\x80\xc2\0\0\x0e" + new[6:12] + _LLDP).ljust(len(new), b"\0")
             case "ttl":
                 new[ttl_offset(flow)] = 0
-                if is_ipv4:
-                    fix_checksum(new, ip)
+            case "addresses":
+                new[(end := ip + (20 if is_ipv4 else 40)) - 3 : end] = b"\x0b\xad\x0b"
+        if what in ("ttl", "addresses") and is_ipv4:
+            fix_checksum(new, ip)
         return (bytes(new),)
 
     def divided(self, row: LeavingFrames) -> list[LeavingFrames]:
@@ -549,8 +559,9 @@ class Lie:
                 [new for data in row.sent(number) for new in self._told(number, data)] if self._chooses(number) else ()
             ),
             copies=end // 2 - first // 2 if what in ("copies", "flow") else 0,
-            # without its last bytes a latency frame is none
-            is_known=not is_cut,
+            # without its last bytes a latency frame is none; without IP header no frame has a group
+            is_known=what != "lldp" and not is_cut,
+            is_multicast=what == "lldp",
             hold=(self.fault.hold or 0.0) if what == "late" else 0.0,
         )
         return [true, changed]

@@ -42,6 +42,7 @@ class LeavingFrames:
     sent: Callable[[int], Sequence[bytes]]
     copies: int = 0
     is_known: bool = True
+    is_multicast: bool = False
     hold: float = 0.0
 
     def data(self, most: int) -> Iterator[tuple[float, bytes]]:
@@ -134,6 +135,7 @@ class ModelPort:
         self.sent = self.sent._replace(
             ipackets=self.sent.ipackets + row.frames,
             ibytes=self.sent.ibytes + row.frames * row.size,
+            multicasts=self.sent.multicasts + row.frames * row.is_multicast,
         )
         self.kept.add(row)
         return True
