@@ -401,7 +401,6 @@ VARIABLES = {
     "MARGIN": _ANY,
     "SOAK": ("part|whole", "part or whole"),
     "CALIBRATIONS": _PERHAPS,
-    "REPEATS": ("none|[1-9][0-9]?|100", "a whole number from 1 to 100"),
     "RESUME": ("([a-z0-9][a-z0-9.]{0,99})?", "the name of a run's folder in the results"),
     "PROJECT": _PERHAPS,
 }

@@ -34,21 +34,18 @@ class StudyKeywords(Component):
         self._read: StudyResults | None = None
 
     @keyword(tags=["studies"])
-    def measure_study(
-        self, name: str, testbed: str, goal: str, repeats: int | None = None, resume: str = ""
-    ) -> StudyResults:
+    def measure_study(self, name: str, testbed: str, goal: str, resume: str = "") -> StudyResults:
         """Measure what the study *name* has, in blocks, and leave its results in the run's folder.
 
-        *repeats*: blocks, in place of the file's. *resume*: the id of an interrupted run: only what is missing is
-        measured. Says first how long it takes. Example:
-        | Measure Study    netgate6100    simulated    standard    repeats=2
+        *resume*: the id of an interrupted run: only what is missing is measured. Says first how long it takes. Example:
+        | Measure Study    netgate6100    simulated    standard
         """
         self._read = None
         self.shared.interruption.watch()
         check_run_variables()
         folder, project, secrets = self._execution_folder(), self.shared.project, secrets_of_variables()
         earlier = read_run(find_one_run(resume, folder.parent)) if resume else None
-        run = StudyRun(project, name, testbed, goal, repeats, earlier, secrets, logger.console)
+        run = StudyRun(project, name, testbed, goal, None, earlier, secrets, logger.console)
         self._read = results = read_results(run.run(folder.parent, folder.name))
         shown = write_page(results)
         allure.attach(results.study.title, page(results), "HTML")
