@@ -166,12 +166,6 @@ def test_all_values_share_the_deadline_alike():
     assert all(result.ended.startswith("inconclusive: ") for result in scaled([1, 2], 0.9))
 
 
-def test_values_must_be_different():
-    for values in ([], [1, 1]):
-        with pytest.raises(ConfigError, match="each once"):
-            scaled(values)
-
-
 def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
     run, begun, called = run_on(PureRouter()), list[Any](), list[Any]()
     run.begin = begun.append

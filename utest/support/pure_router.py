@@ -129,7 +129,6 @@ class PureSession:
             prepare_configuration=lambda: None,
             reset=self._reset,
         )
-        self.testbed: Any = SimpleNamespace(facts=SimpleNamespace(clock_speed=1e3))
 
     def own_part(self, *terms: object) -> OwnPart:
         return self.own
