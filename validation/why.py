@@ -13,14 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lineproof.commands.main import finish
-from lineproof.core.traffic.profiles import Profile
 from lineproof.core.under_load import Explanation, TriedLoad
-from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.why import explanation
 from lineproof_bench.model.forwarding import forward
-from lineproof_bench.model.schema import RouterModel
-from support.published import loads_at, lossless_share, modelled_variants, published_studies
+from support.published import ModelledVariant, loads_at, lossless_share, modelled_variants, published_studies
 
 from .limits import Limit, binding_limits
 from .population import table
@@ -71,47 +68,24 @@ class ExplainedRow:
         return "right" if self.named & self.limits else "wrong"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelledRow:
-    """One row: *software* (its name in the platform's file: ``software_name``) with *profile*."""
-
-    name: str
-    software_name: str
-    software: Software
-    model: RouterModel
-    profile: Profile
-    bidirectional: bool = False
-
-
-def modelled_rows(project: Project) -> tuple[ModelledRow, ...]:
-    """Return the rows of all rates without a firewall. Raises ConfigError for files that are not as they should be.
+def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
+    """All failing rows of rates without a firewall. Raises ConfigError for files that are not as they should be.
 
     Nothing that FreeBSD counts tells a core that waits for a firewall's lock from a busy one.
     """
-    return tuple(
-        ModelledRow(
-            f"{variant.study.study} {variant.name}",
-            variant.software,
-            variant.platform.software[variant.software],
-            variant.model,
-            variant.traffic.profile,
-            variant.traffic.bidirectional,
-        )
+    variants = (
+        variant
         for variant in modelled_variants(project, published_studies(project))
         if variant.study.measures[variant.row].is_rate
         and "firewall" not in variant.study.variants[variant.variant].configured
     )
+    return tuple(row for variant in variants for row in _explained(variant))
 
 
-def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
-    """All failing rows. Raises ConfigError for files that are not as they should be."""
-    return tuple(found for row in modelled_rows(project) for found in _explained(row))
-
-
-def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
-    model, profile, software = row.model, row.profile, row.software
-    most, directions = model.ceiling, 2 if row.bidirectional else 1
-    at = loads_at(model, profile, row.bidirectional)
+def _explained(variant: ModelledVariant) -> Iterator[ExplainedRow]:
+    model, profile, directions = variant.model, variant.traffic.profile, 1 + variant.traffic.bidirectional
+    software, most = variant.platform.software[variant.software], variant.model.ceiling
+    at = loads_at(model, profile, variant.traffic.bidirectional)
     carried = lossless_share(model, at)
     line = profile.line_rate_pps(model.speeds[0]) * directions
     for share in sorted({min(most, ABOVE * carried), most}):
@@ -123,7 +97,7 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
             continue  # nothing fails
         found = forward(model, loads)
         seen = load_of(model, software, loads, found, asked)
-        facts = facts_of(model, software, row.software_name)
+        facts = facts_of(model, software, variant.software)
         counted = not any("rdma" in (nic.driver or "") for nic in facts.nics)
         ledger = ledger_of(software, loads, found, counted)
         tried = TriedLoad(
@@ -134,7 +108,9 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
             seen.offered_pps,
             seen.forwarded_pps,
         )
-        yield ExplainedRow(row.name, share, limits, explanation(tried, ledger, facts, seen))
+        yield ExplainedRow(
+            f"{variant.study.study} {variant.name}", share, limits, explanation(tried, ledger, facts, seen)
+        )
 
 
 def text_of(rows: Sequence[ExplainedRow]) -> str:
@@ -154,11 +130,6 @@ def text_of(rows: Sequence[ExplainedRow]) -> str:
     return table(head, cells)
 
 
-def enough_right(rows: Sequence[ExplainedRow]) -> bool:
-    """Return whether the bound is kept."""
-    return bool(rows) and sum(row.outcome == "right" for row in rows) >= LEAST_RIGHT * len(rows)
-
-
 def main() -> int:
     """Print the table; 0 when enough rows are right, else 1."""
     argparse.ArgumentParser(prog="python -m validation.why", description=__doc__).parse_args()
@@ -171,7 +142,7 @@ def main() -> int:
         f" {counts['silent']} silent, {counts['wrong']} wrong;"
         f" {100 * counts['right'] / max(1, len(rows)):.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
     )
-    return 0 if enough_right(rows) else 1
+    return int(counts["right"] < LEAST_RIGHT * max(1, len(rows)))
 
 
 if __name__ == "__main__":

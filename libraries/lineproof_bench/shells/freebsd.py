@@ -52,7 +52,7 @@ def _run(program: str, arguments: Sequence[str], line: CommandLine) -> CommandOu
     except UnknownInterface as name:
         raise ValueError(f"interface {name} does not exist") from None
     if output is None:
-        raise ValueError(f"{' '.join(arguments)}: not known to this simulated shell, or does not exist")
+        raise ValueError(f"{' '.join(arguments)}: not known to this simulated shell")
     return CommandOutput(output)
 
 

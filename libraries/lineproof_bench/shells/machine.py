@@ -117,7 +117,7 @@ class Machine:
         commands: Commands,
         router: Callable[[], ModelledRouter],
         memory: Memory,
-        override: Builtin | Callable[[Sequence[str], CommandLine], CommandOutput | None] = lambda words, line: None,
+        override: Callable[[Sequence[str], CommandLine], CommandOutput | None] = lambda words, line: None,
     ) -> None:
         self.commands, self.memory, self._override, self._router = commands, memory, override, router
 
