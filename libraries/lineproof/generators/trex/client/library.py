@@ -193,7 +193,8 @@ class ClientLibrary(ABC):
         for port in self.held:
             about, streams = self._about(port), enumerate(items.get(port, ()), 1)
             adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
-            self.ask_all([("remove_all_streams", about), *adding])
+            with self._named_holders():
+                self.ask_all([("remove_all_streams", about), *adding])
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
@@ -208,21 +209,30 @@ class ClientLibrary(ABC):
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
-                asked, sent, results = self.ask_all([*calls, *self._reading(self.held)], gap)
+                with self._named_holders():
+                    asked, sent, results = self.ask_all([*calls, *self._reading(self.held)], gap)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
                 self.stop_traffic()
-                if "owned" in str(refusal) or "acquire" in str(refusal):
-                    holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
-                    named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
-                    raise Refusal("taken", named) from refusal
                 if "middle of configuration" not in str(refusal) or time.monotonic() > limit:
                     raise
                 time.sleep(BUSY_WAIT)
             else:
                 reply = Reply(asked, sent[len(calls) :], results[len(calls) :])
                 return answers.moment(results[0]), self._counters_read(self.held, reply)
+
+    @contextlib.contextmanager
+    def _named_holders(self) -> Iterator[None]:
+        """Say who holds the ports now where the server refuses because this connection does not."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.kind == "refused" and ("owned" in str(refusal) or "acquire" in str(refusal)):
+                holders = {port: self._status(port).get("owner") or "nobody" for port in self.held}
+                named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
+                raise Refusal("taken", named) from refusal
+            raise
 
     def core_mask(self, port: int, sending: Container[int]) -> int:
         """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
@@ -278,7 +288,6 @@ class ClientLibrary(ABC):
 
     def counters_come(self, wait: float) -> CounterReading | None:
         """The next counters that were asked for; None: none came within *wait* s."""
-        self.check_cancelled()
         reply = self._connection.answer(wait)
         return reply and self._counters_read(self.held, reply)
 
@@ -387,7 +396,7 @@ class ClientLibrary(ABC):
         Until they come, the counters are asked for each *gap* s, if it is not 0.
         """
         while self.under_way:  # readings of traffic that was stopped, or refused
-            self._connection.answer(gap or REPLY_LIMIT)
+            self.counters_come(gap or REPLY_LIMIT)
         self._send(calls)
         while not (reply := self._connection.answer(gap or REPLY_LIMIT)):
             if gap:

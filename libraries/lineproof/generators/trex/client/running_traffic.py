@@ -363,6 +363,7 @@ class RunningTraffic:
 
     def _keep_reading(self, running: _Traffic, wait: float) -> None:
         """Keep the next reading that was asked for, if it comes within *wait* s."""
+        self._server.check_cancelled()
         if reading := self._server.counters_come(wait):
             running.add(self._noted(reading))
 
