@@ -43,14 +43,16 @@ async def run(process: asyncssh.SSHServerProcess[bytes]) -> None:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
     child = await asyncio.create_subprocess_shell(str(process.command), start_new_session=True, **pipes)
     assert child.stdin and child.stdout and child.stderr
+    feed = asyncio.create_task(pump(process.stdin, child.stdin))
     try:
-        feed = asyncio.create_task(pump(process.stdin, child.stdin))
         await asyncio.gather(pump(child.stdout, process.stdout), pump(child.stderr, process.stderr))
         process.exit(await child.wait())
-        feed.cancel()
     finally:
+        feed.cancel()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
+        # else it would be closed later, after its loop
+        child._transport.close()  # type: ignore[attr-defined]
 
 
 async def pump(source: Any, drain: Any) -> None:
