@@ -88,10 +88,11 @@ BYTES = "printf '\\001\\002%s\\377\\n' $(seq 1000); printf '\\377\\376' >&2; exi
 def test_output_without_end_is_one_sentence_within_the_limits(shell: SshShell, command: str, is_long: bool) -> None:
     shell.open()
     before, began = psutil.Process().memory_info().rss, time.monotonic()
+    limit = 120.0 if is_long else 0.5  # a busy machine takes its time for 16 MB
     cause = f"wrote more than {LARGEST_OUTPUT >> 10} kB" if is_long else "did not end within 0.5 s"
     with pytest.raises(TestbedError, match=f"^'{re.escape(command)}' {cause} on the router; run it there by hand"):
-        shell(command, 20.0 if is_long else 0.5)
-    assert time.monotonic() - began < 30
+        shell(command, limit)
+    assert time.monotonic() - began < limit + 30
     # the server is in this process, too
     assert psutil.Process().memory_info().rss < before + 8 * LARGEST_OUTPUT
     # the next command logs in again, and any bytes are text
