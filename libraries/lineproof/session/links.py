@@ -169,8 +169,8 @@ class OthersArrive(TestbedError):
 
 
 CHECK = (
-    "check the cables and which leads where, the router's addresses, routes and neighbours, and the MAC addresses of"
-    " both ends, which 'lineproof doctor' compares"
+    "check the cables and which leads where, the router's addresses, routes and neighbours, and the destination MAC of"
+    " TRex's port"
 )
 """Parts to look at where no frames come back."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
@@ -21,9 +22,10 @@ from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings
 from .came_back import Content, SeenFrames, frames_kept, longest_frames, with_content
 from .generator import GeneratorConnection
-from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival
+from .links import ALL_RATIO, CHECK, DIRECTION_STEP, check_arrival, dropped_by_card, wrong_destination
 from .plan import PROBE_SHARE, Plan
 from .router import RouterConnection
 
@@ -243,10 +245,25 @@ class SentTraffic:
         return self._asked(lambda generator: generator.measure(Load(max(rates)), seconds, rates=rates))
 
     def _likely(self) -> str:
-        """Why frames do not come back, as the router shows it, or the addresses in the testbed's file."""
-        trouble = "" if self.generator.bypassed else self.router.trouble()
-        likely = "; ".join(map(self.plan.misfit_words, self.plan.misfits()))
-        return trouble or (f"most likely: {likely}; else {CHECK}" if likely else CHECK)
+        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
+        if self.generator.bypassed:
+            return CHECK
+        if trouble := self.router.trouble():
+            return trouble
+        likely = list(map(self.plan.misfit_words, self.plan.misfits()))
+        endpoint = self.testbed.facts.generator
+        # the wires between interfaces of one machine filter nothing
+        if isinstance(self.plan.testbed, HardwareSettings):
+            addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
+            dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
+            likely += [f"of port {index}: {words}" for index, words in dropped.items() if words]
+        if self.router.connected and not self.router.is_black_box:
+            with contextlib.suppress(TestbedError):  # the frames are what is told
+                ports = {port.index: port for port in self.generator.ports}
+                for state, number in zip(self.router.driver.link_states(), endpoint.ports, strict=False):
+                    if words := wrong_destination(state, ports.get(number), endpoint):
+                        likely.append(f"router interface {state.interface} {words}")
+        return f"most likely: {'; '.join(likely)}; else {CHECK}" if likely else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
