@@ -11,6 +11,8 @@ import pytest
 
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
+from lineproof.core.traffic.profiles import Traffic
+from lineproof.core.trial import Load
 from lineproof.evidence.rejudge import contradictions
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
@@ -102,6 +104,17 @@ SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥
 ONE_FLOW, SOON = "64b 1-flow unidirectional ≥ 1 Mpps", "64b bidirectional latency p50 ≤ 10 ms at 1 Mpps each way"
 MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
 SOAK, LOSES = (f"64b unidirectional loses ≤ {words}" for words in ("1% at 1 Mpps for 20 s", "2% at 1 Mpps"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["64b", "64b 256-flows", "64b 10k-flows"])
+def test_a_router_whose_rings_are_full_sends_no_frame_twice(words: str, tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        session.traffic.put(Traffic(session.plan.catalogue.profile(words.split()), True))
+        session.examine(True)
+        outcomes = [session.traffic.measure(Load(load), 1.0) for load in (6.18e6, 6.2e6, 6.22e6)]
+    assert any(row.lost for outcome in outcomes for row in outcome.directions)
+    assert [str(problem) for outcome in outcomes for problem in outcome.problems] == []
 
 
 @pytest.mark.slow

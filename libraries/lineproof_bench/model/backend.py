@@ -326,7 +326,8 @@ class ModelBackend(Backend):
         self, sending: Sending, exits: Iterable[tuple[int, int]], sent: int, ended: int, delay: Delay | None = None
     ) -> None:
         """Let those of *ended* frames of *sending* leave that go by *exits*, (port, frames); *sent*: now or earlier."""
-        numbers = range(sending.counts.offered - (sent or ended), sending.counts.offered)
+        numbers = range(sending.left, sending.left + ended)
+        sending.left += ended
         leaving = self._leaving(sending, exits, numbers)
         taken = [row for row in leaving if self._ports[row.exit].receive(row)]
         if sending.traffic.group:
@@ -338,7 +339,8 @@ class ModelBackend(Backend):
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
         span, known = (numbers, self._before, self._last), partial(self._made, sending, self._fib)
-        return [LeavingFrames(port, frames, sending.size, *span, partial(known, port)) for port, frames in exits]
+        stream, size = (sending.port, sending.traffic.stream_id), sending.size
+        return [LeavingFrames(port, stream, frames, size, *span, partial(known, port)) for port, frames in exits]
 
     def _made(self, sending: Sending, fib: Fib, port: int, number: int) -> Sequence[bytes]:
         """Return :meth:`_sent` of frame *number*; those that come again are made once."""

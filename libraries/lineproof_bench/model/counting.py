@@ -68,6 +68,7 @@ class Sending:
     """A stream being sent by *port* since *begin*, for *duration* s (inf: until stopped), s of the bench's clock.
 
     ``asked`` and ``pps``: the intended and the real rate, frames/s. ``unsent``: intended frames that were not sent.
+    ``left``: those whose fate was decided, so that frames that waited in a ring leave once, and in their order.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Sending:
         """The frames as they left, if they come again after *period*."""
         self.asked = self.pps = 0.0
         self.counts = StreamCounts()
-        self.unsent = 0
+        self.unsent = self.left = 0
         # at the origin of the present rate: when it was, what was counted, how long it may last
         self._origin, self._at_origin, self._unsent_at_origin, self._lasts = begin, 0, 0, duration
         self._segment = StreamCounts()

@@ -5,10 +5,11 @@ The bytes of these frames are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
+from operator import itemgetter
 
 from lineproof.platforms import Platform
 from lineproof.simulation import Habit
@@ -25,7 +26,7 @@ _LOOKED_AT = 4096
 
 @dataclass(frozen=True, slots=True)
 class LeavingFrames:
-    """*frames* of those *numbers* of a stream, of *size* bytes with FCS, that leave for the port *exit*.
+    """*frames* of those *numbers* of *stream*, of *size* bytes with FCS, that leave for the port *exit*.
 
     They come within ``begin`` … ``end``, s. ``sent``: the frame of a number as it leaves, () if it is not among them;
     lost ones are not left out: the model counts them without knowing which ones they are. ``copies``: frames that come
@@ -34,6 +35,7 @@ class LeavingFrames:
     """
 
     exit: int
+    stream: Hashable
     frames: int
     size: int
     numbers: range
@@ -45,8 +47,8 @@ class LeavingFrames:
     is_multicast: bool = False
     hold: float = 0.0
 
-    def data(self, most: int) -> Iterator[tuple[float, bytes]]:
-        """Yield the last of them, *most* at most, the last one first, each with its moment."""
+    def data(self, most: int) -> Iterator[tuple[float, int, bytes]]:
+        """Yield the last of them, *most* at most, the last one first, each with its moment and its number."""
         left, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
         apart = (self.end - self.begin) / max(1, len(self.numbers))
         for number in self.numbers[: -looked - 1 : -1]:
@@ -54,7 +56,7 @@ class LeavingFrames:
                 return
             moment = self.begin + (number - self.numbers.start + 0.5) * apart
             for data in self.sent(number):
-                yield moment, data
+                yield moment, number, data
                 left -= 1
 
 
@@ -74,10 +76,17 @@ class KeptFrames:
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
         # from the last one on: frames that are not kept are not made either
-        last_first = merge(*(row.data(self.limit) for row in self._rows[::-1]), key=lambda pair: -pair[0])
-        found = list(islice(last_first, self.limit))
+        streams = (((frame, row.stream) for frame in row.data(self.limit)) for row in self._rows[::-1])
+        last_first = list(islice(merge(*streams, key=lambda pair: -pair[0][0]), self.limit))
         self._rows.clear()
-        return tuple(CapturedFrame(port, data, moment) for moment, data in reversed(found))
+        # those of a stream leave in their order, whichever ring of the router they waited in
+        of_stream: dict[Hashable, list[tuple[int, bytes]]] = {}
+        for (_, number, data), stream in last_first:
+            of_stream.setdefault(stream, []).append((number, data))
+        in_order = {stream: iter(sorted(frames, key=itemgetter(0))) for stream, frames in of_stream.items()}
+        return tuple(
+            CapturedFrame(port, next(in_order[stream])[1], moment) for (moment, _, _), stream in reversed(last_first)
+        )
 
 
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
@@ -129,7 +138,7 @@ class ModelPort:
         )
         if self.own_only and not self.promiscuous:
             # all have one destination
-            first = next((data for _, data in row.data(1)), b"")
+            first = next((data for _, _, data in row.data(1)), b"")
             if first and not first[0] & 1 and first[:6] != mac_bytes(self.mac):
                 return False
         self.sent = self.sent._replace(
