@@ -290,7 +290,7 @@ def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Locatio
 
 def located(path: Path, lines: Mapping[Location, int], key: Location, problem: str) -> ConfigError:
     """Return *problem* of the value of *key* as an error of the file *path*; *lines* as from :func:`read_yaml`."""
-    place = _place(lines, key)
+    place = _place(lines, key) or key
     return ConfigError(f"'{shortened('.'.join(map(shown_key, place)))}': {problem}", path, lines.get(place))
 
 
@@ -381,7 +381,8 @@ def value_problem(error: Any, hidden: bool = False) -> str:
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
-    near = difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
+    ends = [each for each in known if len(each) > 3 and word.endswith(each)]
+    near = ends or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
     return f"did you mean '{near[0]}'? " if near else ""
 
 

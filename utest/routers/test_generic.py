@@ -327,6 +327,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
         (("'^error:'", "'\"up\"'"), "taken for a refusal"),
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
+        (("shell: mybox", "shell: mybox\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': 'channel: terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
         (("    expected: {uptime: 90.5}\n", ""), "'commands.uptime': is not tried"),

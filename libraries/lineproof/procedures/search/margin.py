@@ -67,7 +67,8 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     highest = requirement.within_clocks(Load(can_send), link_bps)
     limit = LINE_RATE if highest.pps < can_send else OWN_LIMIT
     if highest.pps <= carried.pps * (1 + _ROUNDING):
-        return Margin(1.0, None, limit=limit)
+        # a sentence may ask for more than searches do
+        return Margin(1.0, None, limit=limit if highest.pps >= carried.pps * (1 - _ROUNDING) else NAMED_LOAD)
     run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
     trials: list[Trial] = []
 
