@@ -47,8 +47,8 @@ class LeavingFrames:
     is_multicast: bool = False
     hold: float = 0.0
 
-    def data(self, most: int) -> Iterator[tuple[float, int, bytes]]:
-        """Yield the last of them, *most* at most, the last one first, each with its moment and its number."""
+    def data(self, most: int) -> Iterator[tuple[float, Hashable, int, bytes]]:
+        """Yield the last of them, *most* at most, the last one first: moment, stream, number, bytes of each."""
         left, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
         apart = (self.end - self.begin) / max(1, len(self.numbers))
         for number in self.numbers[: -looked - 1 : -1]:
@@ -56,7 +56,7 @@ class LeavingFrames:
                 return
             moment = self.begin + (number - self.numbers.start + 0.5) * apart
             for data in self.sent(number):
-                yield moment, number, data
+                yield moment, self.stream, number, data
                 left -= 1
 
 
@@ -76,17 +76,15 @@ class KeptFrames:
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
         # from the last one on: frames that are not kept are not made either
-        streams = (((frame, row.stream) for frame in row.data(self.limit)) for row in self._rows[::-1])
-        last_first = list(islice(merge(*streams, key=lambda pair: -pair[0][0]), self.limit))
+        last_first = merge(*(row.data(self.limit) for row in self._rows[::-1]), key=lambda frame: -frame[0])
+        kept = list(islice(last_first, self.limit))[::-1]
         self._rows.clear()
         # those of a stream leave in their order, whichever ring of the router they waited in
         of_stream: dict[Hashable, list[tuple[int, bytes]]] = {}
-        for (_, number, data), stream in last_first:
+        for _, stream, number, data in kept:
             of_stream.setdefault(stream, []).append((number, data))
         in_order = {stream: iter(sorted(frames, key=itemgetter(0))) for stream, frames in of_stream.items()}
-        return tuple(
-            CapturedFrame(port, next(in_order[stream])[1], moment) for (moment, _, _), stream in reversed(last_first)
-        )
+        return tuple(CapturedFrame(port, next(in_order[stream])[1], moment) for moment, stream, _, _ in kept)
 
 
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
@@ -138,7 +136,7 @@ class ModelPort:
         )
         if self.own_only and not self.promiscuous:
             # all have one destination
-            first = next((data for _, _, data in row.data(1)), b"")
+            first = next((data for *_, data in row.data(1)), b"")
             if first and not first[0] & 1 and first[:6] != mac_bytes(self.mac):
                 return False
         self.sent = self.sent._replace(
