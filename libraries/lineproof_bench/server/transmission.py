@@ -148,7 +148,7 @@ class Publisher:
         return [{**message, "seq": number} for number, message in new]
 
 
-LATEST = 100_000
+LATEST = 10_000_000
 """µs after which a stream begins at the latest: streams of a mix, and probes, begin a little apart."""
 ENDLESS = 600.0
 """Seconds that traffic without an end may last at least: what is due later is never sent."""
