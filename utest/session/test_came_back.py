@@ -195,6 +195,13 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     assert found.readings["examined.1"] == 100
 
 
+def test_one_cached_frame_for_all_is_seen_where_others_are_lost_too() -> None:
+    compared = content("64b")
+    frames = [forwarded(sent_forth(compared, 1)[0])] * 1000
+    changed = with_content(outcome(replace(ROW, forwarded=950), tuple(frames)), compared, {})
+    assert any("copies of others" in str(problem) for problem in changed.problems)
+
+
 def test_where_flows_are_lost_the_others_have_no_turn() -> None:
     compared = content("64b")
     frames = [forwarded(frame) for frame in sent_forth(compared, 251)[:30]] * 10

@@ -148,10 +148,12 @@ class Content:
         """Return whether the ports receive in software, so that they keep frames at any load."""
         return all(self.generator_ports[item.rx_port].is_virtual for item in self.directions)
 
-    def wrong(self, direction: Direction, frames: Iterable[bytes], lost: int = MOST_KEPT) -> Counter[str]:
+    def wrong(
+        self, direction: Direction, frames: Iterable[bytes], lost: int = MOST_KEPT, share: float = 0.0
+    ) -> Counter[str]:
         """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong.
 
-        *lost*: the most frames that are missing among them.
+        *lost*: the most frames that are missing among them, and their *share* of those that were sent.
         """
         words, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
         for word, place in map(partial(self._compare, direction), frames):
@@ -161,26 +163,31 @@ class Content:
         del words[""]
         lost += words.total()
         for stream, those in came.items():
-            words[COPIES] += self._copies(stream, [flow for _, flow in those], lost)
+            words[COPIES] += self._copies(stream, [flow for _, flow in those], lost, share)
             # a router may take tags off or have its own, but of all frames
             words[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
         return +words
 
-    def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int) -> int:
-        """Return how many frames of *stream* came in the place of another flow's, by the order of their flows."""
+    def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int, share: float) -> int:
+        """Return how many frames of *stream* came in the place of another flow's, by the order of their flows.
+
+        Where more than a few are lost, the flows that are left come so much sooner, and a slow worker's at the end.
+        """
         if not stream.variables:
             return 0
-        flows, first = self.profile.flows.count, stream.variables[0]
+        flows, first = math.floor(self.profile.flows.count * (1 - share)), stream.variables[0]
         values = (first.maximum - first.minimum) // first.step + 1
         next_ones = sum((flow[0] - before[0]) % values == 1 for before, flow in pairwise(turns))
         apart = min(_NEAR, flows // _WORKERS)
-        if apart and next_ones > _IN_ORDER * len(turns):
+        if share <= FEW_LOST and apart and next_ones > _IN_ORDER * len(turns):
             # a frame may be late by half a turn; where some are missing, a turn is shorter
             apart = max(apart, flows // 2 - lost)
         near, repeated = deque[_Flow](maxlen=apart), 0
         for flow in turns:
             repeated += flow in near
             near.append(flow)
+        if share > FEW_LOST:
+            return repeated
         # of two workers, or two cores of the generator, one may be behind
         most = math.ceil(_BEHIND * len(turns) / flows) + 1
         beyond = sum(max(0, count - most) for count in Counter(turns).values())
@@ -240,10 +247,8 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
         if frames:
             direction = next(item for item in content.directions if item.tx_port == row.tx_port)
-            wrong, looked_at = content.wrong(direction, frames, max(0, row.offered - row.received)), len(frames)
-            if row.offered - row.received > FEW_LOST * row.offered:
-                # where flows are lost, the others have no turn
-                del wrong[COPIES]
+            lost, looked_at = max(0, row.offered - row.received), len(frames)
+            wrong = content.wrong(direction, frames, lost, lost / max(1, row.offered))
             # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
             wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
             readings[f"{EXAMINED}{row.rx_port}"] = looked_at
