@@ -71,7 +71,9 @@ def run(tmp_path: Path) -> Path:
             after = {f"{row.tx_port}.opackets": row.offered for row in one.trial.outcome.directions}
             after |= {f"{row.rx_port}.ipackets": row.forwarded for row in one.trial.outcome.directions}
             counts = {"before": {}, "after": after}
-            measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts))
+            # frames that came back are looked at in the last trial
+            seen = {"examined.1": 1000.0} if count == 6 else {}
+            measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts, readings=seen))
             evidence = "misses" if any(losses) else "keeps"
             named: dict[str, Any] = {"requirement": number, "sentence": sentence, "test": "T"}
             folder.add(replace(one, trial=measured, evidence=evidence, **named))
@@ -206,6 +208,40 @@ def test_other_traffic_or_another_load_decides_nothing(run: Path, sentence: str)
 
 def test_a_load_that_is_named_is_that_of_a_throughput_too(run: Path) -> None:
     assert asked(run, "64b 1-flow unidirectional loses ≤ 20% at 6 Mpps").ruling is Ruling.PASS
+
+
+CHANGED = {"fault": "CHANGED", "detail": "", "frames": 100.0}
+
+
+def changed_in_the_last(records: list[dict[str, Any]]) -> None:
+    records[11]["trial"]["problems"] = [CHANGED]
+
+
+def never_looked_at(records: list[dict[str, Any]]) -> None:
+    records[11]["trial"]["outcome"]["readings"] = {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"), [(changed_in_the_last, "frames that are none"), (never_looked_at, "was looked at")]
+)
+def test_a_pass_needs_frames_that_were_looked_at_and_were_those_that_were_sent(
+    run: Path, edit: Callable[[list[dict[str, Any]]], None], says: str
+) -> None:
+    change_records(run / "trials.jsonl", edit)
+    found = asked(run, "64b 1-flow unidirectional loses ≤ 20% at 6 Mpps")
+    assert found.ruling is Ruling.INCONCLUSIVE and says in found.message
+
+
+def test_a_load_that_is_carried_once_and_once_not_decides_no_lower_one(run: Path) -> None:
+    def lost(records: list[dict[str, Any]]) -> None:
+        for record in records[6:12]:
+            outcome = record["trial"]["outcome"]
+            outcome["load"]["pps"] = 4e6
+            outcome["directions"][0].update(intended=4 * 10**6, offered=4 * 10**6, forwarded=3 * 10**6)
+
+    change_records(run / "trials.jsonl", lost)
+    change_records(run / "requirements.jsonl", lambda records: records[1].update(load_pps=4e6))
+    assert asked(run, "64b 1-flow unidirectional ≥ 3 Mpps").ruling is Ruling.INCONCLUSIVE
 
 
 def test_another_goal_needs_more_trials(run: Path) -> None:

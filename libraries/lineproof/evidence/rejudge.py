@@ -24,7 +24,7 @@ from ..core.quantity import Promise, Reason, Requirement, TrafficWords
 from ..core.registry import is_installed
 from ..core.rule import Ruling
 from ..core.telemetry import Telemetry
-from ..core.trial import Fault, Load, Measure, Outcome, Trial, read_trial
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY, Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
@@ -261,6 +261,9 @@ def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterat
 # -- another SLA -------------------------------------------------------------------------------------------------------
 
 
+_LOOKED_AT = EXAMINED, EXAMINED_SLOWLY
+
+
 class AskedSentence(NamedTuple):
     """A sentence of another suite; ``where``: file and line."""
 
@@ -318,6 +321,13 @@ def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[Recorde
         for ruling, (bench, verdict) in product((Ruling.FAIL, Ruling.PASS), judged):
             # loss grows with the load
             proves = sources is same or (bench.record.load_pps < promise.load_pps) is (ruling is Ruling.FAIL)
+            if ruling is Ruling.PASS:
+                # a router carries no load of which another sentence's trials show that it does not
+                proves = proves and not any(
+                    isinstance(other, Verdict) and other.ruling is Ruling.FAIL and at.record.load_pps <= most
+                    for most in [bench.record.load_pps * (1 + SAME_LOAD)]
+                    for at, other in judged
+                )
             if proves and isinstance(verdict, Verdict) and verdict.ruling is ruling:
                 where = f"judged at {si(bench.record.load_pps, 'pps')} into each port: " if sources is other else ""
                 reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
@@ -349,7 +359,16 @@ def _judged(bench: RecordedBench, requirement: Requirement) -> Verdict | str:
     if requirement.quantity.threshold_is_load:
         pps = bench.record.load_pps * (requirement.directions if requirement.in_total else 1)
         requirement = replace(requirement, threshold=Value(pps, Unit.PPS))
+    own = replace(bench)
     try:
-        return replace(bench).verdict(requirement)
+        verdict = own.verdict(requirement)
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         return _why_not(error)
+    # frames are looked at in the trial with which a sentence could pass, which may be none of those that decide here
+    looked_at = [trial for trial in own.trials if any(name.startswith(_LOOKED_AT) for name in trial.outcome.readings)]
+    if verdict.ruling is Ruling.PASS and not looked_at and bench.record.verdict != Ruling.PASS.value:
+        return "no frame that came back was looked at in these trials"
+    for trial in (trial for trial in looked_at if trial not in own.trials[: own.judged]):
+        if verdict.ruling is Ruling.PASS and any(problem.fault is Fault.CHANGED for problem in trial.problems):
+            return f"trial {trial.number}, which is not needed for it, shows frames that are none that was sent"
+    return verdict
