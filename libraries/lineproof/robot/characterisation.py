@@ -29,6 +29,9 @@ from ..procedures.search.margin import margin, margin_of_forwarding
 from ..units import duration_text, si
 from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, show_document
 
+WIDTHS = "relative_width", "resolution"
+"""Arguments that are a ratio of a load."""
+
 LONGEST_ON_CONSOLE = 40
 """Rows of the longest table that is shown on the console."""
 
@@ -81,6 +84,8 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
             is_number = isinstance(number, int | float)
             if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
                 raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
+            if name in WIDTHS and not 1e-6 <= value < 1:
+                raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
         words = str(next(iter(terms), options.get("traffic", "")))
         with CharacterisationWork(self.shared, procedure.name, words, _seconds(deadline)) as work:
             if procedure.needs is not None:
@@ -144,6 +149,11 @@ class CharacterisationWork(ProcedureRun):
         problem, simulated = self.router_problem(), self.session.simulated
         results = result if isinstance(result, tuple) else (result,)
         early = [*dict.fromkeys(filter(None, [*(each.ended for each in results), problem]))]
+        if not results:
+            early.append("inconclusive: nothing was measured")
+        if not self._first:  # it ended before any traffic was chosen
+            self.recorder.begin(self._test)
+            self._first = self.recorder.number
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         deviations = dict.fromkeys(deviation for each in results for deviation in each.deviations)
@@ -174,7 +184,7 @@ class CharacterisationWork(ProcedureRun):
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
         show_document(Document(self.title, [Section("", shown)], simulated), f"{self.title} (table)")
-        told = "; ".join(early) or ("its table is on the page" if results else "nothing was measured")
+        told = "; ".join(early) or "its table is on the page"
         message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
