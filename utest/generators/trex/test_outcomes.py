@@ -151,6 +151,11 @@ def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault:
     assert all(words in item.detail for item in found.problems)
 
 
+def test_a_port_that_counts_anew_shows_it_by_the_direction_that_nothing_is_sent_in() -> None:
+    found = make_outcome(answer(counted(1, opackets=1)), Load(1000), 1.0, BOTH[:1])
+    assert [(item.fault, item.directions) for item in found.problems] == [(Fault.COUNTERS, ((0, 1),))]
+
+
 @pytest.mark.parametrize(("errors", "certain"), [(19, 1), (20, 0), (0, 20)])
 def test_generator_errors_explain_only_as_much_loss_as_they_count(errors: int, certain: int) -> None:
     found = outcome(counted(0, ierrors=errors))

@@ -14,7 +14,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -149,17 +149,17 @@ def _of_counters(counts: TrialCounts, rows: Sequence[DirectionCount]) -> Iterato
         if not up:
             concerned = tuple(way for way in ways if port in way)
             yield Problem(Fault.LINK_DOWN, f"generator port {port}", directions=concerned)
+    # a port that counts anew may end above where it began, and show it by the counters of the other direction
+    for port, initial in product(sorted({port for way in ways for port in way}), "oi"):
+        shown = {name: [0] for name in (f"{initial}packets", f"{initial}bytes", f"{initial}errors")}
+        for item in counts.snapshots:
+            shown[f"{initial}packets"].append((item.offered if initial == "o" else item.received).get(port, 0))
+        for name, values in shown.items():
+            values += [reading.since(counts.before, port, name) for reading in (counts.at_end, counts.after)]
+            if (fall := max(earlier - later for earlier, later in pairwise(values))) > 0:
+                words = f"{name} of generator port {port} fell by {fall}"
+                yield Problem(Fault.COUNTERS, words, directions=tuple(way for way in ways if port in way))
     for way in ways:
-        for port, initial in zip(way, "oi", strict=True):
-            shown = {name: [0] for name in (f"{initial}packets", f"{initial}bytes", f"{initial}errors")}
-            # a counter that began anew within the trial may end above where it began
-            for item in counts.snapshots:
-                shown[f"{initial}packets"].append((item.offered if initial == "o" else item.received).get(port, 0))
-            for name, values in shown.items():
-                values += [reading.since(counts.before, port, name) for reading in (counts.at_end, counts.after)]
-                if (fall := max(earlier - later for earlier, later in pairwise(values))) > 0:
-                    words = f"{name} of generator port {port} fell by {fall}"
-                    yield Problem(Fault.COUNTERS, words, directions=(way,))
         if failed := _grown(counts, way[0], "oerrors"):
             words = f"port {way[0]} failed to send {failed} frames{_error_words(counts, way[0])}"
             yield Problem(Fault.UNSENT, words, failed, (way,))
