@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof import __version__
+from lineproof.commands.rejudge import sentences_of
 from lineproof.core.deciding import Standing, TrialConditions, decide
 from lineproof.core.goal import read_goal
 from lineproof.core.rule import Ruling
@@ -242,6 +243,15 @@ def test_a_load_that_is_carried_once_and_once_not_decides_no_lower_one(run: Path
     change_records(run / "trials.jsonl", lost)
     change_records(run / "requirements.jsonl", lambda records: records[1].update(load_pps=4e6))
     assert asked(run, "64b 1-flow unidirectional ≥ 3 Mpps").ruling is Ruling.INCONCLUSIVE
+
+
+@pytest.mark.slow
+def test_a_sentence_that_expects_another_verdict_is_no_promise_of_another_suite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = robot_run.write_suite(tmp_path, KEPT, f"{MISSED}    expect=FAIL")
+    assert [each.sentence for each in sentences_of(suite, [])] == [KEPT]
+    assert "1 sentence left out" in capsys.readouterr().err
 
 
 def test_another_goal_needs_more_trials(run: Path) -> None:

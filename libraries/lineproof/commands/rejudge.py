@@ -23,7 +23,7 @@ from ..evidence.rejudge import SAME, AnotherVerdict, AskedSentence, RejudgedRun,
 from ..evidence.run import RecordedRun
 from ..project import Project
 from ..units import counted
-from .arguments import add_json, add_run, add_variables, print_document, run_of
+from .arguments import add_json, add_run, add_variables, print_document, run_of, say
 from .check import dry_run, failed, require_suites
 
 LISTENER = "lineproof.robot.sentences.SentenceListing"
@@ -141,12 +141,15 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
         if problems := list(failed(tree)):
             raise ConfigError("is not right: " + "\n".join(problems), suite)
         rows = [json.loads(line) for line in listing.read_text().splitlines()] if listing.exists() else []
-    if unknown := [f"{row['where']}: '{row['sentence']}'" for row in rows if row["unknown"]]:
+    promises = [row for row in rows if not row["expects_another"]]
+    if others := len(rows) - len(promises):
+        say(f"{counted(others, 'sentence')} left out: with 'expect=' it is no promise")
+    if unknown := [f"{row['where']}: '{row['sentence']}'" for row in promises if row["unknown"]]:
         raise ConfigError(
             f"has sentences with variables that are set during a run only: {'; '.join(unknown)}; expected sentences"
             " whose figures are known",
             suite,
         )
-    if not rows:
-        raise ConfigError("has no sentence", suite)
-    return [AskedSentence(row["test"], row["sentence"], row["where"]) for row in rows]
+    if not promises:
+        raise ConfigError("has no sentence that promises something", suite)
+    return [AskedSentence(row["test"], row["sentence"], row["where"]) for row in promises]

@@ -341,7 +341,8 @@ class SentenceListing:
     ``robot --dryrun --listener lineproof.robot.sentences.SentenceListing:FILE``: a line of JSON for each.
 
     ``test``, ``sentence`` with the values of its variables, ``where``; ``unknown``: it has a variable that is set
-    during a run, so nobody knows it before. Sentences of a suite's own keywords count once, for the suite.
+    during a run, so nobody knows it before; ``expects_another``: its test passes with another verdict than PASS.
+    Sentences of a suite's own keywords count once, for the suite.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -360,10 +361,10 @@ class SentenceListing:
             self._add(data.name, step)
 
     def _add(self, test: str, step: KeywordCall) -> None:
-        text = sentence(step)
-        if text is None or expects_another_verdict(step):
+        if (text := sentence(step)) is None:
             return
         known = known_sentence(step)
-        row = {"test": test, "sentence": known or text, "where": step.where, "unknown": known is None}
+        row: dict[str, object] = {"test": test, "sentence": known or text, "where": step.where}
+        row |= {"unknown": known is None, "expects_another": expects_another_verdict(step)}
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(row) + "\n")
