@@ -194,7 +194,7 @@ def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterato
         yield server
     finally:
         server.stop()
-        thread.join(3)
+        thread.join(30)
         assert not thread.is_alive()
         assert backend.closed
 
