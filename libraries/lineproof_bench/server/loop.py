@@ -10,6 +10,7 @@ import contextlib
 import errno
 import math
 import platform
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -108,7 +109,10 @@ class TrexServer:
                 self._loop.remove_reader(descriptor)
             with contextlib.suppress(zmq.ZMQError):
                 self.service.close(announced=end is None)
-            self._context.destroy(linger=100)
+            # libzmq's end of a context sometimes never comes
+            ending = threading.Thread(target=self._context.destroy, args=(100,), daemon=True)
+            ending.start()
+            ending.join(1.0)
 
     async def _serve(self) -> ServerAction | None:
         transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
