@@ -16,9 +16,8 @@ from .machine import (
     Commands,
     Memory,
     Patterns,
-    UnknownInterface,
     Words,
-    answer,
+    answer_of,
     common_commands,
 )
 
@@ -47,13 +46,8 @@ def first_memory(interfaces: Sequence[str]) -> Memory:
 
 def _run(program: str, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """Run what _COMMANDS have. Raises ValueError for what cannot be done."""
-    try:
-        output = answer(_COMMANDS, " ".join((program, *arguments)), line)
-    except UnknownInterface as name:
-        raise ValueError(f"interface {name} does not exist") from None
-    if output is None:
-        raise ValueError(f"{' '.join(arguments)}: not known to this simulated shell")
-    return CommandOutput(output)
+    text, unknown = " ".join((program, *arguments)), f"{' '.join(arguments)}: not known to this simulated shell"
+    return answer_of(_COMMANDS, text, line, "interface {} does not exist", unknown)
 
 
 def _is_pfsense(state: RouterState) -> bool:

@@ -17,9 +17,8 @@ from .machine import (
     CommandOutput,
     Memory,
     Patterns,
-    UnknownInterface,
     Words,
-    answer,
+    answer_of,
     common_commands,
 )
 
@@ -196,13 +195,8 @@ def _ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     text = " ".join(word for word in arguments if word not in ("-4", "-o", "-s", "-j", "-d"))
     if text == "link show" and "-j" in arguments:
         return CommandOutput(_counters(line))
-    try:
-        output = answer(_COMMANDS, text, line)
-    except UnknownInterface as name:
-        raise ValueError(f'Device "{name}" does not exist.') from None
-    if output is None:
-        raise ValueError(f'Object "{text}" is unknown, try "ip help".')
-    return CommandOutput(output)
+    unknown = f'Object "{text}" is unknown, try "ip help".'
+    return answer_of(_COMMANDS, text, line, 'Device "{}" does not exist.', unknown)
 
 
 def _counters(line: CommandLine) -> str:

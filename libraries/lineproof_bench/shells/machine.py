@@ -100,6 +100,17 @@ def answer(patterns: Patterns, text: str, line: CommandLine) -> str | None:
     return None
 
 
+def answer_of(patterns: Patterns, text: str, line: CommandLine, no_interface: str, unknown: str) -> CommandOutput:
+    """Return the output of *text*, as :func:`answer`. Raises ValueError: *unknown*, or *no_interface* and its name."""
+    try:
+        output = answer(patterns, text, line)
+    except UnknownInterface as name:
+        raise ValueError(no_interface.format(name)) from None
+    if output is None:
+        raise ValueError(unknown)
+    return CommandOutput(output)
+
+
 def refused(words: str) -> CommandOutput:
     """Return the answer of a command that fails with *words*."""
     return CommandOutput("", f"{words}\n", 1)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from lineproof.simulation import BY_A_MODEL
 
 from ..state import InterfaceState, NodeState, RouterState, ThreadState
 from . import linux
 from .machine import CommandLine, CommandOutput, Commands, Patterns, UnknownInterface, Words, answer
+
+T = TypeVar("T")
 
 
 def software() -> Commands:
@@ -75,16 +78,19 @@ def _clear(words: Words, line: CommandLine) -> str:
     return ""
 
 
+def _changed(rows: tuple[T, ...], row: T, words: Words) -> tuple[T, ...]:
+    """Return *rows* without *row*, or with it as the last one, as *words* say."""
+    others = tuple(other for other in rows if other != row)
+    return others if words["off"] else (*others, row)
+
+
 def _link(words: Words, line: CommandLine) -> str:
-    others = tuple(name for name in line.configuration.up if name != words["name"])
-    line.change(up=others if words["off"] else (*others, words["name"]))
+    line.change(up=_changed(line.configuration.up, words["name"], words))
     return ""
 
 
 def _address(words: Words, line: CommandLine) -> str:
-    row = words["name"], words["address"]
-    others = tuple(other for other in line.configuration.addresses if other != row)
-    line.change(addresses=others if words["off"] else (*others, row))
+    line.change(addresses=_changed(line.configuration.addresses, (words["name"], words["address"]), words))
     return ""
 
 
@@ -97,9 +103,7 @@ def _neighbour(words: Words, line: CommandLine) -> str:
 
 
 def _route(words: Words, line: CommandLine) -> str:
-    row = words["prefix"], words["hop"]
-    others = tuple(other for other in line.configuration.routes if other != row)
-    line.change(routes=others if words["off"] else (*others, row))
+    line.change(routes=_changed(line.configuration.routes, (words["prefix"], words["hop"]), words))
     return ""
 
 
