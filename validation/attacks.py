@@ -31,7 +31,7 @@ OWN = {
     "NEAR_CEILING": OwnPart(trials=1000, lossless_pps=5.05e6, received_pps=5.05e6),
     "SLOW_OWN": OwnPart(trials=1000, delay=500.0),
 }
-"""What is known of the generator."""
+"""The generator's own part, as far as it is known."""
 
 
 def costly(cycles: float, vectors_per_call: float = 100.0, testbed: Measure | None = None) -> Measure:
@@ -135,7 +135,7 @@ BUILDERS: Mapping[str, Callable[..., Any]] = {
     "fault": lambda kind, *rest: made.fault(Fault[kind], *rest),
     "repeated": lambda times, *parts: made.then(*parts * times),
 }
-"""What a testbed of the file is made by."""
+"""The makers of the file's testbeds, by name."""
 
 
 def _are_arguments(data: Mapping[Any, Any]) -> bool:

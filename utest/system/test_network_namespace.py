@@ -91,7 +91,7 @@ def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, oute
 
 @pytest.mark.netns
 def test_the_end_of_input_ends_a_program_and_all_that_runs_in_its_namespace() -> None:
-    """As commands of sessions, which outlive their SSH server."""
+    """Commands of sessions outlive their SSH server in the same way."""
     with closing(Namespace()) as namespace:
         outlives = (*inside(namespace.path), "sh", "-c", "setsid sleep 300 & echo; wait")
         kept = children.Child(kept_within(namespace.path, outlives), stderr=children.DEVNULL)

@@ -43,7 +43,7 @@ MARGIN_REMEDY = "run without -v MARGIN:off"
 BASELINE = "the baseline"
 
 EXIT_STATUS = {Ruling.FAIL: 1, Ruling.INCONCLUSIVE: 2, Ruling.PASS: 0}
-"""Of each answer, what a reader must see first; a FAIL is the router's fault, or worse than the baseline."""
+"""The facts of each answer that a reader must see first; a FAIL is the router's fault, or worse than the baseline."""
 
 
 class Proven(Enum):

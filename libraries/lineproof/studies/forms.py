@@ -36,7 +36,7 @@ LINE_RATE = "Line rate"
 INSIDE: Mapping[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
 
 Senders = Mapping[tuple[str, str], SenderFigures]
-"""What generators sent, by row and variant; nothing of a study with a router."""
+"""Frames that generators sent, by row and variant; nothing of a study with a router."""
 
 
 def document(found: StudyResults, with_pictures: bool = False) -> Document:

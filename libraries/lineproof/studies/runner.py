@@ -109,7 +109,7 @@ class StudyRun:
         self._applied = ""
         """The variant whose commands the router has."""
         self._made: tuple[str, ...] = ()
-        """What a person has made of the router."""
+        """The steps that a person has taken on the router."""
         self._away: dict[tuple[int, str, str], Measured] = {}
         self._failures = 0
         self._afterwards: list[str] = []

@@ -1,4 +1,4 @@
-"""What a generator sends when it is asked for line rate, and whether that is fit for a line."""
+"""A generator without a router: what it sends when it is asked for line rate, and whether that is fit for a line."""
 
 from __future__ import annotations
 
