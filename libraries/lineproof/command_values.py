@@ -259,13 +259,13 @@ def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
     """Return those of *facts* that are in *output*, by name."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, (command, pattern) in facts.items():
         values = re.findall(pattern, output[command], re.MULTILINE)
         # of a fact that Python reads further the lines are kept
         if value := summarised(value.strip() if name.startswith("_") else " ".join(value.split()) for value in values):
-            found[name] = value
-    return found
+            texts[name] = value
+    return texts
 
 
 def matched(pattern: str, text: str) -> str | None:

@@ -320,18 +320,18 @@ def _line(lines: Mapping[Location, int], error: Any) -> int:
 
 
 def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]:
-    found: dict[Location, int] = {}
+    numbers: dict[Location, int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             location = (*parent, key.value)
-            found[location] = key.start_mark.line + 1
-            found |= _line_numbers(value, location)
+            numbers[location] = key.start_mark.line + 1
+            numbers |= _line_numbers(value, location)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             location = (*parent, str(index))
-            found[location] = value.start_mark.line + 1
-            found |= _line_numbers(value, location)
-    return found
+            numbers[location] = value.start_mark.line + 1
+            numbers |= _line_numbers(value, location)
+    return numbers
 
 
 def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:

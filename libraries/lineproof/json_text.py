@@ -38,11 +38,11 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
         raise JsonError(f"{len(data)} bytes are too many; at most {largest}")
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        found = _DECODERS[strict].decode(text)
-        if data.count(b"[") + data.count(b"{") > DEEPEST and isinstance(found, dict | list):
-            _check_depth(found, DEEPEST - 1)
+        parsed = _DECODERS[strict].decode(text)
+        if data.count(b"[") + data.count(b"{") > DEEPEST and isinstance(parsed, dict | list):
+            _check_depth(parsed, DEEPEST - 1)
         if _HALF.search(text) or not text.isascii():
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(parsed, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if "\n" in text.strip() else f"column {error.colno}"
         raise JsonError(f"it is not JSON ({error.msg}, {where})" if text.strip() else "it is empty") from None
@@ -56,7 +56,7 @@ def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = 
         raise
     except ValueError as error:
         raise JsonError(f"it holds a number that is too long ({error})") from None
-    return found
+    return parsed
 
 
 def _check_depth(value: Any, most: int) -> None:
@@ -81,10 +81,10 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    found = float(text)
-    if not math.isfinite(found):
+    number = float(text)
+    if not math.isfinite(number):
         raise JsonError(f"the number {text[:20]} is too large")
-    return found
+    return number
 
 
 def _whole(text: str) -> int:

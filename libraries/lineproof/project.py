@@ -45,12 +45,12 @@ class Layers:
 
     def replaced(self, names: Iterable[str] | None = None) -> list[Path]:
         """The project's files that take the place of packaged ones with other content. *names*: among these (all)."""
-        found = []
+        others = []
         for path in listed(self.own, "*.yaml") if names is None else [self.own / name for name in names]:
             with contextlib.suppress(OSError):  # there is only one
                 if not filecmp.cmp(path, self._packaged(path.name), shallow=False):
-                    found.append(path)
-        return found
+                    others.append(path)
+        return others
 
     def _packaged(self, name: str) -> Path:
         path = self.packaged / name.removesuffix(".yaml") / name

@@ -154,16 +154,16 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
 
 def _warnings(project: Project) -> list[str]:
     """Which of the project's files take the place of packaged ones, and which nothing reads."""
-    found: list[str] = []
+    warnings: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
-        found.extend(replaced_files(project))
+        warnings.extend(replaced_files(project))
     for path in _own(project, "shells"):
         with contextlib.suppress(LineproofError):
-            found += [
+            warnings += [
                 f"{path}: no change sets a side's {what}; with 'prepare: configure' the router must have it already"
                 for what in read_description(project.shells, path.stem).unset
             ]
-    return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
+    return warnings + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 
 def _problem(read: Callable[[], object]) -> Iterator[str]:

@@ -61,10 +61,10 @@ def is_group_count(name: str) -> bool:
 
 def group_frames(counters: Mapping[str, float]) -> int:
     """The frames to a group in all the *counters* of a port. A total counts, not also its queues."""
-    found: dict[str, dict[bool, float]] = {}
+    frames_of_groups: dict[str, dict[bool, float]] = {}
     for name, count in counters.items():
         if match := _GROUP.fullmatch(name):
-            sums = found.setdefault(match["kind"], {})
+            sums = frames_of_groups.setdefault(match["kind"], {})
             by_queue = match["queue"] is not None
             sums[by_queue] = sums.get(by_queue, 0) + count
-    return sum(round(max(sums.values())) for sums in found.values())
+    return sum(round(max(sums.values())) for sums in frames_of_groups.values())

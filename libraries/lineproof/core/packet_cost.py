@@ -128,9 +128,9 @@ def cost_readings(costs: Sequence[PacketCost]) -> dict[str, float]:
 
 def read_costs(readings: Mapping[str, float]) -> tuple[PacketCost, ...]:
     """Return the costs that the *readings* of a trial hold; none where there is no fit reading."""
-    found: dict[str, dict[str, float]] = {}
+    costs: dict[str, dict[str, float]] = {}
     for key, value in readings.items():
         if key.startswith(f"{_COUNTS}."):
             thread, _, name = key.removeprefix(f"{_COUNTS}.").rpartition(".")
-            found.setdefault(thread, {})[name] = value
-    return tuple(PacketCost(thread, **values) for thread, values in found.items())  # type: ignore[arg-type]
+            costs.setdefault(thread, {})[name] = value
+    return tuple(PacketCost(thread, **values) for thread, values in costs.items())  # type: ignore[arg-type]

@@ -329,15 +329,15 @@ def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
     drops = tuple(drop for drop in ledger.drops if not drop.began_anew)
     if len(drops) <= NAMED_CAUSES:
         return drops
-    found: dict[str, Drop] = {}
+    merged: dict[str, Drop] = {}
     for drop in drops:
-        known = found.get(drop.name)
+        known = merged.get(drop.name)
         if known is None:
-            found[drop.name] = drop
+            merged[drop.name] = drop
             continue
         interfaces = " and ".join(dict.fromkeys(filter(None, (*known.interface.split(" and "), drop.interface))))
-        found[drop.name] = replace(known, interface=interfaces, frames=known.frames + drop.frames)
-    return tuple(sorted(found.values(), key=lambda drop: -drop.frames))
+        merged[drop.name] = replace(known, interface=interfaces, frames=known.frames + drop.frames)
+    return tuple(sorted(merged.values(), key=lambda drop: -drop.frames))
 
 
 def _place_of_unexplained(ledger: Ledger) -> str:
@@ -399,15 +399,15 @@ NOT_LOOKED_AT = Deviation(
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     """Return what *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
-    found: list[Deviation] = []
+    deviations: list[Deviation] = []
     if verdict.requirement.quantity.judges_loss:
-        found.append(LOSS_OF_OFFERED_FRAMES)
+        deviations.append(LOSS_OF_OFFERED_FRAMES)
     if verdict.promise.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
-        found += TRIALS_OF_SECTION_23
+        deviations += TRIALS_OF_SECTION_23
     is_pass = verdict.ruling is Ruling.PASS
     if is_pass and verdict.requirement.quantity.doubts and (done := list(_not_looked_at(verdict))):
-        found.append(replace(NOT_LOOKED_AT, done="; ".join(done)))
-    return tuple(map(str, found))
+        deviations.append(replace(NOT_LOOKED_AT, done="; ".join(done)))
+    return tuple(map(str, deviations))
 
 
 def _not_looked_at(verdict: Verdict) -> Iterator[str]:

@@ -192,8 +192,8 @@ def known_facts(facts: RouterFacts) -> Mapping[str, str]:
         queues.setdefault(row.worker, []).append(f"{row.interface} queue {row.queue}")
     served = "; ".join(f"{worker}: {', '.join(names)}" for worker, names in queues.items())
     cards = {f"card of {nic.interface}": ", ".join(map(" ".join, _card(nic).items())) for nic in facts.nics}
-    found = {**_named(facts, _FACTS), **facts.other, **cards, "queues served by": served}
-    return {name: words for name, words in found.items() if words}
+    known = {**_named(facts, _FACTS), **facts.other, **cards, "queues served by": served}
+    return {name: words for name, words in known.items() if words}
 
 
 def _named(thing: RouterFacts | NicFacts, fields: Mapping[str, str]) -> dict[str, str]:

@@ -60,7 +60,7 @@ def without_secrets(name: str, text: str) -> str:
 
 def input_files(plan: Plan) -> dict[str, Path]:
     """Path within the inputs -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     # the run of a study keeps its file itself
     names = {
         "platforms": plan.platform.platform,
@@ -74,11 +74,11 @@ def input_files(plan: Plan) -> dict[str, Path]:
     for kind, name in names.items():
         layers: Layers = getattr(plan.project, kind)
         for path in layers.glob(f"{name}.yaml"):
-            found[f"{'variables' if path.parent == layers.own else PACKAGED}/{kind}/{path.name}"] = path
+            files[f"{'variables' if path.parent == layers.own else PACKAGED}/{kind}/{path.name}"] = path
     if plan.calibrations is not None and plan.calibration is not None:
         name = plan.calibration.file_name
-        found[f"{CALIBRATIONS}/{name}"] = plan.calibrations / name
-    return dict(sorted(found.items()))
+        files[f"{CALIBRATIONS}/{name}"] = plan.calibrations / name
+    return dict(sorted(files.items()))
 
 
 def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
@@ -87,15 +87,15 @@ def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
     Of the latter also the streams that it answered when it was loaded: nobody has to run it again.
     """
     word = profile.name.split()[0]
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     if word in catalogue.files:
         _, path = catalogue.files[word]
-        found[_kept_file(word, path)] = read_file(path)
-    if found and profile.program is not None:
+        contents[_kept_file(word, path)] = read_file(path)
+    if contents and profile.program is not None:
         source = profile.program.source
         kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": profile.program.answer}
-        found[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
-    return found
+        contents[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
+    return contents
 
 
 def _kept_file(word: str, path: Path) -> str:

@@ -65,9 +65,9 @@ class Record:
     def from_json(cls, text: bytes) -> Self:
         """Return the record that *text* holds, sealed or not. Raises ValueError saying what is missing or wrong."""
         data = parse_json(text)
-        found = data.get("schema") if isinstance(data, dict) else None
-        if found != cls.schema:
-            raise ValueError(f"'schema' is {shortened(repr(found))}; expected '{cls.schema}'")
+        schema_there = data.get("schema") if isinstance(data, dict) else None
+        if schema_there != cls.schema:
+            raise ValueError(f"'schema' is {shortened(repr(schema_there))}; expected '{cls.schema}'")
         try:
             record: Self = _adapter(cls).validate_json(_SEALS.sub(b"}", text))
         except ValidationError as error:

@@ -85,13 +85,13 @@ class Direction:
 
 def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
     """The directions of the first *pairs* port pairs of *ports*, pair by pair."""
-    found: list[Direction] = []
+    directions: list[Direction] = []
     for pair in range(pairs):
         first, second = ports[2 * pair : 2 * pair + 2]
-        found.append(Direction(first, second, pair=pair))
+        directions.append(Direction(first, second, pair=pair))
         if bidirectional:
-            found.append(Direction(second, first, swapped=True, pair=pair))
-    return tuple(found)
+            directions.append(Direction(second, first, swapped=True, pair=pair))
+    return tuple(directions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,11 @@ def probe_shares(profile: Profile) -> dict[int, float]:
 
     Raises ValueError for frames that cannot be probes.
     """
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for frame, share in profile.shares():
         size = probe_size(profile, frame)
-        found[size] = found.get(size, 0.0) + share
-    return found
+        shares[size] = shares.get(size, 0.0) + share
+    return shares
 
 
 def probe_size(profile: Profile, frame: FrameClass) -> int:

@@ -519,13 +519,13 @@ class Router:
             answers.append(raw[command])
         for key, table in commands.tables.items():
             for interface in self.interfaces if INTERFACE in table.run else ("",):
-                found = self.counts(key, raw, interface)
+                counted = self.counts(key, raw, interface)
                 if table.packets:
-                    self._require_interfaces(found)
-                    interfaces |= {name: table.packets_in(own) for name, own in found.items()}
-                causes += (cause for name, own in found.items() for cause in table.causes_in(own, name))
+                    self._require_interfaces(counted)
+                    interfaces |= {name: table.packets_in(own) for name, own in counted.items()}
+                causes += (cause for name, own in counted.items() for cause in table.causes_in(own, name))
                 if table.queues:
-                    pauses |= {name: received_pauses(own) for name, own in found.items()}
+                    pauses |= {name: received_pauses(own) for name, own in counted.items()}
         return Telemetry(uptime, interfaces, raw=raw, causes=tuple(causes), pauses=pauses)
 
     @property
@@ -548,13 +548,13 @@ class Router:
         if command not in raw:
             raw[command] = self._commands.show(command, partial=query.optional, ends=not query.json_paths)
         try:
-            found = read(raw[command], interface)
+            result = read(raw[command], interface)
         except BREAKDOWN_ERRORS as error:
             hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.example else ""
             hint = "; it was understood before" if key in self._understood else hint
             raise TestbedError(f"'{command}' was not understood: {in_words(error)}{hint}") from None
         self._understood.add(key)
-        return found
+        return result
 
 
 def if_readable(read: Callable[[], V], otherwise: V) -> V:

@@ -97,19 +97,19 @@ def read_meanwhile(
     session: Session, load: Load, seconds: float, read: Callable[[Callable[[float], None]], T]
 ) -> tuple[T | None, Outcome, str]:
     """Send *load* for RAMP and *seconds*, and *read* after RAMP; returns also why that is not of traffic alone."""
-    found: list[T] = []
+    readings: list[T] = []
 
     def during(wait: Callable[[float], None]) -> None:
         wait(RAMP)
-        found.append(read(wait))
+        readings.append(read(wait))
 
     sent = math.ceil(10 * (RAMP + seconds)) / 10
     outcome = session.traffic.measure(load, sent, during)
     took = outcome.readings.get(DURING_READING, 0.0)
-    if not found:
+    if not readings:
         return None, outcome, "a port of the generator sent no frame"
     late = f"the router was read until {took:.1f} s, and traffic ended after {sent:g} s"
-    return found[0], outcome, late if took >= outcome.duration else ""
+    return readings[0], outcome, late if took >= outcome.duration else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class LinkWait:
         waiting = False
         while True:
             try:
-                found = probe()
+                result = probe()
             except OthersArrive:
                 if not waiting:
                     raise
@@ -96,7 +96,7 @@ class LinkWait:
                 time.sleep(min(POLL, self.limit))
             else:
                 self.end()
-                return found
+                return result
 
     @property
     def noted_words(self) -> str:

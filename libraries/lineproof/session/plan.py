@@ -227,9 +227,9 @@ class Plan:
 
     def requirement(self, sentence: str) -> Requirement:
         """Return the sentence, parsed; the ports can carry it, and the goal decide it. Raises SentenceError."""
-        found = self.measurable(sentence)
-        self._check_decidable(found)
-        return found
+        measured = self.measurable(sentence)
+        self._check_decidable(measured)
+        return measured
 
     def measurable(self, sentence: str) -> Requirement:
         """Return the sentence, parsed; what it asks for can be measured here. Raises SentenceError."""

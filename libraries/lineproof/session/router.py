@@ -248,12 +248,12 @@ class RouterConnection:
     def neighbours(self) -> tuple[NeighbourEntry, ...]:
         """Return the router's entries of the generator's ports; none where they cannot be read. Raises TestbedError."""
         sides = self.sides()
-        found = self.driver.neighbours(sides)
-        if self.plan.testbed.prepare == "configure" or not found:
-            return found
+        entries = self.driver.neighbours(sides)
+        if self.plan.testbed.prepare == "configure" or not entries:
+            return entries
         # nothing shows whether more are wanted
         ipv6 = self.driver.neighbours(ipv6_sides(sides, self.plan.catalogue))
-        return (*found, *(entry for entry in ipv6 if entry.mac))
+        return (*entries, *(entry for entry in ipv6 if entry.mac))
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
@@ -280,12 +280,12 @@ class RouterConnection:
         down = {
             state.interface: "is down" if state.up is False else "has no link" for state in states if is_down(state)
         }
-        found = [f"the router's {name} {words}" for name, words in down.items()]
-        found += [entry.problem for entry in entries if entry.problem]
-        if not found:
+        troubles = [f"the router's {name} {words}" for name, words in down.items()]
+        troubles += [entry.problem for entry in entries if entry.problem]
+        if not troubles:
             with contextlib.suppress(TestbedError):  # a look that fails shows nothing
-                found = [f"the router does not show any more: {change}" for change in self.driver.taken_back()]
-        return "; ".join(found)
+                troubles = [f"the router does not show any more: {change}" for change in self.driver.taken_back()]
+        return "; ".join(troubles)
 
     # -- the journal of its changes ------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Catalogue:
         sizes, flows, mixes = of_kind(SizesFile), of_kind(FlowsFile), of_kind(MixFile)
         if not sizes or sum(item.default for item in flows.values()) != 1:
             raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", str(folder))
-        found = cls(
+        catalogue = cls(
             flows,
             mixes,
             sizes["sizes"],
@@ -97,10 +97,10 @@ class Catalogue:
         )
         for name in mixes:
             try:
-                found.frames(name)
+                catalogue.frames(name)
             except SentenceError as error:
                 raise ConfigError(f"the mix '{name}': {error}", paths[name]) from None
-        return found
+        return catalogue
 
     def words(self) -> list[str]:
         """All traffic words, for messages."""
@@ -291,14 +291,14 @@ def read_capture(path: Path) -> Mapping[bytes, int]:
 
     Raises ConfigError for frames that a router cannot forward.
     """
-    found: Counter[bytes] = Counter()
+    counts: Counter[bytes] = Counter()
     for number, data in enumerate(_frames(path), 1):
-        found[_check_frame(data, number, path)] += 1
-        if len(found) > MAX_FRAMES:
+        counts[_check_frame(data, number, path)] += 1
+        if len(counts) > MAX_FRAMES:
             raise ConfigError(f"has more than {MAX_FRAMES} different frames; expected a shorter one", path)
-    if not found:
+    if not counts:
         raise ConfigError("has no frames", path)
-    return found
+    return counts
 
 
 def _frames(path: Path) -> Iterator[bytes]:

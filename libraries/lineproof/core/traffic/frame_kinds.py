@@ -77,8 +77,8 @@ def ipv6_network(prefix: str, network: str) -> str:
 def kinds_of(profile: Profile) -> frozenset[FrameKind]:
     """The kinds of *profile*'s frames; empty for plain IPv4."""
     headers = profile.headers
-    found: list[tuple[FrameKind, object]] = [("ipv6", headers.prefix), ("vlan", headers.tags), ("mpls", headers.labels)]
-    return frozenset(kind for kind, needed in found if needed)
+    kinds: list[tuple[FrameKind, object]] = [("ipv6", headers.prefix), ("vlan", headers.tags), ("mpls", headers.labels)]
+    return frozenset(kind for kind, needed in kinds if needed)
 
 
 def reason_not_forwarded(profile: Profile, not_forwarded: NotForwarded) -> str:

@@ -61,8 +61,8 @@ class ProfileSource:
 
     def to_json(self) -> dict[str, str]:
         """Data of a record."""
-        found = {"file": self.path.name, "sha256": self.sha256, "tunables": self.tunables, "client": self.client}
-        return found if self.mac_dst == "packet" else {**found, "mac_dst": self.mac_dst}
+        facts = {"file": self.path.name, "sha256": self.sha256, "tunables": self.tunables, "client": self.client}
+        return facts if self.mac_dst == "packet" else {**facts, "mac_dst": self.mac_dst}
 
 
 @dataclass(frozen=True)

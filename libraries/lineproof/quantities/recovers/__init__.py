@@ -101,11 +101,11 @@ class Recovery(Quantity):
             if not control:
                 before, after = CONTROL_SECONDS
                 control.update(_control_readings(instruments.step_down(reduced, before, reduced, after, 0.1)))
-            found = instruments.step_down(overload, phases.overload, reduced, phases.after, phases.sample_interval)
-            readings = step_down_readings(found, promise.limit.value)
-            for place, counts in enumerate(zip(found.before.offered, found.after.offered, strict=True)):
+            step = instruments.step_down(overload, phases.overload, reduced, phases.after, phases.sample_interval)
+            readings = step_down_readings(step, promise.limit.value)
+            for place, counts in enumerate(zip(step.before.offered, step.after.offered, strict=True)):
                 readings[f"overload_sent.{place}"] = fmean(counts) / (overload.pps * phases.overload)
-            return replace(found.outcome, readings={**found.outcome.readings, **control, **readings})
+            return replace(step.outcome, readings={**step.outcome.readings, **control, **readings})
 
         return measure
 

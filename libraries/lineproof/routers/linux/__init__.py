@@ -186,12 +186,12 @@ def _offload_words(offload: str, shown: str) -> Words:
 
 def _files(text: str) -> dict[str, str]:
     """Return the files of _LOAD in what grep prints, each line behind its file's path; "" for one that lacks."""
-    found = dict.fromkeys(_LOAD, "")
+    contents = dict.fromkeys(_LOAD, "")
     for line in text.splitlines(keepends=True):
         path, _, row = line.partition(":")
-        if path in found:
-            found[path] += row
-    return found
+        if path in contents:
+            contents[path] += row
+    return contents
 
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
@@ -231,8 +231,8 @@ def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
     owner = "|".join(re.escape(name) for name in (interface, device.strip().rpartition("/")[2]) if name)
     kind = r"(?i:(?:tx-?rx|rx-?tx|rx|input|fp|queue|r)[-.]?)?"
     name = re.compile(rf"mlx\d_comp(\d{{1,4}})@pci:(?:{owner})|(?:\w+-)?(?i:{owner})-{kind}(\d{{1,4}})")
-    found = ((irq, name.fullmatch(row)) for irq, (_, row) in _interrupt_rows(table)[1].items())
-    return {irq: int(match[1] or match[2]) for irq, match in found if match}
+    matched = ((irq, name.fullmatch(row)) for irq, (_, row) in _interrupt_rows(table)[1].items())
+    return {irq: int(match[1] or match[2]) for irq, match in matched if match}
 
 
 def _serving_cpus(before: str, after: str, queues: Mapping[int, int]) -> dict[int, str]:
@@ -296,12 +296,12 @@ def _firewall(answers: Answers) -> str | None:
 
 def _steered(text: str) -> dict[int, str]:
     """``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
-    found: dict[int, str] = {}
+    masks: dict[int, str] = {}
     for queue, mask in re.findall(r"rx-(\d{1,4})/rps_cpus:([0-9a-f,]{1,4096}?)(?:, |$)", text):
         bits = int(mask.replace(",", "") or "0", 16)
         if cpus := [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]:
-            found[int(queue)] = ",".join(cpus)
-    return found
+            masks[int(queue)] = ",".join(cpus)
+    return masks
 
 
 # -- lost frames: linux.yaml has the interfaces' and IP's
