@@ -387,7 +387,7 @@ def _left(faults: Iterable[InjectedFault]) -> float:
 
 def _with_loss(fate: Fate, kept: float) -> Fate:
     """*fate* of which only the share *kept* of all frames is not missed in addition."""
-    exits = {direction: part * kept for direction, part in fate.exits.items()}
+    exits = {direction: part * kept for direction, part in fate.exits.items() if kept}
     return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
 
 

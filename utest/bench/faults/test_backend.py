@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +12,9 @@ from typing import Any
 import pytest
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
+from lineproof.errors import ConfigError
 from lineproof.generators.trex.outcomes import fine_histogram
-from lineproof.simulation import FAULT_DEFAULTS, parse_fault
+from lineproof.simulation import FAULT_DEFAULTS, InjectedFault, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.server.ports import ServerCard
@@ -24,6 +28,42 @@ def send(backend: FaultyModel, clock: HandClock) -> tuple[int, int]:
     backend.start({0: traffic("64b", 1e6)}, 1.0)
     clock.time += 2.0
     return backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+
+
+LIMITS = (0, 1, -1, math.nan, math.inf, 1e30, "text", True, None)
+
+
+@pytest.mark.parametrize("kind", FAULT_DEFAULTS)
+def test_a_value_at_a_limit_is_modelled_or_refused_with_key_value_and_what_is_expected(kind: str) -> None:
+    for key, value in itertools.product(("start", "at", "every", *FAULT_DEFAULTS[kind]), LIMITS):
+        try:
+            fault = parse_fault(kind, **{"start": 0, key: value})
+        except ConfigError as error:
+            named = key in str(error) and ("empty" if value is None else str(value)) in str(error)
+            assert named and re.search("should be|expected", str(error)), error
+            continue
+        # what is handed to the bench is the same fault there
+        assert InjectedFault.model_validate(fault.model_dump(by_alias=True, exclude_none=True)) == fault
+        backend, clock = faulty_model(fault)
+        for _ in range(2):
+            backend.start({0: (grouped(),), 1: traffic("64b", 1e6, swapped=True)}, 1.0)
+            clock.time += 2.0
+            backend.counters(1), backend.flow_counters(7), backend.latency_counters(7), backend.state()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "offered", "forwarded"),
+    [
+        ("unsent frames", {}, 0, 0),
+        ("pause frames", {}, 0, 0),
+        *(("one-way loss", {"port": 0, "of": of}, 1_000_000, 0) for of in ("router", "cable", "damaged cable")),
+        ("duplicated frames", {}, 1_000_000, 2_000_000),
+        ("changed frames", {"what": "lost"}, 1_000_000, 0),
+    ],
+)
+def test_a_share_of_1_is_all_frames(kind: str, more: dict[str, Any], offered: int, forwarded: int) -> None:
+    backend, clock = faulty_model(parse_fault(kind, share=1, **more))
+    assert send(backend, clock) == (offered, forwarded)
 
 
 def test_without_faults_it_is_the_model() -> None:
