@@ -10,21 +10,8 @@ from pydantic import Field, ValidationError, model_validator
 from ..config import Config, explain_error, shown_key
 from ..errors import ConfigError
 
-Change = Literal[
-    "payload",
-    "length",
-    "checksum",
-    "ttl",
-    "addresses",
-    "mac",
-    "cached",
-    "lldp",
-    "copies",
-    "flow",
-    "hairpin",
-    "late",
-    "lost",
-]
+_OtherBytes = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
+Change = Literal[_OtherBytes, "copies", "flow", "hairpin", "late", "lost"]
 
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"for": 0.2, "port": 0},

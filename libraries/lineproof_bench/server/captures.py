@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 
 from ..backend import Backend, CapturedFrame, StreamTraffic
-from .ports import TYPES, HeaderOffsets, ServerHabits, ServerPort, headers_of
+from .ports import TYPES, ServerHabits, ServerPort, headers_of
 from .rpc import Params, refused
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 
@@ -27,15 +28,6 @@ MOST_CAPTURES = 10
 """Captures that there may be at once, as on a TRex."""
 
 
-_ARP = TYPES["arp"]
-FILTERS: Mapping[str, Callable[[HeaderOffsets], bool]] = {
-    "": lambda headers: True,
-    "arp or ip6 or vlan": lambda headers: headers.kind in (_ARP, TYPES["ip6"]) or headers.tags != (),
-    "arp or (vlan and arp) or (vlan and arp)": lambda headers: headers.kind == _ARP,
-}
-"""Filters that our client and the shipped one use."""
-
-
 @dataclass(slots=True)
 class _Capture:
     number: int
@@ -43,6 +35,7 @@ class _Capture:
     limit: int
     started: float
     filter: str
+    terms: Sequence[Set[str]]
     cyclic: bool
     kept: list[CapturedFrame] = field(default_factory=list)
     """Frames that were not fetched yet."""
@@ -51,7 +44,7 @@ class _Capture:
 
     def take(self, frames: list[CapturedFrame]) -> None:
         """Keep what fits: the first of all, or the last when cyclic; of several ports in the order of their time."""
-        new = [frame for frame in frames if FILTERS[self.filter](headers_of(frame.data))]
+        new = [frame for frame in frames if any(term <= words_of(frame.data) for term in self.terms)]
         self.kept += new if self.cyclic else new[: self.room]
         self.kept = sorted(self.kept, key=lambda frame: frame.timestamp)[-self.limit :]
 
@@ -60,6 +53,24 @@ class _Capture:
         """Frames that it can still keep."""
         left = self.limit if self.cyclic else self.limit - self.fetched - len(self.kept)
         return left if self.active else 0
+
+
+def words_of(frame: bytes) -> set[str]:
+    """Return the words of a filter that *frame* fits: its type, behind any tags, and "", which all fit."""
+    headers = headers_of(frame)
+    words = {"", *(word for word, kind in TYPES.items() if kind == headers.kind)}
+    return words | {"vlan"} if headers.tags else words
+
+
+def filter_terms(text: str) -> list[set[str]]:
+    """Return the sets of words of which a frame has to fit one: words joined by ``and``, these by ``or``.
+
+    Brackets are understood around ``and`` only, where both clients have them. Raises RpcError for anything else.
+    """
+    terms = [set(re.split(r"\s+and\s+", term.strip(" ()"))) for term in re.split(r"\s+or\b\s*", text)]
+    if set[str]().union(*terms) - {*TYPES, "vlan"} and text:
+        raise refused(f"the filter '{text:.80}' is not on this server; expected {', '.join(TYPES)}, vlan, and, or")
+    return terms
 
 
 class SingleFrames:
@@ -97,7 +108,7 @@ class SingleFrames:
         return {} if command == "remove" else {"pkt_count": len(capture.kept), "endpoint": ""}
 
     def _start(self, params: Params) -> dict[str, Any]:
-        wanted, limit = params.choice("filter", tuple(FILTERS), ""), params.integer("limit", least=1, most=MOST_FRAMES)
+        wanted, limit = params.text("filter", ""), params.integer("limit", least=1, most=MOST_FRAMES)
         cyclic = params.choice("mode", ("fixed", "cyclic"), "fixed") == "cyclic"
         rx, tx = tuple(dict.fromkeys(params.integers("rx"))), params.integers("tx")
         known = {port.index for port in self._backend.ports}
@@ -107,7 +118,7 @@ class SingleFrames:
             raise refused("capture limit has reached")
         self._collect()
         self._count += 1
-        capture = _Capture(self._count, rx, limit, self._now(), wanted, cyclic)
+        capture = _Capture(self._count, rx, limit, self._now(), wanted, filter_terms(wanted), cyclic)
         self._captures[capture.number] = capture
         self._request()
         return {"capture_id": capture.number, "start_ts": capture.started}

@@ -16,7 +16,7 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
-from lineproof_bench.server.captures import reply_to
+from lineproof_bench.server.captures import filter_terms, reply_to, words_of
 from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
@@ -152,6 +152,31 @@ def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_qua
     found = statistics.overall()[0]
     assert (found["m_cpu_util_raw"], found["m_cpu_util"]) == (80.0, 35.0)
     assert statistics.port(0)["m_cpu_util"] == 35.0
+
+
+# -- captures
+
+
+ARP, TAGGED_ARP = (bytes(12) + bytes.fromhex(f"{tags}0806") + bytes(50) for tags in ("", "81000001"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {ARP, TAGGED_ARP, IPV4, IPV6, VLAN}),
+        *((text, {ARP, TAGGED_ARP}) for text in ("arp or (vlan and arp)", "arp or(vlan and arp) or(vlan and arp)")),
+        ("arp or ip6 or vlan", {ARP, TAGGED_ARP, IPV6, VLAN}),
+        ("vlan and ip", {VLAN}),
+        *((text, None) for text in ("udp", "not arp", "(arp or ip) and vlan", "arp or", "arp ip", " ")),
+    ],
+)
+def test_a_filter_of_either_client_is_understood_and_any_other_refused(text: str, expected: set[bytes] | None) -> None:
+    if expected is None:
+        with pytest.raises(RpcError, match="is not on this server; expected arp, ip, ip6, vlan, and, or"):
+            filter_terms(text)
+        return
+    terms = filter_terms(text)
+    assert {f for f in (ARP, TAGGED_ARP, IPV4, IPV6, VLAN) if any(t <= words_of(f) for t in terms)} == expected
 
 
 # -- a router behind the embedded server answers for its own addresses; habits: generators/trex/test_addresses.py
