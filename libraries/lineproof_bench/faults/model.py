@@ -268,9 +268,10 @@ class FaultyModel(ModelBackend):
     # -- what is counted
 
     def _count(self, now: float) -> None:
-        seconds, before = now - self._last, self._arrived()
+        active, seconds = self._schedule.active, now - self._last
+        before = self._arrived() if active else {}
         super()._count(now)
-        for fault in self._schedule.active:
+        for fault in active:
             if fault.kind in _OF_ARRIVED:
                 for (place, number), frames in self._arrived().items():
                     new = frames - before.get((place, number), 0)
@@ -310,6 +311,8 @@ class FaultyModel(ModelBackend):
             if row.exit == port:
                 away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
                 counted = counted._replace(ipackets=counted.ipackets - away, ibytes=counted.ibytes - away * row.size)
+        if not self._added:
+            return counted
         twice, hellos = self._added_to("duplicated frames of a port", port), self._added_to("hellos", port)
         size = counted.ibytes // counted.ipackets if counted.ipackets else 0
         return counted._replace(

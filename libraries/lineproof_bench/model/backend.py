@@ -89,8 +89,10 @@ class ModelBackend(Backend):
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
+        self._delays: dict[int, Delay] = {}
+        """By number of a stream that enters the router; empty after a change."""
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
-        self._before = self._last = self._cleared = self._begin = clock.now()
+        self._before = self._last = self._settled = self._cleared = self._begin = clock.now()
         self._held: float | None = None
         """The moment at which the clock stands still, if it does."""
         self._change: float | None = None
@@ -150,7 +152,7 @@ class ModelBackend(Backend):
         return self._ports[port].sent
 
     def link_up(self, port: int) -> bool:
-        self._advance()
+        self._pass_events()
         return self._has_carrier(port)
 
     def _has_carrier(self, port: int) -> bool:
@@ -205,6 +207,7 @@ class ModelBackend(Backend):
     def state(self) -> RouterState:
         """The router now."""
         now = self._advance()
+        self._work()
         software = self._platform.software[self._software]
         interfaces = tuple(
             port.interface._replace(link_up=number not in self._unplugged and self._links.is_seen(port.name, now))
@@ -246,6 +249,7 @@ class ModelBackend(Backend):
     def clear(self) -> None:
         """``clear runtime``: zeroes nodes and busy times, not the interfaces' counts."""
         self._cleared = self._advance()
+        self._work()
         self._telemetry.clear()
 
     # -- time
@@ -290,8 +294,12 @@ class ModelBackend(Backend):
             )
         return self._change
 
+    def _work(self) -> None:
+        """Add what the workers did since the last change."""
+        self._telemetry.add(self._forwarding, self._last - self._settled)
+        self._settled = self._last
+
     def _count(self, now: float) -> None:
-        self._telemetry.add(self._forwarding, now - self._last)
         self._noise.advance(now - self._last, self._offered)
         released = self._rings.advance(now - self._last)
         self._before, self._last = self._last, now
@@ -363,6 +371,8 @@ class ModelBackend(Backend):
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""
         self._change = None
+        self._work()
+        self._delays.clear()
         limits, asked = self._limits, [0.0] * len(self._ports)
         shares = [self._shares(port) for port in range(len(self._ports))]
         for sending in self._sending:
@@ -398,7 +408,9 @@ class ModelBackend(Backend):
         # none of its frames enters the router
         if (number := self._entering.get(sending)) is None:
             return Delay(0.0, 0.0)
-        return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
+        if (waiting := self._rings.waiting) or number not in self._delays:
+            self._delays[number] = delay_of(self._model, self._forwarding, self._loads, number, waiting)
+        return self._delays[number]
 
     def _remove(self, port: int) -> None:
         self._sending = [sending for sending in self._sending if sending.port != port]

@@ -216,8 +216,8 @@ class ReceiveRings:
 
     @property
     def waiting(self) -> Mapping[Queue, int]:
-        """Frames in each ring."""
-        return {queue: ring.count for queue, ring in self._rings.items()}
+        """Frames in each ring that has any."""
+        return {queue: ring.count for queue, ring in self._rings.items() if ring.waiting}
 
     def settle(
         self, model: RouterModel, forwarding: Forwarding, loads: Sequence[StreamLoad], sendings: Sequence[Sending]

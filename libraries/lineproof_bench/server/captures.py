@@ -43,8 +43,8 @@ class _Capture:
     fetched: int = 0
 
     def take(self, frames: list[CapturedFrame]) -> None:
-        """Keep what fits: the first of all, or the last when cyclic; of several ports in the order of their time."""
-        new = [frame for frame in frames if any(term <= words_of(frame.data) for term in self.terms)]
+        """Keep those that fit: the first, or the last when cyclic; of several ports in the order of their time."""
+        new = [frame for frame in frames if not self.filter or any(term <= words_of(frame.data) for term in self.terms)]
         self.kept += new if self.cyclic else new[: self.room]
         self.kept = sorted(self.kept, key=lambda frame: frame.timestamp)[-self.limit :]
 
@@ -92,7 +92,8 @@ class SingleFrames:
         command = params.choice("command", ("start", "stop", "fetch", "status", "remove"))
         if command == "start":
             return self._start(params)
-        self._collect()
+        if command != "remove":
+            self._collect()
         if command == "status":
             return [self._status(capture) for capture in self._captures.values()]
         number = params.integer("capture_id")

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from lineproof.generators.trex.outcomes import DIGITS, HIGHEST, LOWEST
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
@@ -247,13 +246,15 @@ class FlowStats:
         return row
 
 
-_bucket = cache(HdrHistogram(LOWEST, HIGHEST, DIGITS)._counts_index_for)
+_fine_histogram = partial(HdrHistogram, 1, 10_000_000, 3)
+"""TRex's (``src/utl_hdrh.h``): µs up to 10 s, three digits."""
+_bucket = cache(_fine_histogram()._counts_index_for)
 """The place of a value in such a histogram, of which the library finds each anew."""
 
 
 def fine(histogram: Mapping[int, int]) -> str:
     """Return {whole µs: frames} as TRex encodes it (``hdrh``)."""
-    found = HdrHistogram(LOWEST, HIGHEST, DIGITS)
+    found = _fine_histogram()
     found._counts_index_for = _bucket
     for usec, count in histogram.items():
         found.record_value(usec, count)
