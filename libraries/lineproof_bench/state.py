@@ -93,9 +93,9 @@ class RouterConfiguration:
 
     def with_neighbour(self, row: tuple[str, str, str], learned: bool) -> RouterConfiguration:
         """With this neighbour, in place of any other entry of its address there."""
-        found = self.without_neighbour(*row[:2])
+        others = self.without_neighbour(*row[:2])
         mark = (row[:2],) if learned else ()
-        return replace(found, neighbours=(*found.neighbours, row), learned=(*found.learned, *mark))
+        return replace(others, neighbours=(*others.neighbours, row), learned=(*others.learned, *mark))
 
     def without_neighbour(self, interface: str, address: str) -> RouterConfiguration:
         """Without any entry of *address* there."""
@@ -105,10 +105,10 @@ class RouterConfiguration:
 
     def without_neighbours(self, interface: str) -> RouterConfiguration:
         """Without any neighbour at *interface*."""
-        found = self
+        changed = self
         for name, address, _ in self.neighbours:
-            found = found.without_neighbour(name, address) if name == interface else found
-        return found
+            changed = changed.without_neighbour(name, address) if name == interface else changed
+        return changed
 
 
 @dataclass(frozen=True, slots=True)

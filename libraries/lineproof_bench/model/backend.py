@@ -237,9 +237,9 @@ class ModelBackend(Backend):
 
     def _enforce(self, now: float) -> None:
         """Let frames see the configuration, as far as links are there; :meth:`_settle` must follow."""
-        found = self._in_force = self._links.in_force(self._configuration, bool(self._unplugged), now)
-        self._fib = Fib(found, self._features)
-        self._noiseless = self._set_up.get(frozenset(found.done), self._plain)
+        configuration = self._in_force = self._links.in_force(self._configuration, bool(self._unplugged), now)
+        self._fib = Fib(configuration, self._features)
+        self._noiseless = self._set_up.get(frozenset(configuration.done), self._plain)
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
@@ -416,7 +416,7 @@ class ModelBackend(Backend):
         self._sending = [sending for sending in self._sending if sending.port != port]
 
     def _route(self, flow: Flow | None) -> int | None:
-        return self._numbers[found.interface] if (found := self._fib.exit_for(flow)) else None
+        return self._numbers[exit_.interface] if (exit_ := self._fib.exit_for(flow)) else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[StreamPart, ...]:
         key = (stream.frame[:HEADERS], len(stream.frame), stream.variables)
@@ -487,13 +487,13 @@ class ModelTelemetry:
     def threads(self, interfaces: Sequence[str], kind: str) -> tuple[ThreadState, ...]:
         """The workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
         vectors = self._model.software.vectors
-        found = []
+        threads = []
         for number, (core, queues) in enumerate(zip(self._cores, placement(self._model, len(interfaces)), strict=True)):
             named = tuple((interfaces[port], queue) for port, queue in queues)
             nodes = self._nodes(core, interfaces, vectors) if vectors and named else ()
             name, lcore = (f"vpp_wk_{number}", number + 1) if kind == "vpp" else (f"cpu{number}", number)
-            found.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
-        return tuple(found)
+            threads.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
+        return tuple(threads)
 
     def _nodes(self, core: _Core, interfaces: Sequence[str], vectors: Vectors) -> tuple[NodeState, ...]:
         cost, clock = self._model.software.cost, self._model.clock_hz

@@ -54,14 +54,14 @@ class Splitter:
 
     def split(self, frames: int, shares: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
         """The *frames* of each share, the rest last; and the fractions carried on."""
-        found, carries, left = [], [], frames
+        parts, carries, left = [], [], frames
         for share, carry in zip(shares, self.carries, strict=True):
             exact = carry + share * left
             taken = min(left, math.floor(exact + _TINY))
-            found.append(taken)
+            parts.append(taken)
             carries.append(min(max(exact - taken, 0.0), 1 - _TINY))
             left -= taken
-        return [*found, left], tuple(carries)
+        return [*parts, left], tuple(carries)
 
 
 class Sending:
@@ -147,13 +147,13 @@ class Sending:
         return self._splitter.split(frames, (fate.missed, fate.held, fate.no_route, fate.tx_dropped))
 
     def _exits(self, start: StreamCounts, rest: int) -> tuple[tuple[int, int], ...]:
-        found, left, total = dict(start.exits), rest, self._fate.forwarded
+        frames, left, total = dict(start.exits), rest, self._fate.forwarded
         directions = list(self._fate.exits.items())
         for number, (direction, share) in enumerate(directions):
             taken = left if number == len(directions) - 1 else min(left, math.floor(rest * share / total + _TINY))
-            found[direction] = found.get(direction, 0) + taken
+            frames[direction] = frames.get(direction, 0) + taken
             left -= taken
-        return tuple(sorted(found.items()))
+        return tuple(sorted(frames.items()))
 
 
 def difference(new: StreamCounts, old: StreamCounts) -> StreamCounts:
@@ -286,18 +286,18 @@ class ReceiveRings:
 
         Counts do not depend on it: frames without room are lost whenever they are counted.
         """
-        found = math.inf
+        soonest = math.inf
         for ring in self._rings.values():
             count = ring.count
             if ring.rate > 0 and count < self._size:
-                found = min(found, max(ring.step, (self._size - count) / ring.rate))
+                soonest = min(soonest, max(ring.step, (self._size - count) / ring.rate))
             elif ring.rate < 0 and count:
-                found = min(found, max(_STEP, (count - ring.carry) / -ring.rate))
-        return found
+                soonest = min(soonest, max(_STEP, (count - ring.carry) / -ring.rate))
+        return soonest
 
     def advance(self, seconds: float) -> list[ReleasedFrames]:
         """The frames that left the rings in the last *seconds*, first come first served."""
-        found = []
+        released = []
         for ring in self._rings.values():
             if ring.rate >= 0 or not ring.waiting:
                 continue
@@ -310,13 +310,13 @@ class ReceiveRings:
                 taken = min(frames, left)
                 left -= taken
                 if taken:
-                    found.append(ReleasedFrames(sending, direction, taken, usec))
+                    released.append(ReleasedFrames(sending, direction, taken, usec))
                 if taken == frames:
                     del ring.waiting[sending, direction]
                 else:
                     ring.waiting[sending, direction] = frames - taken
                     break
-        return found
+        return released
 
 
 def _cycles(model: RouterModel, ring: _Ring, contention: float) -> float:

@@ -103,11 +103,11 @@ def worker_of(model: RouterModel, port: int, queue: int) -> int:
 
 def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Per worker its (port, queue) pairs."""
-    found: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
+    queues: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
     for port in range(ports):
         for queue in range(model.rx_queues):
-            found[worker_of(model, port, queue)].append((port, queue))
-    return tuple(tuple(row) for row in found)
+            queues[worker_of(model, port, queue)].append((port, queue))
+    return tuple(tuple(row) for row in queues)
 
 
 @lru_cache(maxsize=8)
@@ -118,20 +118,20 @@ def _hasher(rss: Rss) -> Toeplitz:
 @lru_cache(maxsize=32)
 def _hashed_flows(rss: Rss, stream: StreamTraffic) -> list[tuple[Flow | None, int, float]]:
     """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
-    hasher, found = _hasher(rss), list[tuple[Flow | None, int, float]]()
+    hasher, flows = _hasher(rss), list[tuple[Flow | None, int, float]]()
     for flow, share in spread(stream).items():
         hashed = flow.hashed if flow and not (flow.labels and rss.mpls == "none") else b""
         if flow and rss.fields == "2-tuple":
             hashed = hashed[: 8 if flow.version == 4 else 32]
-        found.append((flow, hasher.hash(hashed), share))
-    return found
+        flows.append((flow, hasher.hash(hashed), share))
+    return flows
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
     """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     cost, queues = model.software.cost, model.rx_queues
     crossing = cost.crossing_far if queues > model.socket_cores else cost.crossing
-    found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
+    shares: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
     for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, group=None)):
         # the low bits choose an entry of the table, which drivers fill with the queues in turn
         queue = value % model.nic.reta % queues
@@ -139,9 +139,9 @@ def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[S
         cycles = (cost.layer * len(flow.tags) if flow else 0.0) + (cost.ipv6 * cost.packet if is_ipv6 else 0.0)
         if model.nic.sends_by == "hash" and value % queues != queue:
             cycles += crossing
-        found[queue, route(flow), cycles, is_ipv6] += share
+        shares[queue, route(flow), cycles, is_ipv6] += share
     return tuple(
-        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
+        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in shares.items()
     )
 
 
@@ -394,8 +394,8 @@ def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int]
     per_queue: defaultdict[tuple[int, int], float] = defaultdict(float)
     for row in arrivals:
         per_queue[row.port, row.queue] += row.pps
-    each = seconds_per_frame(nic, arrivals)
-    shares = {key: min(1.0, 1 / (pps * each)) if pps * each > 0 else 1.0 for key, pps in per_queue.items()}
+    seconds = seconds_per_frame(nic, arrivals)
+    shares = {key: min(1.0, 1 / (pps * seconds)) if pps * seconds > 0 else 1.0 for key, pps in per_queue.items()}
     if nic.port_mpps:
         taken: defaultdict[int, float] = defaultdict(float)
         for (port, queue), pps in per_queue.items():
@@ -423,7 +423,7 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
         per_queue[row.port, row.queue] += row.pps
         on_bus[row.port, row.queue] += row.pps * bus_seconds(nic, row.size, both)
 
-    def each(load: float) -> float:
+    def seconds_at(load: float) -> float:
         return own + turn * load / (1 - load) if load < 1 else inf
 
     def load_of(seconds: float) -> float:
@@ -432,5 +432,6 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
             for key, used in on_bus.items()
         )
 
-    high = min(load_of(each(0.0)), 1.0)
-    return each(_fixed_point(lambda load: load_of(each(load)), high) if load_of(each(high)) < high else high)
+    high = min(load_of(seconds_at(0.0)), 1.0)
+    fits = load_of(seconds_at(high)) < high
+    return seconds_at(_fixed_point(lambda load: load_of(seconds_at(load)), high) if fits else high)

@@ -50,8 +50,8 @@ def delay_of(
     load, arrivals = loads[number], arrivals_of(loads)
     own = seconds_per_frame(model.nic, arrivals)
     pps: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for item in arrivals:
-        pps[item.port, item.queue] += item.pps
+    for arriving in arrivals:
+        pps[arriving.port, arriving.queue] += arriving.pps
     through = sum(part.share for part in load.parts if part.exit is not None) or 1.0
     wait, longest = 0.0, 0.0
     for part in load.parts:

@@ -150,10 +150,10 @@ class ModelPort:
 
 def ports_of(platform: Platform, software: str, habits: Sequence[Habit]) -> list[ModelPort]:
     """The ports of a bench: one for each interface that *software* has under test. *habits*: of their cards."""
-    found, own = [], {habit.port for habit in habits if habit.kind == "own frames only"}
+    ports, own = [], {habit.port for habit in habits if habit.kind == "own frames only"}
     cabled = zip(platform.software[software].interfaces, platform.ports.values(), strict=False)
     for number, (name, speed) in enumerate(cabled, 1):
         mac, router_mac = f"02:00:00:00:00:{number:02x}", f"02:00:00:00:01:{number:02x}"
         interface = InterfaceState(name, router_mac, speed, link_up=True)
-        found.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
-    return found
+        ports.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
+    return ports

@@ -67,8 +67,8 @@ def period_of(stream: StreamTraffic) -> int:
 def fix_checksum(frame: bytearray, offset: int) -> None:
     """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
-    found = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
-    frame[offset + 10 : offset + 12] = found.to_bytes(2, "big")
+    checksum = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+    frame[offset + 10 : offset + 12] = checksum.to_bytes(2, "big")
 
 
 def flow_of(frame: bytes) -> Flow | None:
@@ -92,13 +92,13 @@ def flow_of(frame: bytes) -> Flow | None:
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     """The distinct flows of *stream*, each with its share of the frames (together 1)."""
-    deciding = tuple(item for item in stream.variables if item.offset + item.size <= HEADERS)
+    deciding = tuple(variable for variable in stream.variables if variable.offset + variable.size <= HEADERS)
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = math.lcm(*(variable.period(MOST_SAMPLED) for variable in deciding))
     # a prime stride: samples must not coincide with the steps of the variables
     looked, stride = (period, 1) if period <= MOST_SAMPLED else (MOST_SAMPLED, 7919)
-    found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
-    return {flow: count / looked for flow, count in found.items()}
+    flows = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
+    return {flow: count / looked for flow, count in flows.items()}
 
 
 def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destination_mac: str) -> bytes:
@@ -185,10 +185,10 @@ class Fib:
             or (flow.labels and "mpls" not in self._features)
         ):
             return None
-        found = self.lookup(flow.destination, flow.version)
-        if found is None and flow.version == 6 and "ipv6" in self._features:
+        exit_ = self.lookup(flow.destination, flow.version)
+        if exit_ is None and flow.version == 6 and "ipv6" in self._features:
             return self.lookup(flow.destination & _IPV4)
-        return found
+        return exit_
 
     def lookup(self, destination: int, version: int = 4) -> Exit | None:
         """The exit for *destination* (an address as a number) of IP *version*; None without a route."""
@@ -211,9 +211,9 @@ class Fib:
         return max(((net.prefixlen, name) for net, name in self._connected if address in net), default=None)
 
     def _neighbour(self, hop: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Exit | None:
-        found = self._connected_to(hop)
-        mac = self._neighbours.get((found[1], hop)) if found else None
-        return Exit(found[1], mac) if found and mac else None
+        network = self._connected_to(hop)
+        mac = self._neighbours.get((network[1], hop)) if network else None
+        return Exit(network[1], mac) if network and mac else None
 
 
 def owns_address(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
@@ -273,10 +273,10 @@ class RouterLinks:
         moments = [moment for carrier in self._carrier.values() for moment in (carrier, self._seen_at(carrier))]
         self._settled, self.next_change = moment, min((row for row in moments if row > moment), default=math.inf)
 
-    def in_force(self, found: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
-        """The configuration *found* as far as frames see it; *down*: a cable is out."""
+    def in_force(self, configuration: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
+        """Return *configuration* as far as frames see it; *down*: a cable is out."""
         if self._always and not down:
-            return found
-        if down or not all(self.has_carrier(name, now) for name in found.up):
-            return replace(found, up=())
-        return replace(found, up=tuple(name for name in found.up if self.is_seen(name, now)))
+            return configuration
+        if down or not all(self.has_carrier(name, now) for name in configuration.up):
+            return replace(configuration, up=())
+        return replace(configuration, up=tuple(name for name in configuration.up if self.is_seen(name, now)))

@@ -150,8 +150,8 @@ def parsed(known: ModelFile, configured: Mapping[str, Value], file: Path) -> tup
     section = create_model("Section", configured=(own, ...))
     # no line of the platform's file has them: a study says what its commands make of the router
     lines = dict.fromkeys([("configured",), *(("configured", key) for key in configured)], 0)
-    found = validate_config({"configured": dict(configured)}, section, file, lines).configured  # type: ignore[attr-defined]
-    return found, {name: getattr(found, name) for name in found.model_fields_set & known.features.keys()}
+    chosen = validate_config({"configured": dict(configured)}, section, file, lines).configured  # type: ignore[attr-defined]
+    return chosen, {name: getattr(chosen, name) for name in chosen.model_fields_set & known.features.keys()}
 
 
 def with_firewall(cost: CycleCost, known: ModelFile, configured: Configured) -> CycleCost:
@@ -337,7 +337,7 @@ def router_model(
     nic = model.nic.model_copy(update=changed)
     if queues > nic.reta:
         raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
-    found = RouterModel(
+    plain = RouterModel(
         model.clock_mhz * 1e6,
         workers,
         queues,
@@ -348,7 +348,7 @@ def router_model(
         RINGS[chosen.shell],
         model.cores // model.sockets,
     )
-    return _with_configuration(found, model, configured or {}, file)
+    return _with_configuration(plain, model, configured or {}, file)
 
 
 def _section(platform: Platform, software: str, path: Path | None, file: Path) -> ModelFile:
@@ -392,8 +392,12 @@ def _with_configuration(
     cost = with_firewall(cost, section, firewall)
     software = model.software.model_copy(update={"cost": cost})
     behind = section.firewalls.get(firewall.firewall)
-    spread = max(software.spread, behind.spread if behind else 0.0, *(each.spread for each in features.values()), 0.0)
-    return _with_threads(replace(model, nic=nic, software=software, spread=spread), features.values())
+    spreads = [
+        software.spread,
+        *(feature.spread for feature in features.values()),
+        *([behind.spread] if behind else []),
+    ]
+    return _with_threads(replace(model, nic=nic, software=software, spread=max(spreads)), features.values())
 
 
 def _with_threads(model: RouterModel, features: Iterable[Feature]) -> RouterModel:

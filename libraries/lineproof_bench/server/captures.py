@@ -139,10 +139,10 @@ class SingleFrames:
     def _collect(self) -> None:
         """Take the frames that the backend has kept."""
         for port, requested in self._requested.items():
-            found = list(self._backend.captured(port)) if requested else []
-            for capture in self._captures.values() if found else ():
+            frames = list(self._backend.captured(port)) if requested else []
+            for capture in self._captures.values() if frames else ():
                 if capture.active and port in capture.rx:
-                    capture.take(found)
+                    capture.take(frames)
         self._request()
 
     def keeps_service(self, port: int) -> str:
@@ -238,12 +238,12 @@ def reply_to(frame: bytes, mac: str, owns: Callable[[str], bool]) -> bytes | Non
     own = mac_bytes(mac)
     if len(frame) < 14 or (frame[:6] not in (own, BROADCAST) and frame[:2] != IPV6_GROUP):
         return None
-    found = headers_of(frame)
-    link = frame[6:12] + own + frame[12 : found.l3]
-    body = frame[found.l3 :]
-    if found.kind == TYPES["arp"]:
+    headers = headers_of(frame)
+    link = frame[6:12] + own + frame[12 : headers.l3]
+    body = frame[headers.l3 :]
+    if headers.kind == TYPES["arp"]:
         return _arp(link, body, own, owns)
-    if found.kind == TYPES["ip6"]:
+    if headers.kind == TYPES["ip6"]:
         return _neighbour(link, body, own, owns)
     return None
 

@@ -102,20 +102,20 @@ class Statistics:
 
     def xstats(self, port: int) -> list[int]:
         """The card's extended counters, in the order of its names."""
-        found = self._backend.counters(port)
-        sent = self._take(port, found) if self._nic.xstats_take else found
+        counted = self._backend.counters(port)
+        sent = self._take(port, counted) if self._nic.xstats_take else counted
         values: dict[Counted, int] = {
-            "received": found.ipackets,
+            "received": counted.ipackets,
             "sent": sent.opackets,
-            "received_bytes": found.ibytes - FCS * found.ipackets,
+            "received_bytes": counted.ibytes - FCS * counted.ipackets,
             "sent_bytes": sent.obytes - FCS * sent.opackets,
-            "missed": found.ierrors,
-            "unsent": found.oerrors,
-            "multicasts": found.multicasts,
-            "pauses_received": found.pauses_received,
-            "pauses_sent": found.pauses_sent,
+            "missed": counted.ierrors,
+            "unsent": counted.oerrors,
+            "multicasts": counted.multicasts,
+            "pauses_received": counted.pauses_received,
+            "pauses_sent": counted.pauses_sent,
         }
-        return [values[counted] for counted in self._nic.xstats.values()]
+        return [values[kind] for kind in self._nic.xstats.values()]
 
     def _take(self, port: int, counted: PortCounters) -> PortCounters:
         """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
@@ -197,10 +197,10 @@ class FlowStats:
 
     def active(self) -> dict[str, Any]:
         """The answer to ``get_active_pgids``."""
-        found: dict[str, list[int]] = {"flow_stats": [], "latency": []}
+        numbers: dict[str, list[int]] = {"flow_stats": [], "latency": []}
         for number, group in sorted(self._groups.items()):
-            found["latency" if group.rule == "latency" else "flow_stats"].append(number)
-        return {"ids": found}
+            numbers["latency" if group.rule == "latency" else "flow_stats"].append(number)
+        return {"ids": numbers}
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
         """The answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
@@ -226,17 +226,17 @@ class FlowStats:
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
 
-    def _coarse(self, group: _Group, found: LatencyCounters) -> dict[str, int]:
+    def _coarse(self, group: _Group, delays: LatencyCounters) -> dict[str, int]:
         histogram = Counter[int]()
-        for usec, count in found.histogram.items():
+        for usec, count in delays.histogram.items():
             unit = 10 ** (len(str(usec)) - 1)
             histogram[usec // unit * unit if usec >= 10 else 0] += count
         short = self._most_short[group.place] = max(histogram[0], self._most_short.get(group.place, 0))
         return {str(key): count if key else short for key, count in histogram.items() if count and key < LATER}
 
-    def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
+    def _flow(self, group: _Group, counted: FlowCounters) -> dict[str, dict[str, float]]:
         row: dict[str, dict[str, float]] = {}
-        for direction, counts in (("t", found.sent), ("r", found.received)):
+        for direction, counts in (("t", counted.sent), ("r", counted.received)):
             both = {port: counts.get(port, (0, 0)) for port in self._ports}
             row[f"{direction}p"] = {str(port): frames for port, (frames, _) in both.items()}
             without = direction == "r" and group.rule == "stats" and "rx_bytes" not in self._nic.rx_caps
@@ -254,23 +254,23 @@ _bucket = cache(_fine_histogram()._counts_index_for)
 
 def fine(histogram: Mapping[int, int]) -> str:
     """Return {whole µs: frames} as TRex encodes it (``hdrh``)."""
-    found = _fine_histogram()
-    found._counts_index_for = _bucket
+    encoded = _fine_histogram()
+    encoded._counts_index_for = _bucket
     for usec, count in histogram.items():
-        found.record_value(usec, count)
-    return str(found.encode(), "ascii")
+        encoded.record_value(usec, count)
+    return str(encoded.encode(), "ascii")
 
 
-def _latency(found: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str, Any]:
+def _latency(delays: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str, Any]:
     # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
-    late, twice = found.out_of_order, found.duplicates
-    counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
+    late, twice = delays.out_of_order, delays.duplicates
+    counts = {"drp": delays.lost, "ooo": late, "dup": twice, "sth": delays.lost + late, "stl": late + twice}
     errors = {key: count for key, count in counts.items() if count}
     measured = {
-        "average": found.average,
-        "jit": round(found.jitter),
-        "last_max": round(found.last_max),
-        "total_max": round(found.total_max),
-        "total_min": round(found.total_min),
+        "average": delays.average,
+        "jit": round(delays.jitter),
+        "last_max": round(delays.last_max),
+        "total_max": round(delays.total_max),
+        "total_min": round(delays.total_min),
     }
     return {"er": errors, "lat": measured | dict(histograms)}

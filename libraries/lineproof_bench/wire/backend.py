@@ -68,9 +68,9 @@ class WireBackend(Backend):
                 opened.enter_context(contextlib.closing(LinkReader(port.netns, port.interface))) for port in self._ports
             ]
             # a port may send with every CPU when it sends alone
-            each = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
+            plain = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
             self._processes = SenderProcesses(
-                [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
+                [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*plain, True)]
             )
             opened.callback(self._processes.close)
             self._active = {port.index: self._processes.of(port.index)[:1] for port in self._ports}
@@ -445,17 +445,17 @@ class FlowGroups:
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of *group* up to this moment."""
         self.collect(READ_ALL)
-        if (found := self._groups.get(group)) is None:
+        if (counted := self._groups.get(group)) is None:
             return FlowCounters()
-        frames, octets = self._probes[found.port].counted(found.number)
-        sent = {found.port: (frames - found.before[0], octets - found.before[1])}
-        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in found.received.items()})
+        frames, octets = self._probes[counted.port].counted(counted.number)
+        sent = {counted.port: (frames - counted.before[0], octets - counted.before[1])}
+        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in counted.received.items()})
 
     def latency_counters(self, group: int) -> LatencyCounters:
         """Latency of *group* up to this moment."""
         self.collect(READ_ALL)
-        found = self._groups.get(group)
-        return found.tracker.counters() if found else LatencyCounters()
+        counted = self._groups.get(group)
+        return counted.tracker.counters() if counted else LatencyCounters()
 
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero. Its frames on the way are counted nowhere."""

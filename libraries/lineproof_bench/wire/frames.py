@@ -47,10 +47,10 @@ class WireStream:
         """The frames of these numbers, shape (len(numbers), length)."""
         rows: Bytes = np.repeat(self._frame[np.newaxis, :], len(numbers), axis=0)
         for variable, table in self._variables:
-            found = _values(variable, numbers) if table is None else table[numbers % len(table)]
+            values = _values(variable, numbers) if table is None else table[numbers % len(table)]
             for place in range(variable.size):
                 shift = np.uint64(8 * (variable.size - 1 - place))
-                rows[:, variable.offset + place] = (found >> shift).astype(np.uint8)
+                rows[:, variable.offset + place] = (values >> shift).astype(np.uint8)
         if self._header is not None:
             write_ipv4_checksum(rows, self._header)
         return rows
@@ -201,8 +201,8 @@ class SendSchedule:
         """Frames that should have been sent *elapsed* s after the start."""
         if self.duration is not None and elapsed >= self.duration:
             return int(self.frames or 0)
-        found = self._due(elapsed, ending=False)
-        return found if self.frames is None else min(found, self.frames)
+        frames = self._due(elapsed, ending=False)
+        return frames if self.frames is None else min(frames, self.frames)
 
     def moment(self, frames: int) -> float:
         """Seconds from the start until so many frames are due, without regard to the duration; infinite: never."""
@@ -212,14 +212,14 @@ class SendSchedule:
         return math.inf
 
     def _due(self, elapsed: float, ending: bool) -> int:
-        found = 0
+        total = 0
         for phase in self._plan:
             if phase.begin > elapsed:
                 break
             exact = phase.pps * (elapsed - phase.begin)
             frames = round(exact) if ending else math.floor(exact)
-            found = phase.first + (frames if phase.length is None else min(frames, phase.length))
-        return found
+            total = phase.first + (frames if phase.length is None else min(frames, phase.length))
+        return total
 
 
 class Pace:

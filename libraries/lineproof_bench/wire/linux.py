@@ -237,13 +237,13 @@ class FrameCapture:
 
     def frames(self) -> tuple[CapturedFrame, ...]:
         """Take the frames since the last call, oldest first. Time stamps are on the monotonic clock, s."""
-        found: list[CapturedFrame] = []
+        frames: list[CapturedFrame] = []
         for receiver in self._receivers:
-            since = found[-1].timestamp if found else 0.0
+            since = frames[-1].timestamp if frames else 0.0
             rows = ((frame.data, (frame.arrived - self._offset) / 1e9) for frame in receiver.read(_MANY))
-            found += [CapturedFrame(self._port, data, moment) for data, moment in rows if moment > since]
+            frames += [CapturedFrame(self._port, data, moment) for data, moment in rows if moment > since]
         self._keep(1)
-        return tuple(found[-self._limit :])
+        return tuple(frames[-self._limit :])
 
     def _keep(self, receivers: int) -> None:
         """Close all but the last *receivers*."""

@@ -273,8 +273,8 @@ class LatencySender(PlannedFrames):
                 if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
                     seconds, rest = _TIME.unpack_from(value)
                     # older: the stamp of an earlier frame
-                    if (found := int(seconds * 1_000_000_000 + rest)) >= since:
-                        return found
+                    if (moment := int(seconds * 1_000_000_000 + rest)) >= since:
+                        return moment
 
     def rest(self, elapsed: float) -> float:
         """Seconds until the next frame is due."""
@@ -320,9 +320,9 @@ class SenderShare(PlannedFrames):
         [phase] = self._plan
         whole = len(phase.streams)
         for place, stream in enumerate(self._streams):
-            each = int(phase.per_cycle[place])
-            if each:
-                whole = int(np.lcm(whole, len(phase.streams) * (stream.period // np.gcd(stream.period, each))))
+            per_cycle = int(phase.per_cycle[place])
+            if per_cycle:
+                whole = int(np.lcm(whole, len(phase.streams) * (stream.period // np.gcd(stream.period, per_cycle))))
         return int(whole // np.gcd(whole, self._shares))
 
     def _fill(self, first: int, frames: int) -> None:
