@@ -113,7 +113,7 @@ class FaultyModel(ModelBackend):
         return {"nothing": [], "some": groups[::2]}.get(self._shows, groups)
 
     def ssh_fault(self) -> dict[str, Any]:
-        """The fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+        """Return the fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
         self._pass_events()
         if self._active("router reboot"):
             return {"cut": True}
@@ -185,7 +185,7 @@ class FaultyModel(ModelBackend):
                 self._actions += [ServerAction("free", index) for index in every]
 
     def _active(self, kind: str, port: int | None = None) -> list[InjectedFault]:
-        """The faults of *kind* that last; *port*: those that concern it."""
+        """Return the faults of *kind* that last; *port*: those that concern it."""
         return [row for row in self._schedule.active if row.kind == kind and (port is None or row.port in (None, port))]
 
     def _ports_of(self, fault: InjectedFault) -> list[int]:
@@ -294,7 +294,7 @@ class FaultyModel(ModelBackend):
         return sum(at_once * math.floor(times + _TINY) for at_once, times in rows)
 
     def counters(self, port: int) -> PortCounters:
-        """The model's, changed by the faults."""
+        """Return the model's counts, changed by the faults."""
         self._advance()
         counted, offset = self._counted(port), self._offsets.get(port)
         if offset is None and not self._wraps:
@@ -333,7 +333,7 @@ class FaultyModel(ModelBackend):
         self._hellos[port] = self._added_to("hellos", port)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Since :meth:`capture`, or the last call."""
+        """Return the frames since :meth:`capture`, or the last call."""
         frames, came = super().captured(port), self._added_to("hellos", port)
         new = min(self._ports[port].kept.limit, came - self._hellos.get(port, 0))
         self._hellos[port] = came
@@ -345,7 +345,7 @@ class FaultyModel(ModelBackend):
         return next((row.shows for row in reversed(self._active("flow stats dropped")) if row.shows), "")
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """With the duplicated frames, at the port where most arrived."""
+        """Return the model's counts and the duplicated frames, at the port where most arrived."""
         counted = super().flow_counters(group)
         twice = self._added_to("duplicated frames of a group", group)
         if self._shows == "zeros":
@@ -358,7 +358,7 @@ class FaultyModel(ModelBackend):
         return replace(counted, received={**counted.received, port: more})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """With the late, the overtaken and the duplicated frames. A late frame is overtaken by others."""
+        """Return the model's counts, and late, overtaken and duplicated frames. Others overtake a late frame."""
         counted = super().latency_counters(group)
         if self._shows == "zeros":
             return LatencyCounters()
@@ -373,7 +373,7 @@ class FaultyModel(ModelBackend):
             self._added.pop((f"{kind} of a group", group, 1), None)
 
     def state(self) -> RouterState:
-        """The model's router with counters and uptime as the faults changed them."""
+        """Return the model's router with counters and uptime as the faults changed them."""
         router, rows = super().state(), []
         for index, row in enumerate(router.interfaces):
             base = self._base.get(row.name)
@@ -384,18 +384,18 @@ class FaultyModel(ModelBackend):
 
 
 def _left(faults: Iterable[InjectedFault]) -> float:
-    """The share of frames that is left by *faults*."""
+    """Return the share of frames that is left by *faults*."""
     return math.prod(1 - (fault.share or 0.0) for fault in faults)
 
 
 def _with_loss(fate: Fate, kept: float) -> Fate:
-    """*fate* of which only the share *kept* of all frames is not missed in addition."""
+    """Return *fate* when the share *kept* of the frames that it does not miss is left."""
     exits = {direction: part * kept for direction, part in fate.exits.items() if kept}
     return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
 
 
 def _with_late_frames(counted: LatencyCounters, late: int) -> LatencyCounters:
-    """*late* of the fastest frames of *counted* took :data:`HOW_LATE`."""
+    """Return *counted* if *late* of its fastest frames had taken :data:`HOW_LATE`."""
     histogram, left, frames = dict(counted.histogram), late, sum(counted.histogram.values())
     for key in sorted(histogram):
         taken = min(left, histogram[key])
@@ -435,12 +435,12 @@ class FaultSchedule:
         self._due += [(now + fault.at, fault) for fault in wanted if not fault.start]
 
     def started(self, now: float) -> None:
-        """Traffic was started."""
+        """Begin the faults that wait for this start of traffic."""
         self._due += [(now + fault.at, fault) for fault, left in self._armed if left == 1]
         self._armed = [(fault, max(1, left - 1)) for fault, left in self._armed if left > 1 or fault.every]
 
     def pop(self, now: float) -> tuple[InjectedFault, bool] | None:
-        """The next change that is due by *now*: the fault, and whether it begins (else it ends).
+        """Return the next change that is due by *now*: the fault, and whether it begins (else it ends).
 
         A fault that is due to begin again while it lasts ends first.
         """
@@ -456,7 +456,7 @@ class FaultSchedule:
         return fault, True
 
     def left(self, now: float) -> tuple[InjectedFault, ...]:
-        """The faults that have not begun yet, for a schedule that begins at *now*."""
+        """Return the faults that have not begun yet, for a schedule that begins at *now*."""
         waiting = [fault.model_copy(update={"start": starts}) for fault, starts in self._armed]
         due = [
             fault.model_copy(update={"start": 0, "at": max(0.0, moment - now), "every": False})

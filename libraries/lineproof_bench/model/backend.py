@@ -147,7 +147,7 @@ class ModelBackend(Backend):
         return any(sending.port == port for sending in self._sending)
 
     def counters(self, port: int) -> PortCounters:
-        """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
+        """Return the counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
         self._advance()
         return self._ports[port].sent
 
@@ -167,7 +167,7 @@ class ModelBackend(Backend):
         return self._ports[port].kept.take(port)
 
     def utilisation(self) -> float:
-        """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
+        """Return the CPU per cent since the last call, by the busiest port's share of the ceiling; above it 100."""
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in (port.sent for port in self._ports)]
         (before, then), self._used = self._used, (now, sent)
@@ -205,7 +205,7 @@ class ModelBackend(Backend):
     # -- the router
 
     def state(self) -> RouterState:
-        """The router now."""
+        """Return the router as it is now."""
         now = self._advance()
         self._work()
         software = self._platform.software[self._software]
@@ -401,7 +401,7 @@ class ModelBackend(Backend):
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
 
     def _shares(self, port: int) -> tuple[float, float]:
-        """The share of its streams' rates that *port* tries to send, and the share of that for which there is room."""
+        """Return the share of its streams' rates that *port* tries to send, and the share of that which has room."""
         return 1.0, 1.0
 
     def _delay(self, sending: Sending) -> Delay:
@@ -460,7 +460,7 @@ class ModelTelemetry:
         self._cores = [_Core() for _ in range(model.workers)]
 
     def use(self, model: RouterModel) -> None:
-        """From now on it is *model*, with as many workers."""
+        """Use *model* from now on, which has as many workers."""
         self._model = model
 
     def clear(self) -> None:
@@ -469,7 +469,7 @@ class ModelTelemetry:
         self._cores = [_Core() for _ in range(self._model.workers)]
 
     def add(self, forwarding: Forwarding, seconds: float) -> None:
-        """For *seconds* the workers did as *forwarding* says."""
+        """Add *seconds* in which the workers did as *forwarding* says."""
         self._seconds += seconds
         for core, load in zip(self._cores, forwarding.workers, strict=False):
             core.frames += load.pps * seconds
@@ -485,7 +485,7 @@ class ModelTelemetry:
                 core.sent[out] += pps * seconds
 
     def threads(self, interfaces: Sequence[str], kind: str) -> tuple[ThreadState, ...]:
-        """The workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
+        """Return the workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
         vectors = self._model.software.vectors
         threads = []
         for number, (core, queues) in enumerate(zip(self._cores, placement(self._model, len(interfaces)), strict=True)):

@@ -96,13 +96,13 @@ class Forwarding:
 
 
 def worker_of(model: RouterModel, port: int, queue: int) -> int:
-    """The worker that *queue* of *port* is placed on."""
+    """Return the worker that *queue* of *port* is placed on."""
     first = port * model.rx_queues if model.software.placement == "continuing" else 0
     return (first + queue) % model.workers
 
 
 def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Per worker its (port, queue) pairs."""
+    """Return the (port, queue) pairs of each worker."""
     queues: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
     for port in range(ports):
         for queue in range(model.rx_queues):
@@ -117,7 +117,7 @@ def _hasher(rss: Rss) -> Toeplitz:
 
 @lru_cache(maxsize=32)
 def _hashed_flows(rss: Rss, stream: StreamTraffic) -> list[tuple[Flow | None, int, float]]:
-    """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
+    """Return the flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
     hasher, flows = _hasher(rss), list[tuple[Flow | None, int, float]]()
     for flow, share in spread(stream).items():
         hashed = flow.hashed if flow and not (flow.labels and rss.mpls == "none") else b""
@@ -128,7 +128,7 @@ def _hashed_flows(rss: Rss, stream: StreamTraffic) -> list[tuple[Flow | None, in
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
-    """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
+    """Return how *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     cost, queues = model.software.cost, model.rx_queues
     crossing = cost.crossing_far if queues > model.socket_cores else cost.crossing
     shares: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
@@ -146,13 +146,13 @@ def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[S
 
 
 def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
-    """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
+    """Return the cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
     cost = model.software.cost
     return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
 
 
 def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
-    """Frames per vector of a worker that handles *pps*, whose frames cost *cycles* each beside the cost per call.
+    """Return the frames per vector of a worker that handles *pps*; each costs *cycles* beside the cost per call.
 
     A round takes a fixed time plus that of its frames, and brings what arrived in the round before:
     v = 1 + pps * gather / (1 - pps * cycles / clock), at most the maximum.
@@ -167,9 +167,10 @@ def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
 
 
 def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
-    """How *loads* are forwarded. Contention depends on forwarded rates, which depend on contention: one fixed point.
+    """Return how *loads* are forwarded.
 
-    The rates fall as contention grows, so the fixed point is unique and found by bisection.
+    Contention depends on forwarded rates, which depend on contention: one fixed point. The rates fall as contention
+    grows, so it is unique and found by bisection.
     """
     entering = admitted(model.nic, arrivals_of(loads))
     contention = _contention(model, loads, entering, [1.0] * model.workers)
@@ -198,14 +199,14 @@ Entering = Mapping[tuple[int, int], float]
 
 
 def arrivals_of(loads: Sequence[StreamLoad]) -> list[QueueArrival]:
-    """The frames for each receive queue, in the order of *loads* and their parts."""
+    """Return the frames for each receive queue, in the order of *loads* and their parts."""
     return [
         QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
     ]
 
 
 def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:
-    """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
+    """Return for each worker the share of its frames that it can handle: it takes from its queues in proportion."""
     wanted = [0.0] * model.workers
     for load in loads:
         cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
@@ -233,7 +234,7 @@ def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Enter
 
 
 def _lock(model: RouterModel, workers: Sequence[float], ipv6: float) -> float:
-    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core; *ipv6*: those of IPv6."""
+    """Return the cycles per frame at the locks, with waiting. *workers*: frames/s of each core; *ipv6*: of IPv6."""
     users, total = min(effective(workers), len(workers) / model.threads), sum(workers)
     held = [lock.held(users, ipv6 / total if total else 0.0) for lock in model.software.cost.locks]
     return sum(waiting(cycles, cycles * total / model.clock_hz, users) for cycles in held)
@@ -297,7 +298,7 @@ def _fits_out(
 
 
 def _share_that_fits(limit: float, rate: float) -> float:
-    """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
+    """Return the share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
     return limit / rate if rate > limit * (1 + 1e-9) else 1.0
 
 
@@ -341,7 +342,7 @@ class Toeplitz:
             self._tables.append(table)
 
     def hash(self, data: bytes) -> int:
-        """The hash of *data*: source and destination address, then source and destination port, network byte order."""
+        """Return the hash of *data*: source and destination address, then their ports, in network byte order."""
         result = 0
         for table, value in zip(self._tables, data, strict=False):
             result ^= table[value]
@@ -358,13 +359,13 @@ class QueueArrival(NamedTuple):
 
 
 def effective(rates: Sequence[float]) -> float:
-    """How many equal rates would be as uneven as *rates*: (Σr)² / Σr²; 1 when there are none."""
+    """Return how many equal rates would be as uneven as *rates*: (Σr)² / Σr²; 1 when there are none."""
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / squares if squares else 1.0
 
 
 def waiting(service: float, load: float, users: float) -> float:
-    """Time at a server that *users* share, each with at most one request there; *load* is their rate times *service*.
+    """Return the time at a server of *users*, each with one request at most; *load*: their rate times *service*.
 
     An arriving request finds the others' queue, not its own (Schweitzer's approximation of mean value analysis):
     service / (1 - load * (users - 1) / users), at most all users' requests one after the other.
@@ -375,7 +376,7 @@ def waiting(service: float, load: float, users: float) -> float:
 
 
 def bus_seconds(nic: Nic, size: float, both: float) -> float:
-    """Bus time of a frame of *size* bytes (with FCS), s. *both*: how evenly both directions are loaded, 0..1."""
+    """Return the bus time of a frame of *size* bytes with FCS, s. *both*: how evenly both directions are loaded, 0..1."""
     if nic.pcie is None:
         return 0.0
     data, pcie = size - FCS, nic.pcie
@@ -384,13 +385,13 @@ def bus_seconds(nic: Nic, size: float, both: float) -> float:
 
 
 def both_directions(per_port: Mapping[int, float]) -> float:
-    """How evenly two ports are loaded: 0 when one has all, 1 when the two busiest have the same."""
+    """Return how evenly two ports are loaded: 0 when one has all, 1 when the two busiest have the same."""
     first, second = (*sorted(per_port.values(), reverse=True), 0.0, 0.0)[:2]
     return 2 * second / (first + second) if second else 0.0
 
 
 def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int], float]:
-    """Per (port, queue) the share of its frames that reach the queue's ring."""
+    """Return for each (port, queue) the share of its frames that reach the queue's ring."""
     per_queue: defaultdict[tuple[int, int], float] = defaultdict(float)
     for row in arrivals:
         per_queue[row.port, row.queue] += row.pps
@@ -406,7 +407,7 @@ def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int]
 
 
 def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
-    """s that a receive queue of the card is busy with a frame: its own work, and the wait for the bus.
+    """Return for how many s a frame keeps a receive queue of the card busy: its own work, and the wait for the bus.
 
     The wait depends on the bus's load, which depends on the queues' throughput: one fixed point.
     """

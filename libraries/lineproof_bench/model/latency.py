@@ -40,7 +40,7 @@ def delay_of(
     number: int,
     waiting: Mapping[tuple[int, int], int],
 ) -> Delay:
-    """Latency of the stream *number* of *loads*, which have the *forwarding* that :func:`.forwarding.forward` gives.
+    """Return the latency of the stream *number* of *loads* with their *forwarding* (:func:`.forwarding.forward`).
 
     A frame is stored and forwarded on the line and handled with its vector. Before that it queues: with random arrivals
     and a fixed service time (M/D/1) the mean wait is half of that time by load over free share. A server without free
@@ -75,7 +75,7 @@ def delay_of(
 
 
 def delay_of_released(model: RouterModel, released: ReleasedFrames) -> Delay:
-    """Latency of frames that had to wait in a ring."""
+    """Return the latency of frames that had to wait in a ring."""
     least = least_latency(model, released.sending.port, released.sending.size)
     return Delay(least + released.usec / 2, released.usec / 2, least + 2 * released.usec)
 

@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 
 def frame_of(stream: StreamTraffic, number: int) -> bytes:
-    """The bytes of frame *number*, without FCS."""
+    """Return the bytes of frame *number*, without FCS."""
     frame = bytearray(stream.frame)
     for variable in stream.variables:
         frame[variable.offset : variable.offset + variable.size] = variable.written(number).to_bytes(
@@ -57,7 +57,7 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
 
 
 def period_of(stream: StreamTraffic) -> int:
-    """After how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
+    """Return after how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
     if stream.is_latency or any(variable.operation == "random" for variable in stream.variables):
         return 0
     period = math.lcm(*(variable.period(0) for variable in stream.variables))
@@ -72,7 +72,7 @@ def fix_checksum(frame: bytearray, offset: int) -> None:
 
 
 def flow_of(frame: bytes) -> Flow | None:
-    """The flow of an IP frame, tagged and labelled or not; None for anything else.
+    """Return the flow of an IP frame, tagged and labelled or not; None for anything else.
 
     Ports count where they are: UDP and TCP, first fragment.
     """
@@ -91,7 +91,7 @@ def flow_of(frame: bytes) -> Flow | None:
 
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
-    """The distinct flows of *stream*, each with its share of the frames (together 1)."""
+    """Return the distinct flows of *stream*, each with its share of the frames (together 1)."""
     deciding = tuple(variable for variable in stream.variables if variable.offset + variable.size <= HEADERS)
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = math.lcm(*(variable.period(MOST_SAMPLED) for variable in deciding))
@@ -102,7 +102,7 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
 
 
 def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* of *flow* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
+    """Return *frame* of *flow* as it is forwarded (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
 
     A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
     """
@@ -116,7 +116,7 @@ def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destinatio
 
 
 def ttl_offset(flow: Flow | None) -> int:
-    """Offset of the TTL (IPv6: hop limit) that the router examines."""
+    """Return the offset of the TTL (IPv6: hop limit) that the router examines."""
     if flow is None:
         return IPV4 + 8
     if flow.labels:
@@ -125,7 +125,7 @@ def ttl_offset(flow: Flow | None) -> int:
 
 
 def mac_bytes(text: str) -> bytes:
-    """``02:00:…`` as six bytes."""
+    """Return the six bytes of ``02:00:…``."""
     return bytes.fromhex(text.replace(":", ""))
 
 
@@ -178,7 +178,7 @@ class Fib:
         self._known: dict[tuple[int, int], Exit | None] = {}
 
     def exit_for(self, flow: Flow | None) -> Exit | None:
-        """The exit for frames of *flow*; None without a route, and for frames that are not IP."""
+        """Return the exit for frames of *flow*; None without a route, and for frames that are not IP."""
         if (
             flow is None
             or (flow.tags and "vlan" not in self._features)
@@ -191,7 +191,7 @@ class Fib:
         return exit_
 
     def lookup(self, destination: int, version: int = 4) -> Exit | None:
-        """The exit for *destination* (an address as a number) of IP *version*; None without a route."""
+        """Return the exit for *destination* (an address as a number) of IP *version*; None without a route."""
         key = (version, destination)
         if key not in self._known:
             self._known[key] = self._find(destination, version)
@@ -243,13 +243,13 @@ class RouterLinks:
         """When a link comes up next, or is noticed; infinite: not by itself."""
 
     def configured(self, up: Iterable[str], now: float) -> None:
-        """The interfaces *up* are up now, administratively, and no others."""
+        """Take the interfaces *up* up now, and all others down."""
         if not self._always:
             self._carrier = {name: self._carrier.get(name, now + self._habits.link_delay) for name in up}
             self.settle(self._settled)
 
     def restored(self, name: str, now: float) -> None:
-        """The cable at *name* is plugged in again."""
+        """Plug the cable at *name* in again."""
         if name in self._carrier:
             self._carrier[name] = now
             self.settle(self._settled)

@@ -88,7 +88,7 @@ class SingleFrames:
         self._count = 0
 
     def capture(self, params: Params) -> Any:
-        """The method ``capture``."""
+        """Answer the method ``capture``."""
         command = params.choice("command", ("start", "stop", "fetch", "status", "remove"))
         if command == "start":
             return self._start(params)
@@ -187,7 +187,7 @@ class SingleFrames:
     # -- pushed frames
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
-        """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
+        """Answer the method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
         frames = [_frame_of(port, packet) for packet in params.objects("pkts")]
         gap = max(1.0, params.number("ipg_usec", 0.0, least=0))
         pieces = tuple(
@@ -234,7 +234,7 @@ BROADCAST, IPV6_GROUP = b"\xff" * 6, b"\x33\x33"
 
 
 def reply_to(frame: bytes, mac: str, owns: Callable[[str], bool]) -> bytes | None:
-    """The answer of a device with *mac* to *frame*, without FCS, or None. *owns*: whether it has an address."""
+    """Return the answer of a device with *mac* to *frame*, without FCS, or None. *owns*: whether it has an address."""
     own = mac_bytes(mac)
     if len(frame) < 14 or (frame[:6] not in (own, BROADCAST) and frame[:2] != IPV6_GROUP):
         return None
@@ -259,7 +259,7 @@ def _arp(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]) -> b
 
 
 def link_local(mac: bytes) -> bytes:
-    """The link-local IPv6 address of an interface with *mac* (RFC 4291, appendix A)."""
+    """Return the link-local IPv6 address of an interface with *mac* (RFC 4291, appendix A)."""
     return bytes.fromhex("fe80000000000000") + bytes([mac[0] ^ 2]) + mac[1:3] + b"\xff\xfe" + mac[3:]
 
 

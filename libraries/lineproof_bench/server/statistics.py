@@ -56,11 +56,11 @@ class Statistics:
         self._smooth = 0.75 * self._smooth + 0.25 * self._used  # TRex's own filter
 
     def port(self, port: int) -> dict[str, Any]:
-        """The answer to ``get_port_stats``."""
+        """Return the answer to ``get_port_stats``."""
         return self._port(self._counters(port))
 
     def _counters(self, port: int) -> PortCounters:
-        """TRex's counters of *port*, which differ from what was really sent and received as the card's do."""
+        """Return TRex's counters of *port*, which differ from what was really sent and received as the card's do."""
         counted, taken, nic = self._backend.counters(port), self._taken.get(port, PortCounters()), self._nic
         self._read[port] = counted
         missed = counted.ierrors if nic.missed_received else 0
@@ -79,7 +79,7 @@ class Statistics:
         return {**counts, **ANSWERS["port_counts"], "m_cpu_util": self._smooth}
 
     def published(self) -> dict[str, Any]:
-        """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
+        """Return the data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
         data, counters = self.overall()
         data["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
         # flows by template: none in this mode
@@ -89,7 +89,7 @@ class Statistics:
         return data
 
     def overall(self) -> tuple[dict[str, Any], dict[int, PortCounters]]:
-        """The answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
+        """Return the answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
         with self._backend.frozen():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         data: dict[str, Any] = {**ANSWERS["counts"], "m_cpu_util": self._smooth, "m_cpu_util_raw": self._used}
@@ -101,7 +101,7 @@ class Statistics:
         return data, counters
 
     def xstats(self, port: int) -> list[int]:
-        """The card's extended counters, in the order of its names."""
+        """Return the card's extended counters, in the order of its names."""
         counted = self._backend.counters(port)
         sent = self._take(port, counted) if self._nic.xstats_take else counted
         values: dict[Counted, int] = {
@@ -128,7 +128,7 @@ class Statistics:
         return self._taken[port]
 
     def utilisation(self) -> dict[str, Any]:
-        """The answer to ``get_utilization``: one core, its ports, whole per cents."""
+        """Return the answer to ``get_utilization``: one core, its ports, whole per cents."""
         ports = [port.index for port in self._backend.ports]
         history = [round(load) for load in self._history]
         return {"cpu": [{"history": history, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
@@ -162,7 +162,7 @@ class FlowStats:
         """The highest count of the bucket 0 so far, by a group's place."""
 
     def add(self, port: int, stream: ServerStream) -> None:
-        """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already.
+        """Count a stream in its group. Raises RpcError if its group has another rule, or has a latency stream already.
 
         Or if the card cannot count such frames.
         """
@@ -186,7 +186,7 @@ class FlowStats:
         group.users.add((port, stream.stream_id))
 
     def remove(self, port: int, stream: ServerStream) -> None:
-        """A stream was removed."""
+        """Count a stream no more; forget a group without streams."""
         group = self._groups.get(stream.group.number) if stream.group else None
         if group is not None and stream.group is not None:
             group.users.discard((port, stream.stream_id))
@@ -196,14 +196,14 @@ class FlowStats:
                 del self._groups[stream.group.number]
 
     def active(self) -> dict[str, Any]:
-        """The answer to ``get_active_pgids``."""
+        """Return the answer to ``get_active_pgids``."""
         numbers: dict[str, list[int]] = {"flow_stats": [], "latency": []}
         for number, group in sorted(self._groups.items()):
             numbers["latency" if group.rule == "latency" else "flow_stats"].append(number)
         return {"ids": numbers}
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
-        """The answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
+        """Return the answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
 
         An interface that only measures latency counts no group of the rule ``stats``.
         """

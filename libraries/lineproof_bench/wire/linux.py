@@ -69,7 +69,7 @@ class LinkReader:
         self._sequence = 0
 
     def read(self) -> LinkReading:
-        """The counters now. Raises TestbedError when the interface has gone."""
+        """Return the counters now. Raises TestbedError when the interface has gone."""
         self._sequence = (self._sequence + 1) & 0x7FFFFFFF
         body = _LINK.pack(socket.AF_UNSPEC, 0, self.index, 0, 0)
         head = _HEADER.pack(_HEADER.size + len(body), _RTM_GETLINK, _NLM_F_REQUEST, self._sequence, 0)
