@@ -376,7 +376,7 @@ def waiting(service: float, load: float, users: float) -> float:
 
 
 def bus_seconds(nic: Nic, size: float, both: float) -> float:
-    """Return the bus time of a frame of *size* bytes with FCS, s. *both*: how evenly both directions are loaded, 0..1."""
+    """Return the s that a frame of *size* bytes needs the bus. *both*: how evenly both directions are loaded, 0..1."""
     if nic.pcie is None:
         return 0.0
     data, pcie = size - FCS, nic.pcie
