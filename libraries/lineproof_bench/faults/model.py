@@ -362,6 +362,8 @@ class FaultyModel(ModelBackend):
         counted = super().latency_counters(group)
         if self._shows == "zeros":
             return LatencyCounters()
+        if not self._added:
+            return counted
         overtaken, late, twice = (self._added_to(f"{kind} of a group", group) for kind in _OF_ARRIVED)
         if late:
             counted = _with_late_frames(counted, late)

@@ -89,11 +89,6 @@ class Forwarding:
     workers: tuple[CoreLoad, ...] = field(default_factory=tuple)
     contention: float = 0.0
 
-    @property
-    def loss(self) -> float:
-        """The largest share of a stream's frames that the NIC missed or tx dropped."""
-        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in self.fates), default=0.0)
-
 
 def worker_of(model: RouterModel, port: int, queue: int) -> int:
     """Return the worker that *queue* of *port* is placed on."""

@@ -103,6 +103,8 @@ class _Group:
     """Frames of each delay: whatever is told of them follows from their sums alone, however often it is asked for."""
     last: tuple[Delay, float] | None = None
     """The latest delay, and the frames/s that are sent."""
+    reported: LatencyCounters | None = None
+    """The latency, until more frames are counted."""
     missing: int = 0
     lost: int = 0
     duplicates: int = 0
@@ -133,6 +135,7 @@ class PacketGroups:
         if rule is None or not (sent or arrived or lost):
             return
         group = self._groups.setdefault(rule.number, _Group())
+        group.reported = None
         _add_frames(group.sent[port], sent, size)
         for direction, frames in exits.items():
             _add_frames(group.received[direction], frames, size)
@@ -158,29 +161,35 @@ class PacketGroups:
         )
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Return the latency of *group*, which follows from the frames of each delay alone."""
+        """Return the latency of *group*."""
         counted = self._groups.get(group, _Group())
-        histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
-        for delay, count in counted.delays.items():
-            highest = _highest(delay, count)
-            histogram.update(_histogram(delay, count, highest))
-            total += count * min(delay.least + _wait(delay), highest)
-            frames, most = frames + count, max(most, highest)
-        return LatencyCounters(
-            average=total / frames if frames else 0.0,
-            # the mean difference of two draws of an exponential distribution is its mean
-            jitter=_wait(counted.last[0]) if counted.last else 0.0,
-            total_min=min((delay.least for delay in counted.delays), default=0.0),
-            total_max=most,
-            last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
-            histogram={key: count for key, count in sorted(histogram.items()) if count},
-            lost=counted.lost,
-            duplicates=counted.duplicates,
-        )
+        counted.reported = counted.reported or _latency_of(counted)
+        return counted.reported
 
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero."""
         self._groups.pop(group, None)
+
+
+def _latency_of(counted: _Group) -> LatencyCounters:
+    """Return the latency of a group, which follows from the frames of each delay alone."""
+    histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
+    for delay, count in counted.delays.items():
+        highest = _highest(delay, count)
+        histogram.update(_histogram(delay, count, highest))
+        total += count * min(delay.least + _wait(delay), highest)
+        frames, most = frames + count, max(most, highest)
+    return LatencyCounters(
+        average=total / frames if frames else 0.0,
+        # the mean difference of two draws of an exponential distribution is its mean
+        jitter=_wait(counted.last[0]) if counted.last else 0.0,
+        total_min=min((delay.least for delay in counted.delays), default=0.0),
+        total_max=most,
+        last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
+        histogram={key: count for key, count in sorted(histogram.items()) if count},
+        lost=counted.lost,
+        duplicates=counted.duplicates,
+    )
 
 
 def _add_frames(row: list[int], frames: int, size: int) -> None:

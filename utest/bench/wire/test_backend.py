@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import MTU, Cable, Topology
 from lineproof_bench.backend import CapturedFrame, FieldVariable, StreamGroup, StreamTraffic
 from lineproof_bench.wire.backend import WireBackend, WirePort
@@ -187,26 +185,6 @@ def test_counts_are_exact_after_new_rates(topology: Topology, backend: WireBacke
     back(backend, 9)
     found = backend.latency_counters(9)
     assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
-
-
-def test_a_start_without_groups_removes_the_receivers(topology: Topology, backend: WireBackend) -> None:
-    cable = topology.cables[0]
-
-    def listening() -> int:
-        found = subprocess.run(
-            (*inside(topology.generator), "cat", "/proc/net/packet"), capture_output=True, timeout=10
-        )
-        rows = [line.split() for line in found.stdout.splitlines()[1:]]
-        return sum(row[3] == b"0003" for row in rows)
-
-    backend.start({0: (stream(cable, 1000, 2, count=100),)}, None)
-    assert listening() > 0
-    finish(backend)
-    back(backend, 2)
-    backend.start({0: (stream(cable, 1000, count=100),)}, None)
-    finish(backend)
-    wait_until(lambda: listening() == 0)
-    assert backend.flow_counters(2).received[1] == (100, 6400)
 
 
 IPV6 = bytes.fromhex("600000000060113f") + bytes(32) + bytes.fromhex("0401000900600000") + bytes(88)
