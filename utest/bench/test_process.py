@@ -54,8 +54,8 @@ def tell(ran: subprocess.Popen[bytes], line: Any) -> dict[str, Any]:
 
 def said(ran: subprocess.Popen[bytes]) -> dict[str, Any]:
     assert ran.stdout
-    found: dict[str, Any] = json.loads(ran.stdout.readline())
-    return found
+    message: dict[str, Any] = json.loads(ran.stdout.readline())
+    return message
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGTERM while its server is away"])

@@ -90,22 +90,22 @@ def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() ->
     backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
     flows = FlowStats(backend, ServerCard())
-    found = []
+    groups = []
     for _ in range(2):
         flows.add(0, stream)
         backend.start({0: (replace(grouped(), pps=1000),)}, 10.0)
         clock.time += 11
-        found.append(flows.values([7])["latency"]["7"])
+        groups.append(flows.values([7])["latency"]["7"])
         assert backend.flow_counters(7).received[1][0] == 10_000, "late, and not lost"
         flows.remove(0, stream)
-    assert fine_histogram(found[1]["lat"]["hdrh"])[1_499_136] == 500
-    first, second = (row["lat"]["histogram"] for row in found)
+    assert fine_histogram(groups[1]["lat"]["hdrh"])[1_499_136] == 500
+    first, second = (row["lat"]["histogram"] for row in groups)
     assert sum(first.values()) == sum(second.values()) == 10_000, "the sum fits, by the first trial's frames"
     assert backend.latency_counters(7).histogram[1_500_000] == 500
     short = sum(count for usec, count in backend.latency_counters(7).histogram.items() if usec < 10)
     assert first["0"] == second["0"] > short
-    assert (found[0]["lat"]["total_max"] < 1000, found[1]["lat"]["total_max"]) == (True, 1_500_000)
-    assert found[1]["er"] == {"ooo": 500, "sth": 500, "stl": 500}
+    assert (groups[0]["lat"]["total_max"] < 1000, groups[1]["lat"]["total_max"]) == (True, 1_500_000)
+    assert groups[1]["er"] == {"ooo": 500, "sth": 500, "stl": 500}
 
 
 def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:

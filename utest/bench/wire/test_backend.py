@@ -40,8 +40,8 @@ def stream(
     counted = None if group is None else StreamGroup(group, "latency")
     variable = FieldVariable(26, 4, source, source + flows - 1, source)
     frame = (ethernet + ip + udp).ljust(size, b"\0")
-    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, group=counted)
-    return replace(found, **more)
+    made = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, group=counted)
+    return replace(made, **more)
 
 
 def finish(backend: WireBackend) -> None:
@@ -135,8 +135,8 @@ def back(backend: WireBackend, *groups: int) -> None:
     """Wait until every frame of *groups* came back."""
 
     def counts() -> list[tuple[int, int]]:
-        found = [backend.flow_counters(group) for group in groups]
-        return [(sum(n for n, _ in one.sent.values()), sum(n for n, _ in one.received.values())) for one in found]
+        counted = [backend.flow_counters(group) for group in groups]
+        return [(sum(n for n, _ in one.sent.values()), sum(n for n, _ in one.received.values())) for one in counted]
 
     wait_until(lambda: all(sent == received for sent, received in counts()), lambda: f"(sent, back) is {counts()}")
 
@@ -156,12 +156,12 @@ def test_latency_of_every_frame_in_both_directions_repeatedly(topology: Topology
         assert backend.flow_counters(7).received == {1: (frames, 64 * frames)}
         assert backend.flow_counters(8).received == {0: (frames, 304 * frames)}
         for group in (7, 8):
-            found = backend.latency_counters(group)
-            assert sum(found.histogram.values()) == frames
-            assert 0 <= found.total_min <= found.average <= found.total_max
-            assert found.last_max <= found.total_max
-            assert found.jitter > 0
-            assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+            latency = backend.latency_counters(group)
+            assert sum(latency.histogram.values()) == frames
+            assert 0 <= latency.total_min <= latency.average <= latency.total_max
+            assert latency.last_max <= latency.total_max
+            assert latency.jitter > 0
+            assert (latency.lost, latency.out_of_order, latency.duplicates) == (0, 0, 0)
     backend.forget(7)
     assert backend.flow_counters(7).sent == {}
     backend.start(rows, None)
@@ -183,8 +183,8 @@ def test_counts_are_exact_after_new_rates(topology: Topology, backend: WireBacke
     backend.stop(0)
     assert not backend.sending(0)
     back(backend, 9)
-    found = backend.latency_counters(9)
-    assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+    latency = backend.latency_counters(9)
+    assert (latency.lost, latency.out_of_order, latency.duplicates) == (0, 0, 0)
 
 
 IPV6 = bytes.fromhex("600000000060113f") + bytes(32) + bytes.fromhex("0401000900600000") + bytes(88)
@@ -204,8 +204,8 @@ def test_behind_tags_and_labels(topology: Topology, head: str) -> None:
         backend.start({0: (timed,)}, None)
         finish(backend)
         back(backend, 2)
-        found = backend.flow_counters(2)
-        assert found.sent[0] == found.received[1] == (100, 100 * (len(frame) + 4))
+        counted = backend.flow_counters(2)
+        assert counted.sent[0] == counted.received[1] == (100, 100 * (len(frame) + 4))
         assert sum(backend.latency_counters(2).histogram.values()) == 100
 
 
