@@ -66,6 +66,21 @@ def test_a_share_of_1_is_all_frames(kind: str, more: dict[str, Any], offered: in
     assert send(backend, clock) == (offered, forwarded)
 
 
+def test_frames_that_nobody_sent_are_counted_by_time_and_copies_by_what_arrived() -> None:
+    backend, clock = faulty_model(
+        parse_fault("foreign frames", start=0, frames=3, port=1),
+        parse_fault("pause frames", start=0, port=0),
+        parse_fault("duplicated frames", start=1, share=0.5),
+    )
+    clock.time = 10.0
+    backend.start({0: (replace(grouped(), pps=1000),)}, 1.0)
+    clock.time = 20.0
+    first, second, router = *map(backend.counters, (0, 1)), backend.state().interfaces[0]
+    assert (first.multicasts, second.multicasts, second.ipackets) == (0, 30, 30 + 800 + 400)
+    assert (first.pauses_received, second.pauses_received, router.pauses_sent) == (2000, 0, 2000)
+    assert (backend.flow_counters(7).received[1][0], backend.latency_counters(7).duplicates) == (1200, 400)
+
+
 def test_without_faults_it_is_the_model() -> None:
     backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
