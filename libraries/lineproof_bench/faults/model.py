@@ -247,7 +247,7 @@ class FaultyModel(ModelBackend):
 
     def _settle_lies(self) -> None:
         former, lies = self._lies, self._active("changed frames")
-        # what waits in a ring when its sending ends is told of, too
+        # frames that wait in a ring when their sending ends are changed, too
         self._lies = {row: lie for row, lie in former.items() if lies and row not in self._sending}
         for sending in self._sending if lies else ():
             own = [row for row in self._sending if row.port == sending.port]
@@ -474,9 +474,9 @@ _LLDP = bytes.fromhex("88cc 020704020000000bad 040703020000000bad 06020078")
 
 
 class Lie:
-    """A *fault* of a router that lies, as it is told of the frames of *sending* from *port*.
+    """A *fault* of a router that lies, for the frames of *sending* from *port*.
 
-    They leave it changed, late, elsewhere or not at all. *first*: what may come for all.
+    They leave it changed, late, elsewhere or not at all. *first*: the stream whose first frame may come for all.
     """
 
     def __init__(self, fault: InjectedFault, port: ModelPort, sending: Sending, first: StreamTraffic) -> None:
@@ -500,16 +500,16 @@ class Lie:
         return of_it and load > (fault.above or 0.0) and not (fault.spare and sending.traffic.is_latency)
 
     def _chosen(self, number: int) -> int:
-        """Return of how many of the stream's first *number* frames it is told, had they all its flows."""
+        """Return how many of the stream's first *number* frames are changed, if all have its flows."""
         return math.floor(self._share * number + 1e-9)
 
     def _chooses(self, number: int) -> bool:
-        """Return whether it is told of the stream's frame *number*."""
+        """Return whether the stream's frame *number* is changed."""
         if self._chosen(number + 1) == self._chosen(number):
             return False
         return not self._flows or flow_of(frame_of(self._traffic, number)) in self._flows
 
-    def _told(self, number: int, data: bytes) -> Sequence[bytes]:
+    def _changed(self, number: int, data: bytes) -> Sequence[bytes]:
         """Return what comes in the place of the stream's frame *number*, which the router forwards as *data*."""
         new, flow, what = bytearray(data), flow_of(data), self.fault.what
         ip, is_ipv4 = (flow.ip, flow.version == 4) if flow else (IPV4, False)
@@ -561,7 +561,9 @@ class Lie:
             frames=end - first,
             size=size,
             sent=lambda number: (
-                [new for data in row.sent(number) for new in self._told(number, data)] if self._chooses(number) else ()
+                [new for data in row.sent(number) for new in self._changed(number, data)]
+                if self._chooses(number)
+                else ()
             ),
             copies=end // 2 - first // 2 if what in ("copies", "flow") else 0,
             # without its last bytes a latency frame is none; without IP header no frame has a group

@@ -100,7 +100,7 @@ class _Group:
     sent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     received: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     delays: defaultdict[Delay, int] = field(default_factory=lambda: defaultdict(int))
-    """Frames of each delay: whatever is told of them follows from their sums alone, however often it is asked for."""
+    """Frames of each delay: all figures follow from these sums alone, however often they are asked for."""
     last: tuple[Delay, float] | None = None
     """The latest delay, and the frames/s that are sent."""
     reported: LatencyCounters | None = None
