@@ -56,19 +56,21 @@ class _Capture:
 
 
 def words_of(frame: bytes) -> set[str]:
-    """Return the words of a filter that *frame* fits: its type, behind any tags, and "", which all fit."""
+    """Return the words of a filter that *frame* fits: its type, behind any tags, and whether it has any."""
     headers = headers_of(frame)
-    words = {"", *(word for word, kind in TYPES.items() if kind == headers.kind)}
+    words = {word for word, kind in TYPES.items() if kind == headers.kind}
     return words | {"vlan"} if headers.tags else words
 
 
-def filter_terms(text: str) -> list[set[str]]:
-    """Return the sets of words of which a frame has to fit one: words joined by ``and``, these by ``or``.
+_ALL = r"\w+(?: +and +\w+)*"
+_FILTER = re.compile(rf"(?:{_ALL}|\({_ALL}\))(?: +or +\w+| +or *\({_ALL}\))*|")
+"""What follows ``or`` needs brackets around ``and``: pcap-filter(7) reads ``ip or vlan and arp`` from left to right."""
 
-    Brackets are understood around ``and`` only, where both clients have them. Raises RpcError for anything else.
-    """
-    terms = [set(re.split(r"\s+and\s+", term.strip(" ()"))) for term in re.split(r"\s+or\b\s*", text)]
-    if set[str]().union(*terms) - {*TYPES, "vlan"} and text:
+
+def filter_terms(text: str) -> list[set[str]]:
+    """Return the sets of words of which a frame has to fit one. Raises RpcError for a filter that is not known."""
+    terms = [set(re.findall(r"\w+", term)) - {"and"} for term in re.split(r"\bor\b", text)]
+    if not _FILTER.fullmatch(text) or set[str]().union(*terms) - {*TYPES, "vlan"}:
         raise refused(f"the filter '{text:.80}' is not on this server; expected {', '.join(TYPES)}, vlan, and, or")
     return terms
 

@@ -167,7 +167,10 @@ ARP, TAGGED_ARP = (bytes(12) + bytes.fromhex(f"{tags}0806") + bytes(50) for tags
         *((text, {ARP, TAGGED_ARP}) for text in ("arp or (vlan and arp)", "arp or(vlan and arp) or(vlan and arp)")),
         ("arp or ip6 or vlan", {ARP, TAGGED_ARP, IPV6, VLAN}),
         ("vlan and ip", {VLAN}),
-        *((text, None) for text in ("udp", "not arp", "(arp or ip) and vlan", "arp or", "arp ip", " ")),
+        *(
+            (text, None)
+            for text in ("udp", "not arp", "(arp or ip) and vlan", "ip or vlan and arp", "arp or", "ip arp", " ")
+        ),
     ],
 )
 def test_a_filter_of_either_client_is_understood_and_any_other_refused(text: str, expected: set[bytes] | None) -> None:
