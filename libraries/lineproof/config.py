@@ -56,7 +56,8 @@ class Config(BaseModel):
         """Refuse ``true`` and ``false`` as numbers: pydantic reads ``True``, an ``int`` of Python, as 1."""
         wrong = list[InitErrorDetails]()
         for name, value in data.items() if isinstance(data, dict) else ():
-            kinds = _NUMBERS.findall(repr(cls.model_fields[name].annotation)) if name in cls.model_fields else ["bool"]
+            field = cls.model_fields.get(name) or next((f for f in cls.model_fields.values() if f.alias == name), None)
+            kinds = _NUMBERS.findall(repr(field.annotation)) if field else ["bool"]
             inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
             for place, one in (((name,), value), *(((name, key), member) for key, member in inner)):
                 if isinstance(one, bool) and kinds and "bool" not in kinds:
@@ -277,7 +278,7 @@ def _problems(
         key = _key(lines, found)
         if key not in told and not (found["type"] == "missing" and found["loc"][:-1] in holders):
             told.add(key)
-            yield ConfigError(_explain_error(found, key, model), path, _line(lines, found))
+            yield ConfigError(explain_error(found, key, model), path, _line(lines, found))
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
@@ -334,7 +335,8 @@ def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]
     return numbers
 
 
-def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
+def explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
+    """Return what is wrong with the value of *key* in a *model*, the value, and what is expected."""
     location = error["loc"]
     if error["type"] == "extra_forbidden":
         known = list(_models(model, location[:-1])[0][-1].model_fields)
@@ -369,6 +371,8 @@ def value_problem(error: Any, hidden: bool = False) -> str:
         tag = str(error["ctx"]["tag"])
         shown = "" if hidden else f" '{shortened(tag)}'"
         return f"unknown kind{shown}; {did_you_mean(tag, known)}known: {', '.join(known)}"
+    if kind == "int_parsing_size":
+        return "is too large; expected a smaller integer"
     if kind in ("list_type", "tuple_type", "set_type", "frozen_set_type"):
         return f"expected a list, as [{'…, …' if hidden else shortened(value)}]"
     if kind == "string_type" and isinstance(value, int | float):

@@ -23,7 +23,7 @@ _64_BITS = (1 << 64) - 1
 
 
 def splitmix(state: int) -> int:
-    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*."""
+    """Return the output of SplitMix64 (Steele, Lea, Flood 2014) for *state*."""
     state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
     state = (state ^ state >> 27) * 0x94D049BB133111EB & _64_BITS
     return state ^ state >> 31
@@ -60,14 +60,14 @@ class FieldVariable:
     operation: str = "inc"
 
     def period(self, random: int) -> int:
-        """Frames after which it repeats; a random one after *random*."""
+        """Return after how many frames it repeats; a random one after *random*."""
         span = self.maximum - self.minimum + 1
         if self.operation == "random":
             return random if span > 1 else 1
         return span // math.gcd(span, self.step)
 
     def value(self, number: int) -> int:
-        """The number that it has in frame *number* of the stream."""
+        """Return its value in frame *number* of the stream."""
         span = self.maximum - self.minimum + 1
         if self.operation == "random":
             return self.minimum + splitmix((number + (self.offset << 40) + SPLITMIX_STEP) & _64_BITS) % span
@@ -75,7 +75,7 @@ class FieldVariable:
         return self.minimum + (self.initial - self.minimum + number * step) % span
 
     def written(self, number: int) -> int:
-        """The bytes in frame *number*, as a number."""
+        """Return the bytes that it has in frame *number*, as a number."""
         return self.value(number) & (1 << 8 * self.size) - 1
 
 
@@ -217,13 +217,13 @@ class Backend(Protocol):
         """Return whether the port still sends; False once its duration or its bursts are over."""
 
     def counters(self, port: int) -> PortCounters:
-        """Counts up to this moment."""
+        """Return the counts up to this moment."""
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Counts of a packet group up to this moment; all zero for one that was never sent."""
+        """Return the counts of a packet group up to this moment; all zero for one that was never sent."""
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latencies of a packet group up to this moment."""
+        """Return the latencies of a packet group up to this moment."""
 
     def forget(self, group: int) -> None:
         """Set the counts of this group to zero."""
@@ -235,10 +235,10 @@ class Backend(Protocol):
         """Keep the last *limit* frames that the port receives; 0 ends capturing and forgets them."""
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture` or the last call, in the order in which they came."""
+        """Return the frames kept since :meth:`capture` or the last call, in the order in which they came."""
 
     def utilisation(self) -> float:
-        """The generator's CPU in per cent since it was last asked for."""
+        """Return the generator's CPU in per cent since it was last asked for."""
 
     def close(self) -> None:
         """Stop everything and release all resources."""
@@ -252,7 +252,7 @@ class Backend(Protocol):
         return nullcontext()
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """From now on *port* takes every frame, or only its own."""
+        """Let *port* take every frame from now on, or only its own."""
         return
 
     def reported_groups(self, groups: list[int]) -> list[int]:
@@ -264,7 +264,7 @@ class Backend(Protocol):
         return ()
 
     def reply_delay(self) -> float:
-        """Seconds of wall time to delay the present reply; infinite: it is not sent at all."""
+        """Return by how many seconds of wall time to delay the present reply; infinite: it is not sent at all."""
         return 0.0
 
 
@@ -275,5 +275,5 @@ class Clock:
         self.speed, self._begin = speed, time.monotonic()
 
     def now(self) -> float:
-        """Seconds of the bench's time since the clock was made."""
+        """Return the seconds of the bench's time since the clock was made."""
         return (time.monotonic() - self._begin) * self.speed

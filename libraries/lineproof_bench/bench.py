@@ -47,7 +47,7 @@ class EmbeddedBench:
         self._rpc_port, self._pub_port = self._server.rpc_port, self._server.pub_port
 
     def _open(self, left: ServerAction | None = None) -> tuple[Backend, Callable[[], float]]:
-        """The backend and its clock in s. *left*: by a server that this one replaces."""
+        """Return the backend and its clock in s. *left*: by a server that this one replaces."""
         kind = self._specification.get("backend")
         if kind == "model":
             former, self._model = self._model, modelled(self._specification, self._habits, self._clock)

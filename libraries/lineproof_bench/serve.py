@@ -73,7 +73,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> str:
-    """How to reach the bench, for a person. *cable*: in the router's place; *nic*: that its server plays; "": none."""
+    """Return how to reach the bench. *cable*: in the router's place; *nic*: that its server plays; "": none."""
     generator, router = facts.generator, facts.router
     trex = cast(TrexSettings, generator.trex)
     server = f"TRex server: {trex.server}, sync port {trex.sync_port}, async port {trex.async_port}"

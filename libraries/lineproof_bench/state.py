@@ -58,7 +58,7 @@ class ThreadState:
     idle_seconds: float = 0.0
 
     def ticks(self, hertz: int) -> tuple[int, int]:
-        """Whole ticks of ``busy_seconds`` and ``idle_seconds``, as a kernel counts them."""
+        """Return the whole ticks of ``busy_seconds`` and ``idle_seconds``, as a kernel counts them."""
         return int(hertz * self.busy_seconds), int(hertz * self.idle_seconds)
 
 
@@ -92,23 +92,23 @@ class RouterConfiguration:
         return (interface, address) in self.learned
 
     def with_neighbour(self, row: tuple[str, str, str], learned: bool) -> RouterConfiguration:
-        """With this neighbour, in place of any other entry of its address there."""
-        found = self.without_neighbour(*row[:2])
+        """Return the configuration with this neighbour, in place of any other entry of its address there."""
+        others = self.without_neighbour(*row[:2])
         mark = (row[:2],) if learned else ()
-        return replace(found, neighbours=(*found.neighbours, row), learned=(*found.learned, *mark))
+        return replace(others, neighbours=(*others.neighbours, row), learned=(*others.learned, *mark))
 
     def without_neighbour(self, interface: str, address: str) -> RouterConfiguration:
-        """Without any entry of *address* there."""
+        """Return the configuration without any entry of *address* there."""
         key = (interface, address)
         kept = tuple(row for row in self.neighbours if row[:2] != key)
         return replace(self, neighbours=kept, learned=tuple(row for row in self.learned if row != key))
 
     def without_neighbours(self, interface: str) -> RouterConfiguration:
-        """Without any neighbour at *interface*."""
-        found = self
+        """Return the configuration without any neighbour at *interface*."""
+        changed = self
         for name, address, _ in self.neighbours:
-            found = found.without_neighbour(name, address) if name == interface else found
-        return found
+            changed = changed.without_neighbour(name, address) if name == interface else changed
+        return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class ModelledRouter(Protocol):
     """A router that exists as a model, for its shell."""
 
     def state(self) -> RouterState:
-        """The router now."""
+        """Return the router as it is now."""
 
     def configure(self, configuration: RouterConfiguration) -> None:
         """Replace the whole configuration. Raises ValueError or TestbedError with a sentence."""

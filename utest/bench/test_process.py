@@ -54,8 +54,8 @@ def tell(ran: subprocess.Popen[bytes], line: Any) -> dict[str, Any]:
 
 def said(ran: subprocess.Popen[bytes]) -> dict[str, Any]:
     assert ran.stdout
-    found: dict[str, Any] = json.loads(ran.stdout.readline())
-    return found
+    message: dict[str, Any] = json.loads(ran.stdout.readline())
+    return message
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGTERM while its server is away"])
@@ -97,6 +97,44 @@ def test_a_fault_is_caused_or_refused_in_words() -> None:
         assert tell(ran, {"fault": {"kind": "link flap", "start": 0}}) == {"ok": True}
         assert "there is no port 7" in tell(ran, {"fault": {"kind": "link flap", "port": 7}})["error"]
         assert "error" in tell(ran, "nonsense")
+
+
+STRANGER = """
+import os, sys
+from scapy.layers.inet import IP, UDP, Ether
+from trex_stl_lib.api import *
+client = STLClient(server="127.0.0.1", sync_port=int(sys.argv[1]), async_port=int(sys.argv[2]))
+client.connect()
+client.acquire(ports=[0, 1], force=True)
+client.reset(ports=[0, 1])
+client.set_service_mode(ports=[0, 1])
+client.set_l3_mode(port=0, src_ipv4="100.65.1.2", dst_ipv4="100.65.1.1")
+client.resolve(ports=[0])
+packet = STLPktBuilder(Ether(dst="02:00:00:00:01:01") / IP() / UDP() / bytes(18))
+client.add_streams(STLStream(packet=packet, mode=STLTXCont(pps=1000), flow_stats=STLFlowLatencyStats(7)), ports=[0])
+if "dies" in sys.argv:
+    client.start(ports=[0], duration=-1, force=True)
+    os._exit(0)
+capture, frames = client.start_capture(rx_ports=[1], limit=5), []
+client.clear_stats()
+client.start(ports=[0], duration=1, force=True)
+client.wait_on_traffic(ports=[0])
+counts, groups = client.get_stats(), client.get_pgid_stats([7])
+client.stop_capture(capture["id"], output=frames)
+client.set_service_mode(ports=[0, 1], enabled=False)
+client.stop(ports=[0])
+client.release(ports=[0, 1])
+client.disconnect()
+print(counts[0]["opackets"], counts[1]["ipackets"], groups["flow_stats"][7]["rx_pkts"]["total"], len(frames))
+"""
+
+
+def test_the_client_of_pypi_does_its_work_also_after_one_that_died_while_it_sent() -> None:
+    with process(bypass=True, clock_speed=1.0) as (_, first):
+        call = [sys.executable, "-c", STRANGER, str(first["rpc_port"]), str(first["pub_port"])]
+        subprocess.run([*call, "dies"], check=True, timeout=120)
+        ran = subprocess.run(call, check=True, timeout=120, stdout=subprocess.PIPE)
+        assert ran.stdout.split() == [b"1000", b"1000", b"1000", b"5"]
 
 
 @pytest.fixture(scope="module")

@@ -223,12 +223,18 @@ def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> flo
 
 def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) -> float:
     """The highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
+
+    def loss(load: float) -> float:
+        """The largest share of a stream's frames that the card missed or that found no room at sending."""
+        fates = forward(model, at(load)).fates
+        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in fates), default=0.0)
+
     low, high = 0.0, model.ceiling
-    if forward(model, at(high)).loss <= LOSSLESS:
+    if loss(high) <= LOSSLESS:
         low = high
     while high - low > 1e-5:
         middle = (low + high) / 2
-        if forward(model, at(middle)).loss <= LOSSLESS:
+        if loss(middle) <= LOSSLESS:
             low = middle
         else:
             high = middle

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from ..config import Config, value_problem
+from ..config import Config, explain_error, shown_key
 from ..errors import ConfigError
 
-Change = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
+_OtherBytes = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
+Change = Literal[_OtherBytes, "copies", "flow", "hairpin", "late", "lost"]
 
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"for": 0.2, "port": 0},
@@ -70,11 +71,11 @@ class InjectedFault(Config):
     lasts: Annotated[float | None, Field(alias="for", gt=0, le=3600)] = None
     hold: Annotated[float, Field(gt=0, le=600)] | None = None
     port: Annotated[int, Field(ge=0, le=255)] | None = None
-    share: Annotated[float, Field(gt=0, le=0.99)] | None = None
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
     of: Literal["generator", "router", "cable", "damaged cable"] | None = None
     shows: Literal["nothing", "some", "zeros"] | None = None
-    what: Change | Literal["copies", "flow", "hairpin", "late", "lost"] | None = None
+    what: Change | None = None
     size: Annotated[int, Field(ge=64, le=9216)] | None = None
     flow: Annotated[int, Field(ge=0, lt=4096)] | None = None
     above: Annotated[float, Field(ge=0)] | None = None
@@ -94,7 +95,9 @@ class InjectedFault(Config):
             expected = ", ".join(["start", "at", "every", *defaults])
             wrong = " or ".join(sorted(unknown))
             raise ValueError(f"a '{data['kind']}' has no key {wrong}; expected any of {expected}")
-        if data.get("of") and data["of"] not in ALLOWED_OF[data["kind"]]:
+        if empty := [key for key, default in defaults.items() if default is not None and data.get(key, 0) is None]:
+            raise ValueError(f"the {empty[0]} of a '{data['kind']}' is empty; expected a value, or the key left out")
+        if "of" in data and data["of"] not in ALLOWED_OF[data["kind"]]:
             expected = " or ".join(ALLOWED_OF[data["kind"]])
             raise ValueError(f"a '{data['kind']}' of the {data['of']} is not known; expected {expected}")
         return {**defaults, **data}
@@ -106,9 +109,8 @@ def parse_fault(kind: str, **words: Any) -> InjectedFault:
         return InjectedFault.model_validate({"kind": kind, **words})
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        reason = value_problem(first)
-        raise ConfigError(f"fault '{kind}': {key + ': ' if key else ''}{reason}") from None
+        key = ".".join(map(shown_key, first["loc"]))
+        raise ConfigError(f"fault '{kind}': {explain_error(first, key, InjectedFault)}") from None
 
 
 Seconds = Annotated[float, Field(ge=0, le=600)]

@@ -113,7 +113,7 @@ class FaultyModel(ModelBackend):
         return {"nothing": [], "some": groups[::2]}.get(self._shows, groups)
 
     def ssh_fault(self) -> dict[str, Any]:
-        """The fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+        """Return the fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
         self._pass_events()
         if self._active("router reboot"):
             return {"cut": True}
@@ -185,7 +185,7 @@ class FaultyModel(ModelBackend):
                 self._actions += [ServerAction("free", index) for index in every]
 
     def _active(self, kind: str, port: int | None = None) -> list[InjectedFault]:
-        """The faults of *kind* that last; *port*: those that concern it."""
+        """Return the faults of *kind* that last; *port*: those that concern it."""
         return [row for row in self._schedule.active if row.kind == kind and (port is None or row.port in (None, port))]
 
     def _ports_of(self, fault: InjectedFault) -> list[int]:
@@ -247,7 +247,7 @@ class FaultyModel(ModelBackend):
 
     def _settle_lies(self) -> None:
         former, lies = self._lies, self._active("changed frames")
-        # what waits in a ring when its sending ends is told of, too
+        # frames that wait in a ring when their sending ends are changed, too
         self._lies = {row: lie for row, lie in former.items() if lies and row not in self._sending}
         for sending in self._sending if lies else ():
             own = [row for row in self._sending if row.port == sending.port]
@@ -268,9 +268,10 @@ class FaultyModel(ModelBackend):
     # -- what is counted
 
     def _count(self, now: float) -> None:
-        seconds, before = now - self._last, self._arrived()
+        active, seconds = self._schedule.active, now - self._last
+        before = self._arrived() if active else {}
         super()._count(now)
-        for fault in self._schedule.active:
+        for fault in active:
             if fault.kind in _OF_ARRIVED:
                 for (place, number), frames in self._arrived().items():
                     new = frames - before.get((place, number), 0)
@@ -293,7 +294,7 @@ class FaultyModel(ModelBackend):
         return sum(at_once * math.floor(times + _TINY) for at_once, times in rows)
 
     def counters(self, port: int) -> PortCounters:
-        """The model's, changed by the faults."""
+        """Return the model's counts, changed by the faults."""
         self._advance()
         counted, offset = self._counted(port), self._offsets.get(port)
         if offset is None and not self._wraps:
@@ -310,6 +311,8 @@ class FaultyModel(ModelBackend):
             if row.exit == port:
                 away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
                 counted = counted._replace(ipackets=counted.ipackets - away, ibytes=counted.ibytes - away * row.size)
+        if not self._added:
+            return counted
         twice, hellos = self._added_to("duplicated frames of a port", port), self._added_to("hellos", port)
         size = counted.ibytes // counted.ipackets if counted.ipackets else 0
         return counted._replace(
@@ -330,7 +333,7 @@ class FaultyModel(ModelBackend):
         self._hellos[port] = self._added_to("hellos", port)
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Since :meth:`capture`, or the last call."""
+        """Return the frames since :meth:`capture`, or the last call."""
         frames, came = super().captured(port), self._added_to("hellos", port)
         new = min(self._ports[port].kept.limit, came - self._hellos.get(port, 0))
         self._hellos[port] = came
@@ -342,7 +345,7 @@ class FaultyModel(ModelBackend):
         return next((row.shows for row in reversed(self._active("flow stats dropped")) if row.shows), "")
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """With the duplicated frames, at the port where most arrived."""
+        """Return the model's counts and the duplicated frames, at the port where most arrived."""
         counted = super().flow_counters(group)
         twice = self._added_to("duplicated frames of a group", group)
         if self._shows == "zeros":
@@ -355,10 +358,12 @@ class FaultyModel(ModelBackend):
         return replace(counted, received={**counted.received, port: more})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """With the late, the overtaken and the duplicated frames. A late frame is overtaken by others."""
+        """Return the model's counts, and late, overtaken and duplicated frames. Others overtake a late frame."""
         counted = super().latency_counters(group)
         if self._shows == "zeros":
             return LatencyCounters()
+        if not self._added:
+            return counted
         overtaken, late, twice = (self._added_to(f"{kind} of a group", group) for kind in _OF_ARRIVED)
         if late:
             counted = _with_late_frames(counted, late)
@@ -370,7 +375,7 @@ class FaultyModel(ModelBackend):
             self._added.pop((f"{kind} of a group", group, 1), None)
 
     def state(self) -> RouterState:
-        """The model's router with counters and uptime as the faults changed them."""
+        """Return the model's router with counters and uptime as the faults changed them."""
         router, rows = super().state(), []
         for index, row in enumerate(router.interfaces):
             base = self._base.get(row.name)
@@ -381,18 +386,18 @@ class FaultyModel(ModelBackend):
 
 
 def _left(faults: Iterable[InjectedFault]) -> float:
-    """The share of frames that is left by *faults*."""
+    """Return the share of frames that is left by *faults*."""
     return math.prod(1 - (fault.share or 0.0) for fault in faults)
 
 
 def _with_loss(fate: Fate, kept: float) -> Fate:
-    """*fate* of which only the share *kept* of all frames is not missed in addition."""
-    exits = {direction: part * kept for direction, part in fate.exits.items()}
+    """Return *fate* when the share *kept* of the frames that it does not miss is left."""
+    exits = {direction: part * kept for direction, part in fate.exits.items() if kept}
     return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
 
 
 def _with_late_frames(counted: LatencyCounters, late: int) -> LatencyCounters:
-    """*late* of the fastest frames of *counted* took :data:`HOW_LATE`."""
+    """Return *counted* if *late* of its fastest frames had taken :data:`HOW_LATE`."""
     histogram, left, frames = dict(counted.histogram), late, sum(counted.histogram.values())
     for key in sorted(histogram):
         taken = min(left, histogram[key])
@@ -432,12 +437,12 @@ class FaultSchedule:
         self._due += [(now + fault.at, fault) for fault in wanted if not fault.start]
 
     def started(self, now: float) -> None:
-        """Traffic was started."""
+        """Begin the faults that wait for this start of traffic."""
         self._due += [(now + fault.at, fault) for fault, left in self._armed if left == 1]
         self._armed = [(fault, max(1, left - 1)) for fault, left in self._armed if left > 1 or fault.every]
 
     def pop(self, now: float) -> tuple[InjectedFault, bool] | None:
-        """The next change that is due by *now*: the fault, and whether it begins (else it ends).
+        """Return the next change that is due by *now*: the fault, and whether it begins (else it ends).
 
         A fault that is due to begin again while it lasts ends first.
         """
@@ -453,7 +458,7 @@ class FaultSchedule:
         return fault, True
 
     def left(self, now: float) -> tuple[InjectedFault, ...]:
-        """The faults that have not begun yet, for a schedule that begins at *now*."""
+        """Return the faults that have not begun yet, for a schedule that begins at *now*."""
         waiting = [fault.model_copy(update={"start": starts}) for fault, starts in self._armed]
         due = [
             fault.model_copy(update={"start": 0, "at": max(0.0, moment - now), "every": False})
@@ -469,9 +474,9 @@ _LLDP = bytes.fromhex("88cc 020704020000000bad 040703020000000bad 06020078")
 
 
 class Lie:
-    """A *fault* of a router that lies, as it is told of the frames of *sending* from *port*.
+    """A *fault* of a router that lies, for the frames of *sending* from *port*.
 
-    They leave it changed, late, elsewhere or not at all. *first*: what may come for all.
+    They leave it changed, late, elsewhere or not at all. *first*: the stream whose first frame may come for all.
     """
 
     def __init__(self, fault: InjectedFault, port: ModelPort, sending: Sending, first: StreamTraffic) -> None:
@@ -495,16 +500,16 @@ class Lie:
         return of_it and load > (fault.above or 0.0) and not (fault.spare and sending.traffic.is_latency)
 
     def _chosen(self, number: int) -> int:
-        """Return of how many of the stream's first *number* frames it is told, had they all its flows."""
+        """Return how many of the stream's first *number* frames are changed, if all have its flows."""
         return math.floor(self._share * number + 1e-9)
 
     def _chooses(self, number: int) -> bool:
-        """Return whether it is told of the stream's frame *number*."""
+        """Return whether the stream's frame *number* is changed."""
         if self._chosen(number + 1) == self._chosen(number):
             return False
         return not self._flows or flow_of(frame_of(self._traffic, number)) in self._flows
 
-    def _told(self, number: int, data: bytes) -> Sequence[bytes]:
+    def _changed(self, number: int, data: bytes) -> Sequence[bytes]:
         """Return what comes in the place of the stream's frame *number*, which the router forwards as *data*."""
         new, flow, what = bytearray(data), flow_of(data), self.fault.what
         ip, is_ipv4 = (flow.ip, flow.version == 4) if flow else (IPV4, False)
@@ -556,7 +561,9 @@ class Lie:
             frames=end - first,
             size=size,
             sent=lambda number: (
-                [new for data in row.sent(number) for new in self._told(number, data)] if self._chooses(number) else ()
+                [new for data in row.sent(number) for new in self._changed(number, data)]
+                if self._chooses(number)
+                else ()
             ),
             copies=end // 2 - first // 2 if what in ("copies", "flow") else 0,
             # without its last bytes a latency frame is none; without IP header no frame has a group

@@ -89,8 +89,10 @@ class ModelBackend(Backend):
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
+        self._delays: dict[int, Delay] = {}
+        """By number of a stream that enters the router; empty after a change."""
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
-        self._before = self._last = self._cleared = self._begin = clock.now()
+        self._before = self._last = self._settled = self._cleared = self._begin = clock.now()
         self._held: float | None = None
         """The moment at which the clock stands still, if it does."""
         self._change: float | None = None
@@ -145,12 +147,12 @@ class ModelBackend(Backend):
         return any(sending.port == port for sending in self._sending)
 
     def counters(self, port: int) -> PortCounters:
-        """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
+        """Return the counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
         self._advance()
         return self._ports[port].sent
 
     def link_up(self, port: int) -> bool:
-        self._advance()
+        self._pass_events()
         return self._has_carrier(port)
 
     def _has_carrier(self, port: int) -> bool:
@@ -165,7 +167,7 @@ class ModelBackend(Backend):
         return self._ports[port].kept.take(port)
 
     def utilisation(self) -> float:
-        """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
+        """Return the CPU per cent since the last call, by the busiest port's share of the ceiling; above it 100."""
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in (port.sent for port in self._ports)]
         (before, then), self._used = self._used, (now, sent)
@@ -203,8 +205,9 @@ class ModelBackend(Backend):
     # -- the router
 
     def state(self) -> RouterState:
-        """The router now."""
+        """Return the router as it is now."""
         now = self._advance()
+        self._work()
         software = self._platform.software[self._software]
         interfaces = tuple(
             port.interface._replace(link_up=number not in self._unplugged and self._links.is_seen(port.name, now))
@@ -234,9 +237,9 @@ class ModelBackend(Backend):
 
     def _enforce(self, now: float) -> None:
         """Let frames see the configuration, as far as links are there; :meth:`_settle` must follow."""
-        found = self._in_force = self._links.in_force(self._configuration, bool(self._unplugged), now)
-        self._fib = Fib(found, self._features)
-        self._noiseless = self._set_up.get(frozenset(found.done), self._plain)
+        configuration = self._in_force = self._links.in_force(self._configuration, bool(self._unplugged), now)
+        self._fib = Fib(configuration, self._features)
+        self._noiseless = self._set_up.get(frozenset(configuration.done), self._plain)
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
@@ -246,6 +249,7 @@ class ModelBackend(Backend):
     def clear(self) -> None:
         """``clear runtime``: zeroes nodes and busy times, not the interfaces' counts."""
         self._cleared = self._advance()
+        self._work()
         self._telemetry.clear()
 
     # -- time
@@ -290,8 +294,12 @@ class ModelBackend(Backend):
             )
         return self._change
 
+    def _work(self) -> None:
+        """Add what the workers did since the last change."""
+        self._telemetry.add(self._forwarding, self._last - self._settled)
+        self._settled = self._last
+
     def _count(self, now: float) -> None:
-        self._telemetry.add(self._forwarding, now - self._last)
         self._noise.advance(now - self._last, self._offered)
         released = self._rings.advance(now - self._last)
         self._before, self._last = self._last, now
@@ -363,6 +371,8 @@ class ModelBackend(Backend):
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""
         self._change = None
+        self._work()
+        self._delays.clear()
         limits, asked = self._limits, [0.0] * len(self._ports)
         shares = [self._shares(port) for port in range(len(self._ports))]
         for sending in self._sending:
@@ -391,20 +401,22 @@ class ModelBackend(Backend):
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
 
     def _shares(self, port: int) -> tuple[float, float]:
-        """The share of its streams' rates that *port* tries to send, and the share of that for which there is room."""
+        """Return the share of its streams' rates that *port* tries to send, and the share of that which has room."""
         return 1.0, 1.0
 
     def _delay(self, sending: Sending) -> Delay:
         # none of its frames enters the router
         if (number := self._entering.get(sending)) is None:
             return Delay(0.0, 0.0)
-        return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
+        if (waiting := self._rings.waiting) or number not in self._delays:
+            self._delays[number] = delay_of(self._model, self._forwarding, self._loads, number, waiting)
+        return self._delays[number]
 
     def _remove(self, port: int) -> None:
         self._sending = [sending for sending in self._sending if sending.port != port]
 
     def _route(self, flow: Flow | None) -> int | None:
-        return self._numbers[found.interface] if (found := self._fib.exit_for(flow)) else None
+        return self._numbers[exit_.interface] if (exit_ := self._fib.exit_for(flow)) else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[StreamPart, ...]:
         key = (stream.frame[:HEADERS], len(stream.frame), stream.variables)
@@ -448,7 +460,7 @@ class ModelTelemetry:
         self._cores = [_Core() for _ in range(model.workers)]
 
     def use(self, model: RouterModel) -> None:
-        """From now on it is *model*, with as many workers."""
+        """Use *model* from now on, which has as many workers."""
         self._model = model
 
     def clear(self) -> None:
@@ -457,7 +469,7 @@ class ModelTelemetry:
         self._cores = [_Core() for _ in range(self._model.workers)]
 
     def add(self, forwarding: Forwarding, seconds: float) -> None:
-        """For *seconds* the workers did as *forwarding* says."""
+        """Add *seconds* in which the workers did as *forwarding* says."""
         self._seconds += seconds
         for core, load in zip(self._cores, forwarding.workers, strict=False):
             core.frames += load.pps * seconds
@@ -473,15 +485,15 @@ class ModelTelemetry:
                 core.sent[out] += pps * seconds
 
     def threads(self, interfaces: Sequence[str], kind: str) -> tuple[ThreadState, ...]:
-        """The workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
+        """Return the workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
         vectors = self._model.software.vectors
-        found = []
+        threads = []
         for number, (core, queues) in enumerate(zip(self._cores, placement(self._model, len(interfaces)), strict=True)):
             named = tuple((interfaces[port], queue) for port, queue in queues)
             nodes = self._nodes(core, interfaces, vectors) if vectors and named else ()
             name, lcore = (f"vpp_wk_{number}", number + 1) if kind == "vpp" else (f"cpu{number}", number)
-            found.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
-        return tuple(found)
+            threads.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
+        return tuple(threads)
 
     def _nodes(self, core: _Core, interfaces: Sequence[str], vectors: Vectors) -> tuple[NodeState, ...]:
         cost, clock = self._model.software.cost, self._model.clock_hz

@@ -53,15 +53,15 @@ class Splitter:
         self.carries = tuple(carries)
 
     def split(self, frames: int, shares: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
-        """The *frames* of each share, the rest last; and the fractions carried on."""
-        found, carries, left = [], [], frames
+        """Return the *frames* of each share, the rest last; and the fractions carried on."""
+        parts, carries, left = [], [], frames
         for share, carry in zip(shares, self.carries, strict=True):
             exact = carry + share * left
             taken = min(left, math.floor(exact + _TINY))
-            found.append(taken)
+            parts.append(taken)
             carries.append(min(max(exact - taken, 0.0), 1 - _TINY))
             left -= taken
-        return [*found, left], tuple(carries)
+        return [*parts, left], tuple(carries)
 
 
 class Sending:
@@ -112,7 +112,7 @@ class Sending:
         return min(end, self._origin + left / self.pps)
 
     def fate(self, fate: Fate) -> None:
-        """The fate of frames from now on (frames are counted up to now)."""
+        """Set the fate of frames from now on (frames are counted up to now)."""
         _, carries = self._split()
         self._splitter = Splitter(carries)
         self._segment, self._fate = self.counts, fate
@@ -147,17 +147,17 @@ class Sending:
         return self._splitter.split(frames, (fate.missed, fate.held, fate.no_route, fate.tx_dropped))
 
     def _exits(self, start: StreamCounts, rest: int) -> tuple[tuple[int, int], ...]:
-        found, left, total = dict(start.exits), rest, self._fate.forwarded
+        frames, left, total = dict(start.exits), rest, self._fate.forwarded
         directions = list(self._fate.exits.items())
         for number, (direction, share) in enumerate(directions):
             taken = left if number == len(directions) - 1 else min(left, math.floor(rest * share / total + _TINY))
-            found[direction] = found.get(direction, 0) + taken
+            frames[direction] = frames.get(direction, 0) + taken
             left -= taken
-        return tuple(sorted(found.items()))
+        return tuple(sorted(frames.items()))
 
 
 def difference(new: StreamCounts, old: StreamCounts) -> StreamCounts:
-    """*new* less *old*."""
+    """Return *new* less *old*."""
     before = dict(old.exits)
     offered, missed, held, no_route, tx_dropped = (now - then for now, then in zip(new[:5], old[:5], strict=True))
     exits = tuple((direction, frames - before.get(direction, 0)) for direction, frames in new.exits)
@@ -216,13 +216,13 @@ class ReceiveRings:
 
     @property
     def waiting(self) -> Mapping[Queue, int]:
-        """Frames in each ring."""
-        return {queue: ring.count for queue, ring in self._rings.items()}
+        """Frames in each ring that has any."""
+        return {queue: ring.count for queue, ring in self._rings.items() if ring.waiting}
 
     def settle(
         self, model: RouterModel, forwarding: Forwarding, loads: Sequence[StreamLoad], sendings: Sequence[Sending]
     ) -> Forwarding:
-        """*forwarding* with frames that wait instead of being missed, and with cores that empty a ring."""
+        """Return *forwarding* with frames that wait instead of being missed, and with cores that empty a ring."""
         filling: defaultdict[Queue, float] = defaultdict(float)
         for load, fate in zip(loads, forwarding.fates, strict=True):
             for (queue, _), share in fate.excess.items():
@@ -245,7 +245,7 @@ class ReceiveRings:
         return replace(forwarding, fates=fates, workers=tuple(workers))
 
     def reduce(self, port: int, kept: float) -> None:
-        """Only the share *kept* of the expected frames fills *port*'s rings: fates changed after :meth:`settle`."""
+        """Let only the share *kept* of the frames fill *port*'s rings: fates changed after :meth:`settle`."""
         for (own, _), ring in self._rings.items():
             if own == port and ring.rate > 0:
                 ring.rate *= kept
@@ -267,7 +267,7 @@ class ReceiveRings:
         return replace(fate, missed=missed, held=min(1.0, sum(room.values()) / (1 - missed)))
 
     def put(self, sending: Sending, frames: int) -> int:
-        """*frames* of *sending* have to wait. Returns how many of them found no room."""
+        """Let *frames* of *sending* wait; return how many of them found no room."""
         if not frames or sending not in self._splits:
             return frames
         directions, shares, splitter = self._splits[sending]
@@ -282,22 +282,22 @@ class ReceiveRings:
         return lost
 
     def next_change(self) -> float:
-        """Seconds until a ring is full or empty, at least 1 µs; inf for never.
+        """Return the seconds until a ring is full or empty, at least 1 µs; inf for never.
 
         Counts do not depend on it: frames without room are lost whenever they are counted.
         """
-        found = math.inf
+        soonest = math.inf
         for ring in self._rings.values():
             count = ring.count
             if ring.rate > 0 and count < self._size:
-                found = min(found, max(ring.step, (self._size - count) / ring.rate))
+                soonest = min(soonest, max(ring.step, (self._size - count) / ring.rate))
             elif ring.rate < 0 and count:
-                found = min(found, max(_STEP, (count - ring.carry) / -ring.rate))
-        return found
+                soonest = min(soonest, max(_STEP, (count - ring.carry) / -ring.rate))
+        return soonest
 
     def advance(self, seconds: float) -> list[ReleasedFrames]:
-        """The frames that left the rings in the last *seconds*, first come first served."""
-        found = []
+        """Return the frames that left the rings in the last *seconds*, first come first served."""
+        released = []
         for ring in self._rings.values():
             if ring.rate >= 0 or not ring.waiting:
                 continue
@@ -310,13 +310,13 @@ class ReceiveRings:
                 taken = min(frames, left)
                 left -= taken
                 if taken:
-                    found.append(ReleasedFrames(sending, direction, taken, usec))
+                    released.append(ReleasedFrames(sending, direction, taken, usec))
                 if taken == frames:
                     del ring.waiting[sending, direction]
                 else:
                     ring.waiting[sending, direction] = frames - taken
                     break
-        return found
+        return released
 
 
 def _cycles(model: RouterModel, ring: _Ring, contention: float) -> float:
@@ -330,7 +330,7 @@ def _size(ring: _Ring) -> float:
 def _emptying_rate(
     model: RouterModel, forwarding: Forwarding, loads: Sequence[StreamLoad], queue: Queue, ring: _Ring
 ) -> float:
-    """Frames/s that core, card and line can still handle of the frames in *ring*."""
+    """Return the frames/s that core, card and line can still handle of the frames in *ring*."""
     most = model.clock_hz / _cycles(model, ring, forwarding.contention)
     free = most * (1 - forwarding.workers[worker_of(model, *queue)].busy)
     arrivals = arrivals_of(loads)
@@ -340,7 +340,7 @@ def _emptying_rate(
 
 
 def _with_emptying(model: RouterModel, worker: CoreLoad, ring: _Ring, contention: float) -> CoreLoad:
-    """*worker* when it also empties *ring*, in full vectors."""
+    """Return *worker* when it also empties *ring*, in full vectors."""
     more, cycles, count = -ring.rate, _cycles(model, ring, contention), ring.count
     exits, sent = defaultdict(float, worker.exits), defaultdict(float, worker.sent)
     for (_, direction), frames in ring.waiting.items():

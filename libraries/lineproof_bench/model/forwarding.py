@@ -89,25 +89,20 @@ class Forwarding:
     workers: tuple[CoreLoad, ...] = field(default_factory=tuple)
     contention: float = 0.0
 
-    @property
-    def loss(self) -> float:
-        """The largest share of a stream's frames that the NIC missed or tx dropped."""
-        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in self.fates), default=0.0)
-
 
 def worker_of(model: RouterModel, port: int, queue: int) -> int:
-    """The worker that *queue* of *port* is placed on."""
+    """Return the worker that *queue* of *port* is placed on."""
     first = port * model.rx_queues if model.software.placement == "continuing" else 0
     return (first + queue) % model.workers
 
 
 def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Per worker its (port, queue) pairs."""
-    found: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
+    """Return the (port, queue) pairs of each worker."""
+    queues: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
     for port in range(ports):
         for queue in range(model.rx_queues):
-            found[worker_of(model, port, queue)].append((port, queue))
-    return tuple(tuple(row) for row in found)
+            queues[worker_of(model, port, queue)].append((port, queue))
+    return tuple(tuple(row) for row in queues)
 
 
 @lru_cache(maxsize=8)
@@ -117,21 +112,21 @@ def _hasher(rss: Rss) -> Toeplitz:
 
 @lru_cache(maxsize=32)
 def _hashed_flows(rss: Rss, stream: StreamTraffic) -> list[tuple[Flow | None, int, float]]:
-    """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
-    hasher, found = _hasher(rss), list[tuple[Flow | None, int, float]]()
+    """Return the flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
+    hasher, flows = _hasher(rss), list[tuple[Flow | None, int, float]]()
     for flow, share in spread(stream).items():
         hashed = flow.hashed if flow and not (flow.labels and rss.mpls == "none") else b""
         if flow and rss.fields == "2-tuple":
             hashed = hashed[: 8 if flow.version == 4 else 32]
-        found.append((flow, hasher.hash(hashed), share))
-    return found
+        flows.append((flow, hasher.hash(hashed), share))
+    return flows
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
-    """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
+    """Return how *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     cost, queues = model.software.cost, model.rx_queues
     crossing = cost.crossing_far if queues > model.socket_cores else cost.crossing
-    found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
+    shares: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
     for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, group=None)):
         # the low bits choose an entry of the table, which drivers fill with the queues in turn
         queue = value % model.nic.reta % queues
@@ -139,20 +134,20 @@ def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[S
         cycles = (cost.layer * len(flow.tags) if flow else 0.0) + (cost.ipv6 * cost.packet if is_ipv6 else 0.0)
         if model.nic.sends_by == "hash" and value % queues != queue:
             cycles += crossing
-        found[queue, route(flow), cycles, is_ipv6] += share
+        shares[queue, route(flow), cycles, is_ipv6] += share
     return tuple(
-        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
+        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in shares.items()
     )
 
 
 def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
-    """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
+    """Return the cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
     cost = model.software.cost
     return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
 
 
 def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
-    """Frames per vector of a worker that handles *pps*, whose frames cost *cycles* each beside the cost per call.
+    """Return the frames per vector of a worker that handles *pps*; each costs *cycles* beside the cost per call.
 
     A round takes a fixed time plus that of its frames, and brings what arrived in the round before:
     v = 1 + pps * gather / (1 - pps * cycles / clock), at most the maximum.
@@ -167,9 +162,10 @@ def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
 
 
 def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
-    """How *loads* are forwarded. Contention depends on forwarded rates, which depend on contention: one fixed point.
+    """Return how *loads* are forwarded.
 
-    The rates fall as contention grows, so the fixed point is unique and found by bisection.
+    Contention depends on forwarded rates, which depend on contention: one fixed point. The rates fall as contention
+    grows, so it is unique and found by bisection.
     """
     entering = admitted(model.nic, arrivals_of(loads))
     contention = _contention(model, loads, entering, [1.0] * model.workers)
@@ -198,14 +194,14 @@ Entering = Mapping[tuple[int, int], float]
 
 
 def arrivals_of(loads: Sequence[StreamLoad]) -> list[QueueArrival]:
-    """The frames for each receive queue, in the order of *loads* and their parts."""
+    """Return the frames for each receive queue, in the order of *loads* and their parts."""
     return [
         QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
     ]
 
 
 def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:
-    """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
+    """Return for each worker the share of its frames that it can handle: it takes from its queues in proportion."""
     wanted = [0.0] * model.workers
     for load in loads:
         cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
@@ -233,7 +229,7 @@ def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Enter
 
 
 def _lock(model: RouterModel, workers: Sequence[float], ipv6: float) -> float:
-    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core; *ipv6*: those of IPv6."""
+    """Return the cycles per frame at the locks, with waiting. *workers*: frames/s of each core; *ipv6*: of IPv6."""
     users, total = min(effective(workers), len(workers) / model.threads), sum(workers)
     held = [lock.held(users, ipv6 / total if total else 0.0) for lock in model.software.cost.locks]
     return sum(waiting(cycles, cycles * total / model.clock_hz, users) for cycles in held)
@@ -297,7 +293,7 @@ def _fits_out(
 
 
 def _share_that_fits(limit: float, rate: float) -> float:
-    """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
+    """Return the share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
     return limit / rate if rate > limit * (1 + 1e-9) else 1.0
 
 
@@ -341,7 +337,7 @@ class Toeplitz:
             self._tables.append(table)
 
     def hash(self, data: bytes) -> int:
-        """The hash of *data*: source and destination address, then source and destination port, network byte order."""
+        """Return the hash of *data*: source and destination address, then their ports, in network byte order."""
         result = 0
         for table, value in zip(self._tables, data, strict=False):
             result ^= table[value]
@@ -358,13 +354,13 @@ class QueueArrival(NamedTuple):
 
 
 def effective(rates: Sequence[float]) -> float:
-    """How many equal rates would be as uneven as *rates*: (Σr)² / Σr²; 1 when there are none."""
+    """Return how many equal rates would be as uneven as *rates*: (Σr)² / Σr²; 1 when there are none."""
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / squares if squares else 1.0
 
 
 def waiting(service: float, load: float, users: float) -> float:
-    """Time at a server that *users* share, each with at most one request there; *load* is their rate times *service*.
+    """Return the time at a server of *users*, each with one request at most; *load*: their rate times *service*.
 
     An arriving request finds the others' queue, not its own (Schweitzer's approximation of mean value analysis):
     service / (1 - load * (users - 1) / users), at most all users' requests one after the other.
@@ -375,7 +371,7 @@ def waiting(service: float, load: float, users: float) -> float:
 
 
 def bus_seconds(nic: Nic, size: float, both: float) -> float:
-    """Bus time of a frame of *size* bytes (with FCS), s. *both*: how evenly both directions are loaded, 0..1."""
+    """Return the s that a frame of *size* bytes needs the bus. *both*: how evenly both directions are loaded, 0..1."""
     if nic.pcie is None:
         return 0.0
     data, pcie = size - FCS, nic.pcie
@@ -384,18 +380,18 @@ def bus_seconds(nic: Nic, size: float, both: float) -> float:
 
 
 def both_directions(per_port: Mapping[int, float]) -> float:
-    """How evenly two ports are loaded: 0 when one has all, 1 when the two busiest have the same."""
+    """Return how evenly two ports are loaded: 0 when one has all, 1 when the two busiest have the same."""
     first, second = (*sorted(per_port.values(), reverse=True), 0.0, 0.0)[:2]
     return 2 * second / (first + second) if second else 0.0
 
 
 def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int], float]:
-    """Per (port, queue) the share of its frames that reach the queue's ring."""
+    """Return for each (port, queue) the share of its frames that reach the queue's ring."""
     per_queue: defaultdict[tuple[int, int], float] = defaultdict(float)
     for row in arrivals:
         per_queue[row.port, row.queue] += row.pps
-    each = seconds_per_frame(nic, arrivals)
-    shares = {key: min(1.0, 1 / (pps * each)) if pps * each > 0 else 1.0 for key, pps in per_queue.items()}
+    seconds = seconds_per_frame(nic, arrivals)
+    shares = {key: min(1.0, 1 / (pps * seconds)) if pps * seconds > 0 else 1.0 for key, pps in per_queue.items()}
     if nic.port_mpps:
         taken: defaultdict[int, float] = defaultdict(float)
         for (port, queue), pps in per_queue.items():
@@ -406,7 +402,7 @@ def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int]
 
 
 def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
-    """s that a receive queue of the card is busy with a frame: its own work, and the wait for the bus.
+    """Return for how many s a frame keeps a receive queue of the card busy: its own work, and the wait for the bus.
 
     The wait depends on the bus's load, which depends on the queues' throughput: one fixed point.
     """
@@ -423,7 +419,7 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
         per_queue[row.port, row.queue] += row.pps
         on_bus[row.port, row.queue] += row.pps * bus_seconds(nic, row.size, both)
 
-    def each(load: float) -> float:
+    def seconds_at(load: float) -> float:
         return own + turn * load / (1 - load) if load < 1 else inf
 
     def load_of(seconds: float) -> float:
@@ -432,5 +428,6 @@ def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
             for key, used in on_bus.items()
         )
 
-    high = min(load_of(each(0.0)), 1.0)
-    return each(_fixed_point(lambda load: load_of(each(load)), high) if load_of(each(high)) < high else high)
+    high = min(load_of(seconds_at(0.0)), 1.0)
+    fits = load_of(seconds_at(high)) < high
+    return seconds_at(_fixed_point(lambda load: load_of(seconds_at(load)), high) if fits else high)

@@ -40,7 +40,7 @@ def delay_of(
     number: int,
     waiting: Mapping[tuple[int, int], int],
 ) -> Delay:
-    """Latency of the stream *number* of *loads*, which have the *forwarding* that :func:`.forwarding.forward` gives.
+    """Return the latency of the stream *number* of *loads* with their *forwarding* (:func:`.forwarding.forward`).
 
     A frame is stored and forwarded on the line and handled with its vector. Before that it queues: with random arrivals
     and a fixed service time (M/D/1) the mean wait is half of that time by load over free share. A server without free
@@ -50,8 +50,8 @@ def delay_of(
     load, arrivals = loads[number], arrivals_of(loads)
     own = seconds_per_frame(model.nic, arrivals)
     pps: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for item in arrivals:
-        pps[item.port, item.queue] += item.pps
+    for arriving in arrivals:
+        pps[arriving.port, arriving.queue] += arriving.pps
     through = sum(part.share for part in load.parts if part.exit is not None) or 1.0
     wait, longest = 0.0, 0.0
     for part in load.parts:
@@ -75,7 +75,7 @@ def delay_of(
 
 
 def delay_of_released(model: RouterModel, released: ReleasedFrames) -> Delay:
-    """Latency of frames that had to wait in a ring."""
+    """Return the latency of frames that had to wait in a ring."""
     least = least_latency(model, released.sending.port, released.sending.size)
     return Delay(least + released.usec / 2, released.usec / 2, least + 2 * released.usec)
 
@@ -100,9 +100,11 @@ class _Group:
     sent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     received: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     delays: defaultdict[Delay, int] = field(default_factory=lambda: defaultdict(int))
-    """Frames of each delay: whatever is told of them follows from their sums alone, however often it is asked for."""
+    """Frames of each delay: all figures follow from these sums alone, however often they are asked for."""
     last: tuple[Delay, float] | None = None
     """The latest delay, and the frames/s that are sent."""
+    reported: LatencyCounters | None = None
+    """The latency, until more frames are counted."""
     missing: int = 0
     lost: int = 0
     duplicates: int = 0
@@ -133,6 +135,7 @@ class PacketGroups:
         if rule is None or not (sent or arrived or lost):
             return
         group = self._groups.setdefault(rule.number, _Group())
+        group.reported = None
         _add_frames(group.sent[port], sent, size)
         for direction, frames in exits.items():
             _add_frames(group.received[direction], frames, size)
@@ -158,29 +161,35 @@ class PacketGroups:
         )
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Return the latency of *group*, which follows from the frames of each delay alone."""
+        """Return the latency of *group*."""
         counted = self._groups.get(group, _Group())
-        histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
-        for delay, count in counted.delays.items():
-            highest = _highest(delay, count)
-            histogram.update(_histogram(delay, count, highest))
-            total += count * min(delay.least + _wait(delay), highest)
-            frames, most = frames + count, max(most, highest)
-        return LatencyCounters(
-            average=total / frames if frames else 0.0,
-            # the mean difference of two draws of an exponential distribution is its mean
-            jitter=_wait(counted.last[0]) if counted.last else 0.0,
-            total_min=min((delay.least for delay in counted.delays), default=0.0),
-            total_max=most,
-            last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
-            histogram={key: count for key, count in sorted(histogram.items()) if count},
-            lost=counted.lost,
-            duplicates=counted.duplicates,
-        )
+        counted.reported = counted.reported or _latency_of(counted)
+        return counted.reported
 
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero."""
         self._groups.pop(group, None)
+
+
+def _latency_of(counted: _Group) -> LatencyCounters:
+    """Return the latency of a group, which follows from the frames of each delay alone."""
+    histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
+    for delay, count in counted.delays.items():
+        highest = _highest(delay, count)
+        histogram.update(_histogram(delay, count, highest))
+        total += count * min(delay.least + _wait(delay), highest)
+        frames, most = frames + count, max(most, highest)
+    return LatencyCounters(
+        average=total / frames if frames else 0.0,
+        # the mean difference of two draws of an exponential distribution is its mean
+        jitter=_wait(counted.last[0]) if counted.last else 0.0,
+        total_min=min((delay.least for delay in counted.delays), default=0.0),
+        total_max=most,
+        last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
+        histogram={key: count for key, count in sorted(histogram.items()) if count},
+        lost=counted.lost,
+        duplicates=counted.duplicates,
+    )
 
 
 def _add_frames(row: list[int], frames: int, size: int) -> None:

@@ -40,16 +40,16 @@ class ModelNoise:
         return self._burst_left > 0
 
     def new_trial(self, spread: float) -> None:
-        """Traffic starts: draw its capacity. *spread*: the router's own, where the testbed asks for none."""
+        """Draw the capacity of a trial. *spread*: the router's own, where the testbed asks for none."""
         if capacity := self._noise.capacity or spread:
             self._factor = max(_SLOWEST, self._jitter.gauss(1.0, capacity))
 
     def cool_down(self) -> None:
-        """The router was configured again: it has to warm up again."""
+        """Let the router warm up again: it was configured."""
         self._warm = 0.0
 
     def next_change(self, pps: float) -> float:
-        """Seconds of traffic of *pps* frames/s until something changes; inf for never."""
+        """Return the seconds of traffic of *pps* frames/s until something changes; inf for never."""
         if pps <= 0:
             return math.inf
         burst = self._burst_left / pps if self.in_burst else self._until_burst
@@ -58,7 +58,7 @@ class ModelNoise:
         )
 
     def advance(self, seconds: float, pps: float) -> None:
-        """There was traffic of *pps* frames/s for *seconds*, at most up to the next change."""
+        """Pass *seconds* with traffic of *pps* frames/s, at most up to the next change."""
         if pps <= 0:
             return
         self._warm += seconds
@@ -72,7 +72,7 @@ class ModelNoise:
             self._burst_left = float(self._noise.bursts.packets)
 
     def apply(self, model: RouterModel) -> RouterModel:
-        """*model* with every cost divided, and every limit multiplied, by the present share of its capacity."""
+        """Return *model* with every cost divided, and every limit multiplied, by the present share of its capacity."""
         share = self._factor * (1 - self._noise.warm_up.dip if self._noise.warm_up and self._warming else 1.0)
         if share == 1.0:
             return model

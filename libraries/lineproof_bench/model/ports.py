@@ -88,7 +88,7 @@ class KeptFrames:
 
 
 def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
-    """Frame *number* of *traffic* as the router sends it, if it leaves by *interface*."""
+    """Return frame *number* of *traffic* as the router sends it, if it leaves by *interface*."""
     frame = frame_of(traffic, number)
     flow = flow_of(frame)
     exit_ = fib.exit_for(flow)
@@ -114,7 +114,7 @@ class ModelPort:
     kept: KeptFrames = field(default_factory=KeptFrames)
 
     def enter(self, new: StreamCounts, size: int, unsent: int) -> None:
-        """The generator offered *new* frames of *size* bytes with FCS and left *unsent* more in its queue."""
+        """Count *new* frames of *size* bytes with FCS that the generator offered, and *unsent* that it did not send."""
         self.sent = self.sent._replace(
             opackets=self.sent.opackets + new.offered,
             obytes=self.sent.obytes + new.offered * size,
@@ -129,7 +129,7 @@ class ModelPort:
         )
 
     def receive(self, row: LeavingFrames) -> bool:
-        """The router sent these frames. Returns whether the generator's card takes them."""
+        """Let the router send these frames; return whether the generator's card takes them."""
         interface = self.interface
         self.interface = interface._replace(
             tx_packets=interface.tx_packets + row.frames, tx_bytes=interface.tx_bytes + row.frames * (row.size - FCS)
@@ -149,11 +149,11 @@ class ModelPort:
 
 
 def ports_of(platform: Platform, software: str, habits: Sequence[Habit]) -> list[ModelPort]:
-    """The ports of a bench: one for each interface that *software* has under test. *habits*: of their cards."""
-    found, own = [], {habit.port for habit in habits if habit.kind == "own frames only"}
+    """Return the ports of a bench: one for each interface that *software* has under test. *habits*: of their cards."""
+    ports, own = [], {habit.port for habit in habits if habit.kind == "own frames only"}
     cabled = zip(platform.software[software].interfaces, platform.ports.values(), strict=False)
     for number, (name, speed) in enumerate(cabled, 1):
         mac, router_mac = f"02:00:00:00:00:{number:02x}", f"02:00:00:00:01:{number:02x}"
         interface = InterfaceState(name, router_mac, speed, link_up=True)
-        found.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
-    return found
+        ports.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
+    return ports

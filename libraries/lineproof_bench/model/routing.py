@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 
 def frame_of(stream: StreamTraffic, number: int) -> bytes:
-    """The bytes of frame *number*, without FCS."""
+    """Return the bytes of frame *number*, without FCS."""
     frame = bytearray(stream.frame)
     for variable in stream.variables:
         frame[variable.offset : variable.offset + variable.size] = variable.written(number).to_bytes(
@@ -57,7 +57,7 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
 
 
 def period_of(stream: StreamTraffic) -> int:
-    """After how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
+    """Return after how many frames the bytes of *stream* come again; 0: never, or after more than MOST_SAMPLED."""
     if stream.is_latency or any(variable.operation == "random" for variable in stream.variables):
         return 0
     period = math.lcm(*(variable.period(0) for variable in stream.variables))
@@ -67,12 +67,12 @@ def period_of(stream: StreamTraffic) -> int:
 def fix_checksum(frame: bytearray, offset: int) -> None:
     """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
-    found = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
-    frame[offset + 10 : offset + 12] = found.to_bytes(2, "big")
+    checksum = ipv4_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+    frame[offset + 10 : offset + 12] = checksum.to_bytes(2, "big")
 
 
 def flow_of(frame: bytes) -> Flow | None:
-    """The flow of an IP frame, tagged and labelled or not; None for anything else.
+    """Return the flow of an IP frame, tagged and labelled or not; None for anything else.
 
     Ports count where they are: UDP and TCP, first fragment.
     """
@@ -91,18 +91,18 @@ def flow_of(frame: bytes) -> Flow | None:
 
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
-    """The distinct flows of *stream*, each with its share of the frames (together 1)."""
-    deciding = tuple(item for item in stream.variables if item.offset + item.size <= HEADERS)
+    """Return the distinct flows of *stream*, each with its share of the frames (together 1)."""
+    deciding = tuple(variable for variable in stream.variables if variable.offset + variable.size <= HEADERS)
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = math.lcm(*(variable.period(MOST_SAMPLED) for variable in deciding))
     # a prime stride: samples must not coincide with the steps of the variables
     looked, stride = (period, 1) if period <= MOST_SAMPLED else (MOST_SAMPLED, 7919)
-    found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
-    return {flow: count / looked for flow, count in found.items()}
+    flows = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
+    return {flow: count / looked for flow, count in flows.items()}
 
 
 def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* of *flow* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
+    """Return *frame* of *flow* as it is forwarded (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, right checksum.
 
     A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
     """
@@ -116,7 +116,7 @@ def forwarded_frame(frame: bytes, flow: Flow | None, source_mac: str, destinatio
 
 
 def ttl_offset(flow: Flow | None) -> int:
-    """Offset of the TTL (IPv6: hop limit) that the router examines."""
+    """Return the offset of the TTL (IPv6: hop limit) that the router examines."""
     if flow is None:
         return IPV4 + 8
     if flow.labels:
@@ -125,7 +125,7 @@ def ttl_offset(flow: Flow | None) -> int:
 
 
 def mac_bytes(text: str) -> bytes:
-    """``02:00:…`` as six bytes."""
+    """Return the six bytes of ``02:00:…``."""
     return bytes.fromhex(text.replace(":", ""))
 
 
@@ -178,20 +178,20 @@ class Fib:
         self._known: dict[tuple[int, int], Exit | None] = {}
 
     def exit_for(self, flow: Flow | None) -> Exit | None:
-        """The exit for frames of *flow*; None without a route, and for frames that are not IP."""
+        """Return the exit for frames of *flow*; None without a route, and for frames that are not IP."""
         if (
             flow is None
             or (flow.tags and "vlan" not in self._features)
             or (flow.labels and "mpls" not in self._features)
         ):
             return None
-        found = self.lookup(flow.destination, flow.version)
-        if found is None and flow.version == 6 and "ipv6" in self._features:
+        exit_ = self.lookup(flow.destination, flow.version)
+        if exit_ is None and flow.version == 6 and "ipv6" in self._features:
             return self.lookup(flow.destination & _IPV4)
-        return found
+        return exit_
 
     def lookup(self, destination: int, version: int = 4) -> Exit | None:
-        """The exit for *destination* (an address as a number) of IP *version*; None without a route."""
+        """Return the exit for *destination* (an address as a number) of IP *version*; None without a route."""
         key = (version, destination)
         if key not in self._known:
             self._known[key] = self._find(destination, version)
@@ -211,9 +211,9 @@ class Fib:
         return max(((net.prefixlen, name) for net, name in self._connected if address in net), default=None)
 
     def _neighbour(self, hop: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Exit | None:
-        found = self._connected_to(hop)
-        mac = self._neighbours.get((found[1], hop)) if found else None
-        return Exit(found[1], mac) if found and mac else None
+        network = self._connected_to(hop)
+        mac = self._neighbours.get((network[1], hop)) if network else None
+        return Exit(network[1], mac) if network and mac else None
 
 
 def owns_address(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
@@ -243,13 +243,13 @@ class RouterLinks:
         """When a link comes up next, or is noticed; infinite: not by itself."""
 
     def configured(self, up: Iterable[str], now: float) -> None:
-        """The interfaces *up* are up now, administratively, and no others."""
+        """Take the interfaces *up* up now, and all others down."""
         if not self._always:
             self._carrier = {name: self._carrier.get(name, now + self._habits.link_delay) for name in up}
             self.settle(self._settled)
 
     def restored(self, name: str, now: float) -> None:
-        """The cable at *name* is plugged in again."""
+        """Plug the cable at *name* in again."""
         if name in self._carrier:
             self._carrier[name] = now
             self.settle(self._settled)
@@ -273,10 +273,10 @@ class RouterLinks:
         moments = [moment for carrier in self._carrier.values() for moment in (carrier, self._seen_at(carrier))]
         self._settled, self.next_change = moment, min((row for row in moments if row > moment), default=math.inf)
 
-    def in_force(self, found: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
-        """The configuration *found* as far as frames see it; *down*: a cable is out."""
+    def in_force(self, configuration: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:
+        """Return *configuration* as far as frames see it; *down*: a cable is out."""
         if self._always and not down:
-            return found
-        if down or not all(self.has_carrier(name, now) for name in found.up):
-            return replace(found, up=())
-        return replace(found, up=tuple(name for name in found.up if self.is_seen(name, now)))
+            return configuration
+        if down or not all(self.has_carrier(name, now) for name in configuration.up):
+            return replace(configuration, up=())
+        return replace(configuration, up=tuple(name for name in configuration.up if self.is_seen(name, now)))

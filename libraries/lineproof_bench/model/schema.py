@@ -38,7 +38,7 @@ class Lock(Config):
     ipv6: NotNegative = 0.0
 
     def held(self, users: float, ipv6: float) -> float:
-        """Cycles per frame that it is held when *users* cores take it equally often; *ipv6*: that share of frames."""
+        """Return the cycles per frame that it is held by *users* cores that take it equally often; *ipv6*: of IPv6."""
         far, spin = self.far * (1 - 1 / max(1.0, users)), self.spin * (users - 1)
         return self.cycles * (1 + far + spin) * (1 + self.ipv6 * ipv6)
 
@@ -141,7 +141,7 @@ Value = bool | int | float | str
 
 
 def parsed(known: ModelFile, configured: Mapping[str, Value], file: Path) -> tuple[Configured, dict[str, bool]]:
-    """*configured* as what the firewall does, and features that are switched. Raises ConfigError."""
+    """Return what the firewall does when *configured* so, and the features that are switched. Raises ConfigError."""
     if not configured:
         return Configured(), {}
     firewalls = Literal[("none", *known.firewalls)]  # type: ignore[valid-type]  # known when the file is read
@@ -150,12 +150,12 @@ def parsed(known: ModelFile, configured: Mapping[str, Value], file: Path) -> tup
     section = create_model("Section", configured=(own, ...))
     # no line of the platform's file has them: a study says what its commands make of the router
     lines = dict.fromkeys([("configured",), *(("configured", key) for key in configured)], 0)
-    found = validate_config({"configured": dict(configured)}, section, file, lines).configured  # type: ignore[attr-defined]
-    return found, {name: getattr(found, name) for name in found.model_fields_set & known.features.keys()}
+    chosen = validate_config({"configured": dict(configured)}, section, file, lines).configured  # type: ignore[attr-defined]
+    return chosen, {name: getattr(chosen, name) for name in chosen.model_fields_set & known.features.keys()}
 
 
 def with_firewall(cost: CycleCost, known: ModelFile, configured: Configured) -> CycleCost:
-    """*cost* behind the firewall that is *configured*."""
+    """Return the *cost* of frames behind the firewall that is *configured*."""
     if configured.firewall == "none":
         return cost
     firewall = known.firewalls[configured.firewall]
@@ -321,7 +321,7 @@ def router_model(
     path: Path | None = None,
     configured: Mapping[str, Value] | None = None,
 ) -> RouterModel:
-    """The model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: other than the platform's.
+    """Return the model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: not the platform's.
 
     *configured*: what a study's commands make of it. Raises ConfigError naming file, line and key.
     """
@@ -337,7 +337,7 @@ def router_model(
     nic = model.nic.model_copy(update=changed)
     if queues > nic.reta:
         raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
-    found = RouterModel(
+    plain = RouterModel(
         model.clock_mhz * 1e6,
         workers,
         queues,
@@ -348,7 +348,7 @@ def router_model(
         RINGS[chosen.shell],
         model.cores // model.sockets,
     )
-    return _with_configuration(found, model, configured or {}, file)
+    return _with_configuration(plain, model, configured or {}, file)
 
 
 def _section(platform: Platform, software: str, path: Path | None, file: Path) -> ModelFile:
@@ -392,12 +392,16 @@ def _with_configuration(
     cost = with_firewall(cost, section, firewall)
     software = model.software.model_copy(update={"cost": cost})
     behind = section.firewalls.get(firewall.firewall)
-    spread = max(software.spread, behind.spread if behind else 0.0, *(each.spread for each in features.values()), 0.0)
-    return _with_threads(replace(model, nic=nic, software=software, spread=spread), features.values())
+    spreads = [
+        software.spread,
+        *(feature.spread for feature in features.values()),
+        *([behind.spread] if behind else []),
+    ]
+    return _with_threads(replace(model, nic=nic, software=software, spread=max(spreads)), features.values())
 
 
 def _with_threads(model: RouterModel, features: Iterable[Feature]) -> RouterModel:
-    """Cores that are several processors each. Queues meet on a core by chance, and are slower there.
+    """Return *model* with cores that are several processors each. Queues that meet on a core are slower there.
 
     Who holds a lock is slowed down half as much: about half of the others wait for it, and take nothing meanwhile.
     """
@@ -414,5 +418,5 @@ def _with_threads(model: RouterModel, features: Iterable[Feature]) -> RouterMode
 
 
 def load_platform(path: Path) -> Platform:
-    """The platform in the file *path*."""
+    """Return the platform in the file *path*."""
     return load_config(path, Platform)

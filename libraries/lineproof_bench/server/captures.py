@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 
 from ..backend import Backend, CapturedFrame, StreamTraffic
-from .ports import TYPES, HeaderOffsets, ServerHabits, ServerPort, headers_of
+from .ports import TYPES, ServerHabits, ServerPort, headers_of
 from .rpc import Params, refused
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 
@@ -27,15 +28,6 @@ MOST_CAPTURES = 10
 """Captures that there may be at once, as on a TRex."""
 
 
-_ARP = TYPES["arp"]
-FILTERS: Mapping[str, Callable[[HeaderOffsets], bool]] = {
-    "": lambda headers: True,
-    "arp or ip6 or vlan": lambda headers: headers.kind in (_ARP, TYPES["ip6"]) or headers.tags != (),
-    "arp or (vlan and arp) or (vlan and arp)": lambda headers: headers.kind == _ARP,
-}
-"""Filters that our client and the shipped one use."""
-
-
 @dataclass(slots=True)
 class _Capture:
     number: int
@@ -43,6 +35,7 @@ class _Capture:
     limit: int
     started: float
     filter: str
+    terms: Sequence[Set[str]]
     cyclic: bool
     kept: list[CapturedFrame] = field(default_factory=list)
     """Frames that were not fetched yet."""
@@ -50,8 +43,8 @@ class _Capture:
     fetched: int = 0
 
     def take(self, frames: list[CapturedFrame]) -> None:
-        """Keep what fits: the first of all, or the last when cyclic; of several ports in the order of their time."""
-        new = [frame for frame in frames if FILTERS[self.filter](headers_of(frame.data))]
+        """Keep those that fit: the first, or the last when cyclic; of several ports in the order of their time."""
+        new = [frame for frame in frames if not self.filter or any(term <= words_of(frame.data) for term in self.terms)]
         self.kept += new if self.cyclic else new[: self.room]
         self.kept = sorted(self.kept, key=lambda frame: frame.timestamp)[-self.limit :]
 
@@ -60,6 +53,26 @@ class _Capture:
         """Frames that it can still keep."""
         left = self.limit if self.cyclic else self.limit - self.fetched - len(self.kept)
         return left if self.active else 0
+
+
+def words_of(frame: bytes) -> set[str]:
+    """Return the words of a filter that *frame* fits: its type, behind any tags, and whether it has any."""
+    headers = headers_of(frame)
+    words = {word for word, kind in TYPES.items() if kind == headers.kind}
+    return words | {"vlan"} if headers.tags else words
+
+
+_ALL = r"\w+(?: +and +\w+)*"
+_FILTER = re.compile(rf"(?:{_ALL}|\({_ALL}\))(?: +or +\w+| +or *\({_ALL}\))*|")
+"""What follows ``or`` needs brackets around ``and``: pcap-filter(7) reads ``ip or vlan and arp`` from left to right."""
+
+
+def filter_terms(text: str) -> list[set[str]]:
+    """Return the sets of words of which a frame has to fit one. Raises RpcError for a filter that is not known."""
+    terms = [set(re.findall(r"\w+", term)) - {"and"} for term in re.split(r"\bor\b", text)]
+    if not _FILTER.fullmatch(text) or set[str]().union(*terms) - {*TYPES, "vlan"}:
+        raise refused(f"the filter '{text:.80}' is not on this server; expected {', '.join(TYPES)}, vlan, and, or")
+    return terms
 
 
 class SingleFrames:
@@ -77,11 +90,12 @@ class SingleFrames:
         self._count = 0
 
     def capture(self, params: Params) -> Any:
-        """The method ``capture``."""
+        """Answer the method ``capture``."""
         command = params.choice("command", ("start", "stop", "fetch", "status", "remove"))
         if command == "start":
             return self._start(params)
-        self._collect()
+        if command != "remove":
+            self._collect()
         if command == "status":
             return [self._status(capture) for capture in self._captures.values()]
         number = params.integer("capture_id")
@@ -97,7 +111,7 @@ class SingleFrames:
         return {} if command == "remove" else {"pkt_count": len(capture.kept), "endpoint": ""}
 
     def _start(self, params: Params) -> dict[str, Any]:
-        wanted, limit = params.choice("filter", tuple(FILTERS), ""), params.integer("limit", least=1, most=MOST_FRAMES)
+        wanted, limit = params.text("filter", ""), params.integer("limit", least=1, most=MOST_FRAMES)
         cyclic = params.choice("mode", ("fixed", "cyclic"), "fixed") == "cyclic"
         rx, tx = tuple(dict.fromkeys(params.integers("rx"))), params.integers("tx")
         known = {port.index for port in self._backend.ports}
@@ -107,7 +121,7 @@ class SingleFrames:
             raise refused("capture limit has reached")
         self._collect()
         self._count += 1
-        capture = _Capture(self._count, rx, limit, self._now(), wanted, cyclic)
+        capture = _Capture(self._count, rx, limit, self._now(), wanted, filter_terms(wanted), cyclic)
         self._captures[capture.number] = capture
         self._request()
         return {"capture_id": capture.number, "start_ts": capture.started}
@@ -127,10 +141,10 @@ class SingleFrames:
     def _collect(self) -> None:
         """Take the frames that the backend has kept."""
         for port, requested in self._requested.items():
-            found = list(self._backend.captured(port)) if requested else []
-            for capture in self._captures.values() if found else ():
+            frames = list(self._backend.captured(port)) if requested else []
+            for capture in self._captures.values() if frames else ():
                 if capture.active and port in capture.rx:
-                    capture.take(found)
+                    capture.take(frames)
         self._request()
 
     def keeps_service(self, port: int) -> str:
@@ -175,7 +189,7 @@ class SingleFrames:
     # -- pushed frames
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
-        """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
+        """Answer the method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
         frames = [_frame_of(port, packet) for packet in params.objects("pkts")]
         gap = max(1.0, params.number("ipg_usec", 0.0, least=0))
         pieces = tuple(
@@ -222,16 +236,16 @@ BROADCAST, IPV6_GROUP = b"\xff" * 6, b"\x33\x33"
 
 
 def reply_to(frame: bytes, mac: str, owns: Callable[[str], bool]) -> bytes | None:
-    """The answer of a device with *mac* to *frame*, without FCS, or None. *owns*: whether it has an address."""
+    """Return the answer of a device with *mac* to *frame*, without FCS, or None. *owns*: whether it has an address."""
     own = mac_bytes(mac)
     if len(frame) < 14 or (frame[:6] not in (own, BROADCAST) and frame[:2] != IPV6_GROUP):
         return None
-    found = headers_of(frame)
-    link = frame[6:12] + own + frame[12 : found.l3]
-    body = frame[found.l3 :]
-    if found.kind == TYPES["arp"]:
+    headers = headers_of(frame)
+    link = frame[6:12] + own + frame[12 : headers.l3]
+    body = frame[headers.l3 :]
+    if headers.kind == TYPES["arp"]:
         return _arp(link, body, own, owns)
-    if found.kind == TYPES["ip6"]:
+    if headers.kind == TYPES["ip6"]:
         return _neighbour(link, body, own, owns)
     return None
 
@@ -247,7 +261,7 @@ def _arp(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]) -> b
 
 
 def link_local(mac: bytes) -> bytes:
-    """The link-local IPv6 address of an interface with *mac* (RFC 4291, appendix A)."""
+    """Return the link-local IPv6 address of an interface with *mac* (RFC 4291, appendix A)."""
     return bytes.fromhex("fe80000000000000") + bytes([mac[0] ^ 2]) + mac[1:3] + b"\xff\xfe" + mac[3:]
 
 

@@ -54,7 +54,7 @@ class ServerHabits:
         return any(habit.kind == kind and habit.port in (None, port) for habit in self._habits)
 
     def unresolved(self, port: int) -> tuple[str, str] | None:
-        """The addresses of *port* and of its gateway, whose MAC address the server does not know; None: it does."""
+        """Return the addresses of *port* and its gateway, whose MAC address the server does not know; None: it does."""
         if not (self.has("silent gateway", port) or self.has("gateway unknown at start", port)):
             return None
         return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")
@@ -67,7 +67,7 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 def new_handle() -> str:
-    """Eight random characters, as TRex's API and port handlers are."""
+    """Return eight random characters, as TRex's API and port handlers are."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
@@ -125,7 +125,7 @@ class ServerPort:
             raise refused(f"please acquire the port before modifying port state: it is now owned by '{self.owner}'")
 
     def release(self) -> None:
-        """The port has no owner any more. It goes on sending."""
+        """Take the port from its owner. It goes on sending."""
         self.owner, self.session, self._handler = "", 0, ""
 
     # -- streams
@@ -141,7 +141,7 @@ class ServerPort:
             raise refused(f"command '{command}' cannot be executed on current state: '{self.state} on profile_id(_).'")
 
     def idle(self) -> None:
-        """Sending has ended."""
+        """Leave the state of sending."""
         self.state = "STREAMS" if self.streams else "IDLE"
 
     def admit(self, stream: ServerStream) -> None:
@@ -164,7 +164,7 @@ class ServerPort:
         return removed
 
     def traffic(self, factor: float, force: bool = True) -> tuple[StreamTraffic, ...]:
-        """All that is sent at *factor*. Raises RpcError when streams cannot be sent together.
+        """Return all that is sent at *factor*. Raises RpcError when streams cannot be sent together.
 
         Unless *force*, also when a destination MAC is missing.
         """
@@ -192,12 +192,12 @@ class ServerPort:
         return self.destination_mac not in ("", NO_MAC)
 
     def set_l2(self, destination: str) -> None:
-        """Ethernet mode towards *destination*."""
+        """Set Ethernet mode towards *destination*."""
         mac_bytes(destination)
         self.destination_mac, self.ipv4 = destination.lower(), None
 
     def set_l3(self, source: str, destination: str, resolved: str) -> None:
-        """IPv4 mode; *resolved*: the next hop's MAC or empty. The backend's own neighbour needs no resolving."""
+        """Set IPv4 mode; *resolved*: the next hop's MAC or empty. The backend's own neighbour needs no resolving."""
         for address in (source, destination):
             try:
                 ipaddress.IPv4Address(address)
@@ -212,7 +212,7 @@ class ServerPort:
     # -- as reported to clients
 
     def attributes_json(self, link_up: bool) -> dict[str, Any]:
-        """``attr`` of ``get_port_status``."""
+        """Return ``attr`` of ``get_port_status``."""
         down = self._nic.speed_while_down
         speed = self.description.speed_bps if link_up or down is None else down * 1e6
         ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
@@ -232,7 +232,7 @@ class ServerPort:
         }
 
     def status(self, link_up: bool) -> dict[str, Any]:
-        """The answer to ``get_port_status``, for both clients."""
+        """Return the answer to ``get_port_status``, for both clients."""
         return {
             **ANSWERS["status"],
             "attr": self.attributes_json(link_up),
@@ -326,7 +326,7 @@ class ServerCard(Config):
     }
 
     def refusal_of(self, frame: bytes) -> str | None:
-        """The words for a stream with this *frame* that shall be counted; None: it may be."""
+        """Return the words for a stream with this *frame* that shall be counted; None: it may be."""
         return next((self.refused_groups[layer] for layer in layers_of(frame) if layer in self.refused_groups), None)
 
     def sees(self, frame: bytes) -> bool:

@@ -29,12 +29,12 @@ class RpcError(Exception):
 
 
 def refused(sentence: str) -> RpcError:
-    """The call was understood and cannot be done (-32000)."""
+    """Return the error of a call that was understood and cannot be done (-32000)."""
     return RpcError(-32000, "Failed To Execute Method", sentence)
 
 
 def bad_parameter(sentence: str) -> RpcError:
-    """A parameter is missing or wrong (-32602)."""
+    """Return the error of a parameter that is missing or wrong (-32602)."""
     return RpcError(-32602, "Bad parameters for method", sentence)
 
 
@@ -54,62 +54,62 @@ class Params:
         return self.data.get(name) is not None
 
     def _read(self, name: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:
-        found = self.data.get(name)
-        if found is None:
+        value = self.data.get(name)
+        if value is None:
             if default is _REQUIRED:
                 raise bad_parameter(f"field '{name}' value is null")
             return default
-        if not fits(found):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected {expected}")
-        return found
+        if not fits(value):
+            raise bad_parameter(f"field '{name}' is {value!r:.40}; expected {expected}")
+        return value
 
     def integer(self, name: str, default: int = _REQUIRED, least: int = 0, most: int = 2**64 - 1) -> int:
-        """An integer within *least*…*most*."""
+        """Return an integer within *least*…*most*."""
 
-        def fits(found: Any) -> bool:
-            return _is_number(found) and least <= found <= most and found == int(found)
+        def fits(value: Any) -> bool:
+            return _is_number(value) and least <= value <= most and value == int(value)
 
         return int(self._read(name, default, fits, f"an integer from {least} to {most}"))
 
     def number(self, name: str, default: float = _REQUIRED, least: float = -math.inf) -> float:
-        """A finite number, at least *least*."""
+        """Return a finite number, at least *least*."""
         expected = "a number" if least == -math.inf else f"a number not below {least:g}"
-        return float(self._read(name, default, lambda found: _is_number(found) and found >= least, expected))
+        return float(self._read(name, default, lambda value: _is_number(value) and value >= least, expected))
 
     def boolean(self, name: str, default: bool = _REQUIRED) -> bool:
-        """True or false."""
-        return bool(self._read(name, default, lambda found: isinstance(found, bool), "true or false"))
+        """Return true or false."""
+        return bool(self._read(name, default, lambda value: isinstance(value, bool), "true or false"))
 
     def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
-        """A string of at most *longest* characters."""
+        """Return a string of at most *longest* characters."""
         expected = f"a string of at most {longest} characters"
-        return str(self._read(name, default, lambda found: isinstance(found, str) and len(found) <= longest, expected))
+        return str(self._read(name, default, lambda value: isinstance(value, str) and len(value) <= longest, expected))
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
-        """One of *choices*."""
+        """Return one of *choices*."""
         return str(self._read(name, default, choices.__contains__, f"one of: {', '.join(choices)}"))
 
     def object(self, name: str) -> Params:
-        """An object."""
-        return Params(self._read(name, _REQUIRED, lambda found: isinstance(found, dict), "an object"))
+        """Return an object."""
+        return Params(self._read(name, _REQUIRED, lambda value: isinstance(value, dict), "an object"))
 
     def objects(self, name: str) -> list[Params]:
-        """An array of objects."""
-        return [Params(item) for item in self._array(name, _REQUIRED, dict, "objects")]
+        """Return an array of objects."""
+        return [Params(value) for value in self._array(name, _REQUIRED, dict, "objects")]
 
     def integers(self, name: str) -> list[int]:
-        """An array of integers; empty when it is missing."""
+        """Return an array of integers; empty when it is missing."""
         return self._array(name, [], int, "integers")
 
     def _array(self, name: str, default: Any, kind: type, plural: str) -> list[Any]:
-        def fits(found: Any) -> bool:
-            return isinstance(found, list) and all(isinstance(n, kind) and not isinstance(n, bool) for n in found)
+        def fits(values: Any) -> bool:
+            return isinstance(values, list) and all(isinstance(n, kind) and not isinstance(n, bool) for n in values)
 
         return list(self._read(name, default, fits, f"an array of {plural}"))
 
 
-def _is_number(found: Any) -> bool:
-    return isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= sys.float_info.max
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 LARGEST_REQUEST = 999_999
@@ -127,20 +127,20 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def zip_message(data: bytes) -> bytes:
-    """*data* behind its compression header: the inverse of ``plain_bytes`` of the client."""
+    """Return *data* behind its compression header: the inverse of ``plain_bytes`` of the client."""
     return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
 
 
 def encode(data: Any) -> bytes:
-    """*data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
+    """Return *data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
     return _JSON.encode(data).encode()
 
 
 def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
-    found: dict[str, Any] = {"code": error.code, "message": error.message}
+    reported: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.specific is not None:
-        found["specific_err"] = error.specific
-    return encode({"jsonrpc": "2.0", "id": number, "error": found})
+        reported["specific_err"] = error.specific
+    return encode({"jsonrpc": "2.0", "id": number, "error": reported})
 
 
 class Dispatcher:
@@ -160,7 +160,7 @@ class Dispatcher:
         self._one_moment = one_moment
 
     def handle(self, request: bytes) -> bytes:
-        """The reply to *request*. Never raises: every error becomes an error reply."""
+        """Return the reply to *request*. Never raises: every error becomes an error reply."""
         plain = request
         try:
             if len(request) > LARGEST_REQUEST:

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from lineproof.generators.trex.outcomes import DIGITS, HIGHEST, LOWEST
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
@@ -57,11 +56,11 @@ class Statistics:
         self._smooth = 0.75 * self._smooth + 0.25 * self._used  # TRex's own filter
 
     def port(self, port: int) -> dict[str, Any]:
-        """The answer to ``get_port_stats``."""
+        """Return the answer to ``get_port_stats``."""
         return self._port(self._counters(port))
 
     def _counters(self, port: int) -> PortCounters:
-        """TRex's counters of *port*, which differ from what was really sent and received as the card's do."""
+        """Return TRex's counters of *port*, which differ from what was really sent and received as the card's do."""
         counted, taken, nic = self._backend.counters(port), self._taken.get(port, PortCounters()), self._nic
         self._read[port] = counted
         missed = counted.ierrors if nic.missed_received else 0
@@ -80,7 +79,7 @@ class Statistics:
         return {**counts, **ANSWERS["port_counts"], "m_cpu_util": self._smooth}
 
     def published(self) -> dict[str, Any]:
-        """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
+        """Return the data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
         data, counters = self.overall()
         data["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
         # flows by template: none in this mode
@@ -90,7 +89,7 @@ class Statistics:
         return data
 
     def overall(self) -> tuple[dict[str, Any], dict[int, PortCounters]]:
-        """The answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
+        """Return the answer to ``get_global_stats``, which is of all ports together, and the counts of each."""
         with self._backend.frozen():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         data: dict[str, Any] = {**ANSWERS["counts"], "m_cpu_util": self._smooth, "m_cpu_util_raw": self._used}
@@ -102,21 +101,21 @@ class Statistics:
         return data, counters
 
     def xstats(self, port: int) -> list[int]:
-        """The card's extended counters, in the order of its names."""
-        found = self._backend.counters(port)
-        sent = self._take(port, found) if self._nic.xstats_take else found
+        """Return the card's extended counters, in the order of its names."""
+        counted = self._backend.counters(port)
+        sent = self._take(port, counted) if self._nic.xstats_take else counted
         values: dict[Counted, int] = {
-            "received": found.ipackets,
+            "received": counted.ipackets,
             "sent": sent.opackets,
-            "received_bytes": found.ibytes - FCS * found.ipackets,
+            "received_bytes": counted.ibytes - FCS * counted.ipackets,
             "sent_bytes": sent.obytes - FCS * sent.opackets,
-            "missed": found.ierrors,
-            "unsent": found.oerrors,
-            "multicasts": found.multicasts,
-            "pauses_received": found.pauses_received,
-            "pauses_sent": found.pauses_sent,
+            "missed": counted.ierrors,
+            "unsent": counted.oerrors,
+            "multicasts": counted.multicasts,
+            "pauses_received": counted.pauses_received,
+            "pauses_sent": counted.pauses_sent,
         }
-        return [values[counted] for counted in self._nic.xstats.values()]
+        return [values[kind] for kind in self._nic.xstats.values()]
 
     def _take(self, port: int, counted: PortCounters) -> PortCounters:
         """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
@@ -129,7 +128,7 @@ class Statistics:
         return self._taken[port]
 
     def utilisation(self) -> dict[str, Any]:
-        """The answer to ``get_utilization``: one core, its ports, whole per cents."""
+        """Return the answer to ``get_utilization``: one core, its ports, whole per cents."""
         ports = [port.index for port in self._backend.ports]
         history = [round(load) for load in self._history]
         return {"cpu": [{"history": history, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
@@ -163,7 +162,7 @@ class FlowStats:
         """The highest count of the bucket 0 so far, by a group's place."""
 
     def add(self, port: int, stream: ServerStream) -> None:
-        """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already.
+        """Count a stream in its group. Raises RpcError if its group has another rule, or has a latency stream already.
 
         Or if the card cannot count such frames.
         """
@@ -187,7 +186,7 @@ class FlowStats:
         group.users.add((port, stream.stream_id))
 
     def remove(self, port: int, stream: ServerStream) -> None:
-        """A stream was removed."""
+        """Count a stream no more; forget a group without streams."""
         group = self._groups.get(stream.group.number) if stream.group else None
         if group is not None and stream.group is not None:
             group.users.discard((port, stream.stream_id))
@@ -197,14 +196,14 @@ class FlowStats:
                 del self._groups[stream.group.number]
 
     def active(self) -> dict[str, Any]:
-        """The answer to ``get_active_pgids``."""
-        found: dict[str, list[int]] = {"flow_stats": [], "latency": []}
+        """Return the answer to ``get_active_pgids``."""
+        numbers: dict[str, list[int]] = {"flow_stats": [], "latency": []}
         for number, group in sorted(self._groups.items()):
-            found["latency" if group.rule == "latency" else "flow_stats"].append(number)
-        return {"ids": found}
+            numbers["latency" if group.rule == "latency" else "flow_stats"].append(number)
+        return {"ids": numbers}
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
-        """The answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
+        """Return the answer to ``get_pgid_stats`` for those of the groups *numbers* that exist and are counted.
 
         An interface that only measures latency counts no group of the rule ``stats``.
         """
@@ -227,17 +226,17 @@ class FlowStats:
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
 
-    def _coarse(self, group: _Group, found: LatencyCounters) -> dict[str, int]:
+    def _coarse(self, group: _Group, delays: LatencyCounters) -> dict[str, int]:
         histogram = Counter[int]()
-        for usec, count in found.histogram.items():
+        for usec, count in delays.histogram.items():
             unit = 10 ** (len(str(usec)) - 1)
             histogram[usec // unit * unit if usec >= 10 else 0] += count
         short = self._most_short[group.place] = max(histogram[0], self._most_short.get(group.place, 0))
         return {str(key): count if key else short for key, count in histogram.items() if count and key < LATER}
 
-    def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
+    def _flow(self, group: _Group, counted: FlowCounters) -> dict[str, dict[str, float]]:
         row: dict[str, dict[str, float]] = {}
-        for direction, counts in (("t", found.sent), ("r", found.received)):
+        for direction, counts in (("t", counted.sent), ("r", counted.received)):
             both = {port: counts.get(port, (0, 0)) for port in self._ports}
             row[f"{direction}p"] = {str(port): frames for port, (frames, _) in both.items()}
             without = direction == "r" and group.rule == "stats" and "rx_bytes" not in self._nic.rx_caps
@@ -247,29 +246,31 @@ class FlowStats:
         return row
 
 
-_bucket = cache(HdrHistogram(LOWEST, HIGHEST, DIGITS)._counts_index_for)
+_fine_histogram = partial(HdrHistogram, 1, 10_000_000, 3)
+"""TRex's (``src/utl_hdrh.h``): µs up to 10 s, three digits."""
+_bucket = cache(_fine_histogram()._counts_index_for)
 """The place of a value in such a histogram, of which the library finds each anew."""
 
 
 def fine(histogram: Mapping[int, int]) -> str:
     """Return {whole µs: frames} as TRex encodes it (``hdrh``)."""
-    found = HdrHistogram(LOWEST, HIGHEST, DIGITS)
-    found._counts_index_for = _bucket
+    encoded = _fine_histogram()
+    encoded._counts_index_for = _bucket
     for usec, count in histogram.items():
-        found.record_value(usec, count)
-    return str(found.encode(), "ascii")
+        encoded.record_value(usec, count)
+    return str(encoded.encode(), "ascii")
 
 
-def _latency(found: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str, Any]:
+def _latency(delays: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str, Any]:
     # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
-    late, twice = found.out_of_order, found.duplicates
-    counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
+    late, twice = delays.out_of_order, delays.duplicates
+    counts = {"drp": delays.lost, "ooo": late, "dup": twice, "sth": delays.lost + late, "stl": late + twice}
     errors = {key: count for key, count in counts.items() if count}
     measured = {
-        "average": found.average,
-        "jit": round(found.jitter),
-        "last_max": round(found.last_max),
-        "total_max": round(found.total_max),
-        "total_min": round(found.total_min),
+        "average": delays.average,
+        "jit": round(delays.jitter),
+        "last_max": round(delays.last_max),
+        "total_max": round(delays.total_max),
+        "total_min": round(delays.total_min),
     }
     return {"er": errors, "lat": measured | dict(histograms)}

@@ -64,11 +64,11 @@ class ServerStream:
         return None if self.burst is None or self.pps <= 0 else (self.burst - 1) / self.pps * 1e6
 
     def rate(self, factor: float) -> float:
-        """Frames/s when the port's rates are multiplied by *factor*."""
+        """Return its frames/s when the port's rates are multiplied by *factor*."""
         return self.pps if self.fixed_rate else self.pps * factor
 
     def traffic(self, factor: float, source: str, destination: str) -> StreamTraffic:
-        """The backend's traffic from a port with these MACs."""
+        """Return the backend's traffic from a port with these MACs."""
         frame = bytearray(self.frame)
         if not self.destination_from_packet:
             frame[0:6] = mac_bytes(destination)
@@ -87,7 +87,7 @@ class ServerStream:
 
 
 def mac_bytes(text: str) -> bytes:
-    """``02:00:00:00:00:01`` as six bytes. Raises RpcError."""
+    """Return the six bytes of ``02:00:00:00:00:01``. Raises RpcError."""
     try:
         octets = bytes.fromhex(text.replace(":", "").replace("-", ""))
     except ValueError:
@@ -98,7 +98,7 @@ def mac_bytes(text: str) -> bytes:
 
 
 def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerStream:
-    """A stream from ``add_stream``. Raises RpcError, one sentence, for anything that could not be sent as asked."""
+    """Return a stream of ``add_stream``. Raises RpcError, one sentence, for what could not be sent as asked."""
     mode = data.object("mode")
     kind = mode.text("type")
     if kind not in ("continuous", "single_burst"):
@@ -129,7 +129,7 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerS
 
 
 def packet_bytes(packet: Params) -> bytes:
-    """The frame of a client's *packet*, without FCS. Raises RpcError if it is not base64 or has a wrong size."""
+    """Return the frame of a client's *packet*, without FCS. Raises RpcError if it is not base64 or has a wrong size."""
     try:
         frame = base64.b64decode(packet.text("binary", longest=2 * LONGEST), validate=True)
     except (binascii.Error, ValueError):
@@ -167,7 +167,7 @@ class RequestedLoad(NamedTuple):
     duration: float
 
     def at(self, factor: float) -> dict[str, float]:
-        """All of it when the variable part is multiplied by *factor*."""
+        """Return the whole load when the variable part is multiplied by *factor*."""
         return {unit: factor * rate + self.fixed[unit] for unit, rate in self.variable.items()}
 
 

@@ -87,14 +87,14 @@ class Publisher:
             self._send(self._barrier[1])
 
     def arrival(self) -> None:
-        """A new client has connected: barriers before this moment are for others.
+        """Forget the barrier: a new client has connected, and those before are for others.
 
         The 0.3 client dies of a barrier that it gets before it has asked for one.
         """
         self._barrier = None
 
     def api5_arrival(self) -> None:
-        """A new client of API 5 has connected: its first call will get all events from now on."""
+        """Note that a client of API 5 has connected: its first call will get all events from now on."""
         self._arrivals.append(len(self._events))
         self._api5_seen = time.monotonic()
 
@@ -137,7 +137,7 @@ class Publisher:
             self._events.append(message)
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
-        """Events since this session's last call, numbered; at its first call, since its client connected."""
+        """Return the events since this session's last call, numbered; at its first call, since its client connected."""
         self._api5_seen = time.monotonic()
         if session not in self._sessions:
             begin = self._arrivals.pop(0) if self._arrivals else len(self._events)
@@ -250,7 +250,7 @@ class Transmission:
     # -- time
 
     def wait(self) -> float | None:
-        """Seconds of wall time until :meth:`tick` is due; None while nothing is."""
+        """Return the seconds of wall time until :meth:`tick` is due; None while nothing is."""
         due = [TICK] if any(port.state == "TX" for port in self._ports.values()) else []
         if self._pending:
             due.append(max(0.0, self._pending.due - self._clock()))

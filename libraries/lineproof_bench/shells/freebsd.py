@@ -29,7 +29,7 @@ UP, DOWN = "8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST>", "8802<BROADCAST,SIMPL
 
 
 def software() -> Commands:
-    """A FreeBSD kernel that routes IPv4."""
+    """Return the commands of a FreeBSD kernel that routes IPv4."""
     files = {
         "/etc/platform": lambda line: "pfSense\n" if _is_pfsense(line.state) else "FreeBSD\n",
         "/etc/version": lambda line: f"{_number(line.state.version)}-SIMULATED\n",

@@ -32,7 +32,7 @@ _IP = "Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams I
 
 
 def software(own: bool = True) -> dict[str, Builtin]:
-    """A Linux machine whose kernel routes; not *own*: its interfaces belong to VPP."""
+    """Return the commands of a Linux machine whose kernel routes; not *own*: its interfaces belong to VPP."""
     files: dict[str, Callable[[CommandLine], str]] = {
         "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
         "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
@@ -61,7 +61,7 @@ def software(own: bool = True) -> dict[str, Builtin]:
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
-    """Kernel variables as a distribution leaves them: no forwarding, loose reverse-path filter."""
+    """Return the kernel variables as a distribution leaves them: no forwarding, loose reverse-path filter."""
     names = ("all", "default", "lo", *interfaces)
     filters = {f"net.ipv4.conf.{name}.rp_filter": "0" if name in ("all", "lo") else "2" for name in names}
     return Memory(sysctl={"net.ipv4.ip_forward": "0", **filters})
@@ -79,7 +79,7 @@ def _softnet(state: RouterState) -> str:
 
 
 def _snmp(interfaces: Sequence[InterfaceState]) -> str:
-    """The ``Ip:`` lines of ``/proc/net/snmp``."""
+    """Return the ``Ip:`` lines of ``/proc/net/snmp``."""
     # of those received some may still wait, or find no route later
     received, forwarded, dropped = (
         sum(getattr(one, name) for one in interfaces) for name in ("rx_packets", "handed", "tx_dropped")

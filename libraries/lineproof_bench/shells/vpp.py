@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def software() -> Commands:
-    """A Linux machine whose interfaces under test belong to VPP."""
+    """Return the commands of a Linux machine whose interfaces under test belong to VPP."""
     return {**linux.software(own=False), "vppctl": _run}
 
 
@@ -136,25 +136,25 @@ _COMMANDS: Patterns = {
 
 
 def centred(text: str, width: int) -> str:
-    """*text* centred, the odd blank on the left, cut at *width*."""
+    """Return *text* centred, the odd blank on the left, cut at *width*."""
     text = text[:width]
     left = (width - len(text) + 1) // 2
     return " " * left + text + " " * (width - len(text) - left)
 
 
 def titles(*columns: tuple[str, int]) -> str:
-    """A line with the title of each column, centred in its width."""
+    """Return a line with the title of each column, centred in its width."""
     return "".join(centred(title, width) for title, width in columns) + "\n"
 
 
 def scientific(value: float, digits: int) -> str:
-    """``1.0989e5``: an exponent without sign and zeros."""
+    """Return *value* as ``1.0989e5``: an exponent without sign and zeros."""
     mantissa, exponent = f"{value:.{digits}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 
 
 def _threads_of(state: RouterState) -> tuple[ThreadState, ...]:
-    """The threads, with the main one that every VPP has where the model lists workers only."""
+    """Return the threads, with the main one that every VPP has where the model lists workers only."""
     if state.threads and state.threads[0].name.startswith("vpp_wk"):
         return (ThreadState("vpp_main", 0), *state.threads)
     return state.threads

@@ -68,9 +68,9 @@ class WireBackend(Backend):
                 opened.enter_context(contextlib.closing(LinkReader(port.netns, port.interface))) for port in self._ports
             ]
             # a port may send with every CPU when it sends alone
-            each = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
+            plain = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
             self._processes = SenderProcesses(
-                [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
+                [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*plain, True)]
             )
             opened.callback(self._processes.close)
             self._active = {port.index: self._processes.of(port.index)[:1] for port in self._ports}
@@ -123,7 +123,7 @@ class WireBackend(Backend):
         _command_all([(process, {"op": "go", "at": time.monotonic() + START_DELAY}) for process in began])
 
     def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[SenderProcess, ...]:
-        """The processes that send: as few as the rate needs, at most this port's part of the CPUs."""
+        """Return the processes that send: as few as the rate needs, at most this port's part of the CPUs."""
         *own, of_probes = self._processes.of(port)
         needed = math.ceil(sum(stream.pps for stream in plain.streams) / SENDER_PPS)
         least = 0 if timed.streams and not plain.streams else 1
@@ -168,7 +168,7 @@ class WireBackend(Backend):
         return any(process.busy for process in self._active[port])
 
     def counters(self, port: int) -> PortCounters:
-        """The kernel's counts since the backend started. ``queue_full``: refused by the peer, so not sent."""
+        """Return the kernel's counts since the backend started. ``queue_full``: refused by the peer, so not sent."""
         now, first = self._readers[port].read(), self._first[port]
         received, sent = now.rx_packets - first.rx_packets, now.tx_packets - first.tx_packets
         return PortCounters(
@@ -185,7 +185,7 @@ class WireBackend(Backend):
         return self._flows.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of a packet group: from the kernel's sending of a frame to its receiving it."""
+        """Return the latency of a packet group: from the kernel's sending of a frame to its receiving it."""
         return self._flows.latency_counters(group)
 
     def forget(self, group: int) -> None:
@@ -209,7 +209,7 @@ class WireBackend(Backend):
         return self._captures[port].frames() if port in self._captures else ()
 
     def utilisation(self) -> float:
-        """CPU of the busiest sending process since the last call, in per cent of one CPU."""
+        """Return the CPU time of the busiest sending process since the last call, in per cent of one CPU."""
         now, seconds = time.monotonic(), self._seconds()
         before, used = self._used
         if now - before < 0.01:
@@ -268,7 +268,7 @@ class LatencyTracker:
         self._missing.clear()
 
     def add(self, start: int, number: int, usec: float, now: float) -> None:
-        """A frame of *start* came *usec* µs after it was sent, at *now* s."""
+        """Count a frame of *start* that came *usec* µs after it was sent, at *now* s."""
         self._measure(max(0.0, usec), now)
         if start == self._start:
             self._order(number)
@@ -303,7 +303,7 @@ class LatencyTracker:
         self._window = began, max(present, usec), before
 
     def counters(self) -> LatencyCounters:
-        """The counts up to now."""
+        """Return the counts up to now."""
         return LatencyCounters(
             average=self._sum / self._frames if self._frames else 0.0,
             jitter=self._jitter,
@@ -366,7 +366,7 @@ class FlowGroups:
     def prepare(
         self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool
     ) -> dict[int, tuple[SenderLoad, SenderLoad]]:
-        """The loads of the plain and the latency senders of each port; receivers are ready on return.
+        """Return the loads of the plain and the latency senders of each port; receivers are ready on return.
 
         *idle*: whether no other port sends. Raises TestbedError for a stream that cannot be counted as it asks.
         """
@@ -443,19 +443,19 @@ class FlowGroups:
                 group.tracker.add(start, sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames and bytes of *group* up to this moment."""
+        """Return the frames and bytes of *group* up to this moment."""
         self.collect(READ_ALL)
-        if (found := self._groups.get(group)) is None:
+        if (counted := self._groups.get(group)) is None:
             return FlowCounters()
-        frames, octets = self._probes[found.port].counted(found.number)
-        sent = {found.port: (frames - found.before[0], octets - found.before[1])}
-        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in found.received.items()})
+        frames, octets = self._probes[counted.port].counted(counted.number)
+        sent = {counted.port: (frames - counted.before[0], octets - counted.before[1])}
+        return FlowCounters(sent, {port: (row[0], row[1]) for port, row in counted.received.items()})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of *group* up to this moment."""
+        """Return the latency of *group* up to this moment."""
         self.collect(READ_ALL)
-        found = self._groups.get(group)
-        return found.tracker.counters() if found else LatencyCounters()
+        counted = self._groups.get(group)
+        return counted.tracker.counters() if counted else LatencyCounters()
 
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero. Its frames on the way are counted nowhere."""
@@ -470,7 +470,7 @@ class FlowGroups:
 
 
 def _payload_room(frame: bytes) -> int:
-    """Bytes behind the IP header, and the UDP or TCP header if there is one; 0 without one, and with padding."""
+    """Return the bytes behind the IP header, and UDP's or TCP's if there is one; 0 without IP, and with padding."""
     header = ip_header(frame)
     if header is None or header.packet_end(frame) < len(frame):
         return 0

@@ -44,13 +44,13 @@ class WireStream:
         ]
 
     def rows(self, numbers: Indexes) -> Bytes:
-        """The frames of these numbers, shape (len(numbers), length)."""
+        """Return the frames of these numbers, shape (len(numbers), length)."""
         rows: Bytes = np.repeat(self._frame[np.newaxis, :], len(numbers), axis=0)
         for variable, table in self._variables:
-            found = _values(variable, numbers) if table is None else table[numbers % len(table)]
+            values = _values(variable, numbers) if table is None else table[numbers % len(table)]
             for place in range(variable.size):
                 shift = np.uint64(8 * (variable.size - 1 - place))
-                rows[:, variable.offset + place] = (found >> shift).astype(np.uint8)
+                rows[:, variable.offset + place] = (values >> shift).astype(np.uint8)
         if self._header is not None:
             write_ipv4_checksum(rows, self._header)
         return rows
@@ -81,7 +81,7 @@ LONGEST_CYCLE = 4096
 
 
 def weights(rates: Sequence[float]) -> tuple[int, ...]:
-    """The smallest integers in the ratio of *rates* (frames/s, all > 0) that sum to no more than about CYCLE."""
+    """Return the smallest integers in the ratio of *rates* (frames/s, all > 0) that sum to no more than about CYCLE."""
     least = min(rates)
     ratios = [Fraction(rate / least).limit_denominator(64) for rate in rates]
     common = math.lcm(*(ratio.denominator for ratio in ratios))
@@ -111,7 +111,7 @@ class RatioPhase:
     """The frame number that each stream begins this phase with, shape (streams,)."""
 
     def locate(self, indexes: Indexes) -> tuple[Indexes, Indexes]:
-        """(stream, frame number within that stream) of each index since the start, shapes as *indexes*."""
+        """Return stream and frame number within that stream of each index since the start, shapes as *indexes*."""
         since, cycle = indexes - self.first, len(self.streams)
         cycles, places = since // cycle, since % cycle
         streams: Indexes = self.streams[places]
@@ -129,7 +129,7 @@ def _cycle(active: Sequence[int], shares: Sequence[int]) -> tuple[Indexes, Index
 
 
 def phases(traffic: Sequence[StreamTraffic]) -> tuple[RatioPhase, ...]:
-    """The phases of one port's streams in order of time. Streams without a rate or without frames are never sent."""
+    """Return the phases of one port's streams in order of time. Streams without rate or frames are never sent."""
     left = [math.inf if stream.count is None else stream.count for stream in traffic]
     sent, plan, now, first = np.zeros(len(traffic), np.int64), list[RatioPhase](), 0.0, 0
     while active := [place for place, stream in enumerate(traffic) if left[place] > 0 and stream.pps > 0]:
@@ -149,7 +149,7 @@ def phases(traffic: Sequence[StreamTraffic]) -> tuple[RatioPhase, ...]:
 
 
 def _exhausted(streams: Indexes, stream: int, left: float) -> float:
-    """After how many frames of the interleaving *stream* has sent *left* frames."""
+    """Return after how many frames of the interleaving *stream* has sent *left* frames."""
     if left == math.inf:
         return math.inf
     places = np.flatnonzero(streams == stream)
@@ -158,7 +158,7 @@ def _exhausted(streams: Indexes, stream: int, left: float) -> float:
 
 
 def locate(plan: Sequence[RatioPhase], indexes: Indexes) -> tuple[Indexes, Indexes]:
-    """(stream, frame number) of each of the ascending *indexes* over all phases of *plan*."""
+    """Return stream and frame number of each of the ascending *indexes* over all phases of *plan*."""
     bounds = [phase.first for phase in plan[1:]]
     parts = np.split(indexes, np.searchsorted(indexes, bounds)) if bounds else [indexes]
     located = [phase.locate(part) for phase, part in zip(plan, parts, strict=True)]
@@ -190,7 +190,7 @@ class SendSchedule:
             self.frames = last.first + int(last.length or 0)
 
     def rate(self, elapsed: float) -> float:
-        """Frames/s at that moment."""
+        """Return the frames/s at that moment."""
         rate = 0.0
         for phase in self._plan:
             if phase.begin <= elapsed:
@@ -198,28 +198,28 @@ class SendSchedule:
         return rate
 
     def due(self, elapsed: float) -> int:
-        """Frames that should have been sent *elapsed* s after the start."""
+        """Return how many frames should have been sent *elapsed* s after the start."""
         if self.duration is not None and elapsed >= self.duration:
             return int(self.frames or 0)
-        found = self._due(elapsed, ending=False)
-        return found if self.frames is None else min(found, self.frames)
+        frames = self._due(elapsed, ending=False)
+        return frames if self.frames is None else min(frames, self.frames)
 
     def moment(self, frames: int) -> float:
-        """Seconds from the start until so many frames are due, without regard to the duration; infinite: never."""
+        """Return after how many seconds so many frames are due, whatever the duration; infinite: never."""
         for phase in self._plan:
             if phase.length is None or frames <= phase.first + phase.length:
                 return phase.begin + max(0, frames - phase.first) / phase.pps
         return math.inf
 
     def _due(self, elapsed: float, ending: bool) -> int:
-        found = 0
+        total = 0
         for phase in self._plan:
             if phase.begin > elapsed:
                 break
             exact = phase.pps * (elapsed - phase.begin)
             frames = round(exact) if ending else math.floor(exact)
-            found = phase.first + (frames if phase.length is None else min(frames, phase.length))
-        return found
+            total = phase.first + (frames if phase.length is None else min(frames, phase.length))
+        return total
 
 
 class Pace:
@@ -239,7 +239,7 @@ class Pace:
         return (frames + self._shares - 1 - self._share) // self._shares
 
     def allowance(self, elapsed: float) -> int:
-        """Frames to send now, *elapsed* s after the start: 0 … :data:`BURST`."""
+        """Return how many frames to send now, *elapsed* s after the start: 0 … :data:`BURST`."""
         behind = self._own(self._schedule.due(elapsed)) - self.sent
         if self._schedule.duration is not None and elapsed >= self._schedule.duration:
             return behind if behind <= BURST else 0
@@ -249,7 +249,7 @@ class Pace:
         return max(0, min(behind, int(self._budget)))
 
     def took(self, frames: int) -> None:
-        """*frames* were really handed over."""
+        """Count *frames* that were really handed over."""
         self.sent += frames
         self._budget = max(0.0, self._budget - frames)
 
@@ -261,7 +261,7 @@ class Pace:
         return schedule.frames is not None and self.sent >= self._own(schedule.frames)
 
     def rest(self, elapsed: float, tick: float) -> float:
-        """Seconds to sleep before the next batch: 0 if the frames of a *tick* are due, else a tick or more."""
+        """Return the seconds until the next batch: 0 if the frames of a *tick* are due, else a tick or more."""
         rate = self._schedule.rate(elapsed) / self._shares
         behind = self._own(self._schedule.due(elapsed)) - self.sent
         if rate <= 0:

@@ -69,7 +69,7 @@ class LinkReader:
         self._sequence = 0
 
     def read(self) -> LinkReading:
-        """The counters now. Raises TestbedError when the interface has gone."""
+        """Return the counters now. Raises TestbedError when the interface has gone."""
         self._sequence = (self._sequence + 1) & 0x7FFFFFFF
         body = _LINK.pack(socket.AF_UNSPEC, 0, self.index, 0, 0)
         head = _HEADER.pack(_HEADER.size + len(body), _RTM_GETLINK, _NLM_F_REQUEST, self._sequence, 0)
@@ -237,13 +237,13 @@ class FrameCapture:
 
     def frames(self) -> tuple[CapturedFrame, ...]:
         """Take the frames since the last call, oldest first. Time stamps are on the monotonic clock, s."""
-        found: list[CapturedFrame] = []
+        frames: list[CapturedFrame] = []
         for receiver in self._receivers:
-            since = found[-1].timestamp if found else 0.0
+            since = frames[-1].timestamp if frames else 0.0
             rows = ((frame.data, (frame.arrived - self._offset) / 1e9) for frame in receiver.read(_MANY))
-            found += [CapturedFrame(self._port, data, moment) for data, moment in rows if moment > since]
+            frames += [CapturedFrame(self._port, data, moment) for data, moment in rows if moment > since]
         self._keep(1)
-        return tuple(found[-self._limit :])
+        return tuple(frames[-self._limit :])
 
     def _keep(self, receivers: int) -> None:
         """Close all but the last *receivers*."""

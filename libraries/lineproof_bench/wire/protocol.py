@@ -51,12 +51,12 @@ class SentProbes:
         self._counts, self._delays = words[: 2 * LATENCY_GROUPS], words[2 * LATENCY_GROUPS :]
 
     def count(self, group: int, size: int) -> None:
-        """The kernel took a frame of *size* bytes with FCS."""
+        """Count a frame of *size* bytes with FCS that the kernel took."""
         self._counts[2 * group] += 1
         self._counts[2 * group + 1] += size
 
     def counted(self, group: int) -> tuple[int, int]:
-        """Frames and L2 bytes of *group* since the process began."""
+        """Return the frames and L2 bytes of *group* since the process began."""
         return self._counts[2 * group], self._counts[2 * group + 1]
 
     def keep(self, group: int, start: int, number: int, nanoseconds: int) -> None:
@@ -64,7 +64,7 @@ class SentProbes:
         self._delays[_place(group, number)] = start << 56 | number << 24 | min(nanoseconds, _NANOSECONDS)
 
     def delay(self, group: int, start: int, number: int) -> int | None:
-        """The delay in ns of a frame that was received; None if it is not known any more."""
+        """Return the delay in ns of a frame that was received; None if it is not known any more."""
         word = self._delays[_place(group, number)]
         return word & _NANOSECONDS if word >> 24 == start << 32 | number else None
 
@@ -114,7 +114,7 @@ class SenderProcess:
         return {"netns": self._netns, "interface": self._interface, "timed": self.timed, **far}
 
     def started(self) -> None:
-        """The process has its descriptors: close them here, so that its death ends the pipe."""
+        """Close the descriptors that the process has now, so that its death ends the pipe."""
         self._far_pipe.close()
         os.close(self._far_status)
 
@@ -203,7 +203,7 @@ class SenderProcesses:
         return self._process.pid
 
     def of(self, port: int) -> tuple[SenderProcess, ...]:
-        """The processes of one port."""
+        """Return the processes of one port."""
         return tuple(process for process in self._all if process.port == port)
 
     def __iter__(self) -> Iterator[SenderProcess]:

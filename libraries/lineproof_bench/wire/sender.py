@@ -58,12 +58,12 @@ USUAL_SLOTS = 4096
 
 
 def stride_for(longest: int) -> int:
-    """Bytes of a slot that holds a frame of *longest* bytes: a power of two, so that slots lie evenly in pages."""
+    """Return the bytes of a slot for a frame of *longest* bytes: a power of two, so that slots lie evenly in pages."""
     return max(128, 1 << (_DATA + _VNET + longest - 1).bit_length())
 
 
 def slots_for(period: int, longest: int) -> int | None:
-    """Slots that hold whole periods of *period* frames and whole pages, or None when that is too large a ring."""
+    """Return how many slots hold whole periods of *period* frames and whole pages; None: too large a ring."""
     stride = stride_for(longest)
     whole = math.lcm(period, max(1, PAGE // stride))
     slots = whole * max(1, -(-1024 // whole))
@@ -167,7 +167,7 @@ class RingStore:
         self._idle: list[TxRing] = []
 
     def take(self, longest: int, slots: int) -> TxRing:
-        """An idle ring of exactly this shape, or a new one."""
+        """Return an idle ring of exactly this shape, or a new one."""
         for ring in self._idle:
             if ring.slots == slots and ring.stride == stride_for(longest) and ring.free(slots):
                 self._idle.remove(ring)
@@ -195,7 +195,7 @@ _NUMBERS = 1 << 32
 
 
 def open_socket(interface: str) -> socket.socket:
-    """A socket that sends whole frames from *interface* of the calling thread's namespace, past any queue."""
+    """Return a socket that sends whole frames from *interface* of the calling thread's namespace, past any queue."""
     stamps = struct.pack("=I", _TRANSMITTED | _SOFTWARE | _ONLY)
     wanted = (
         (SOL_PACKET, QDISC_BYPASS, 1),
@@ -263,7 +263,7 @@ class LatencySender(PlannedFrames):
         return taken
 
     def _transmitted(self, since: int) -> int:
-        """When the kernel sent the last frame, at *since* ns of real time or later; 0 if unknown."""
+        """Return when the kernel sent the last frame, at *since* ns of real time or later; 0 if unknown."""
         while True:
             try:
                 _, ancillary, _, _ = self._socket.recvmsg(1, 256, socket.MSG_ERRQUEUE)
@@ -273,11 +273,11 @@ class LatencySender(PlannedFrames):
                 if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
                     seconds, rest = _TIME.unpack_from(value)
                     # older: the stamp of an earlier frame
-                    if (found := int(seconds * 1_000_000_000 + rest)) >= since:
-                        return found
+                    if (moment := int(seconds * 1_000_000_000 + rest)) >= since:
+                        return moment
 
     def rest(self, elapsed: float) -> float:
-        """Seconds until the next frame is due."""
+        """Return the seconds until the next frame is due."""
         left = self._schedule.moment(self.pace.sent + 1) - elapsed
         if left > _IDLE_TIME and len(self._ready) < _BATCH // 2:
             self._build()
@@ -285,7 +285,7 @@ class LatencySender(PlannedFrames):
         return max(left, 0.0)
 
     def close(self) -> None:
-        """Nothing to close: the socket is the caller's."""
+        """Do nothing: the socket is the caller's."""
 
 
 TICK = 0.0005
@@ -314,15 +314,15 @@ class SenderShare(PlannedFrames):
             self._fill(0, self.ring.slots)
 
     def _period(self) -> int | None:
-        """After how many of this share's frames the ring's contents repeat; None when they never do."""
+        """Return after how many of this share's frames the ring's contents repeat; None when they never do."""
         if len(self._plan) != 1:
             return None
         [phase] = self._plan
         whole = len(phase.streams)
         for place, stream in enumerate(self._streams):
-            each = int(phase.per_cycle[place])
-            if each:
-                whole = int(np.lcm(whole, len(phase.streams) * (stream.period // np.gcd(stream.period, each))))
+            per_cycle = int(phase.per_cycle[place])
+            if per_cycle:
+                whole = int(np.lcm(whole, len(phase.streams) * (stream.period // np.gcd(stream.period, per_cycle))))
         return int(whole // np.gcd(whole, self._shares))
 
     def _fill(self, first: int, frames: int) -> None:
@@ -349,7 +349,7 @@ class SenderShare(PlannedFrames):
         return taken
 
     def rest(self, elapsed: float) -> float:
-        """Seconds until the next batch."""
+        """Return the seconds until the next batch."""
         return self.pace.rest(elapsed, TICK)
 
     def close(self) -> None:
@@ -372,7 +372,7 @@ class RunningTrial:
         self._thread: threading.Thread | None = None
 
     def elapsed(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since it began."""
         return time.monotonic() - self._begin
 
     @property

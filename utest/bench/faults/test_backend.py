@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +12,9 @@ from typing import Any
 import pytest
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
+from lineproof.errors import ConfigError
 from lineproof.generators.trex.outcomes import fine_histogram
-from lineproof.simulation import FAULT_DEFAULTS, parse_fault
+from lineproof.simulation import FAULT_DEFAULTS, InjectedFault, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
 from lineproof_bench.server.ports import ServerCard
@@ -24,6 +28,57 @@ def send(backend: FaultyModel, clock: HandClock) -> tuple[int, int]:
     backend.start({0: traffic("64b", 1e6)}, 1.0)
     clock.time += 2.0
     return backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+
+
+LIMITS = (0, 1, -1, math.nan, math.inf, 1e30, "text", True, None)
+
+
+@pytest.mark.parametrize("kind", FAULT_DEFAULTS)
+def test_a_value_at_a_limit_is_modelled_or_refused_with_key_value_and_what_is_expected(kind: str) -> None:
+    for key, value in itertools.product(("start", "at", "every", *FAULT_DEFAULTS[kind]), LIMITS):
+        try:
+            fault = parse_fault(kind, **{"start": 0, key: value})
+        except ConfigError as error:
+            named = key in str(error) and ("empty" if value is None else str(value)) in str(error)
+            assert named and re.search("should be|expected", str(error)), error
+            continue
+        # what is handed to the bench is the same fault there
+        assert InjectedFault.model_validate(fault.model_dump(by_alias=True, exclude_none=True)) == fault
+        backend, clock = faulty_model(fault)
+        for _ in range(2):
+            backend.start({0: (grouped(),), 1: traffic("64b", 1e6, swapped=True)}, 1.0)
+            clock.time += 2.0
+            backend.counters(1), backend.flow_counters(7), backend.latency_counters(7), backend.state()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "offered", "forwarded"),
+    [
+        ("unsent frames", {}, 0, 0),
+        ("pause frames", {}, 0, 0),
+        *(("one-way loss", {"port": 0, "of": of}, 1_000_000, 0) for of in ("router", "cable", "damaged cable")),
+        ("duplicated frames", {}, 1_000_000, 2_000_000),
+        ("changed frames", {"what": "lost"}, 1_000_000, 0),
+    ],
+)
+def test_a_share_of_1_is_all_frames(kind: str, more: dict[str, Any], offered: int, forwarded: int) -> None:
+    backend, clock = faulty_model(parse_fault(kind, share=1, **more))
+    assert send(backend, clock) == (offered, forwarded)
+
+
+def test_frames_that_nobody_sent_are_counted_by_time_and_copies_by_what_arrived() -> None:
+    backend, clock = faulty_model(
+        parse_fault("foreign frames", start=0, frames=3, port=1),
+        parse_fault("pause frames", start=0, port=0),
+        parse_fault("duplicated frames", start=1, share=0.5),
+    )
+    clock.time = 10.0
+    backend.start({0: (replace(grouped(), pps=1000),)}, 1.0)
+    clock.time = 20.0
+    first, second, router = *map(backend.counters, (0, 1)), backend.state().interfaces[0]
+    assert (first.multicasts, second.multicasts, second.ipackets) == (0, 30, 30 + 800 + 400)
+    assert (first.pauses_received, second.pauses_received, router.pauses_sent) == (2000, 0, 2000)
+    assert (backend.flow_counters(7).received[1][0], backend.latency_counters(7).duplicates) == (1200, 400)
 
 
 def test_without_faults_it_is_the_model() -> None:
@@ -50,22 +105,22 @@ def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() ->
     backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
     flows = FlowStats(backend, ServerCard())
-    found = []
+    groups = []
     for _ in range(2):
         flows.add(0, stream)
         backend.start({0: (replace(grouped(), pps=1000),)}, 10.0)
         clock.time += 11
-        found.append(flows.values([7])["latency"]["7"])
+        groups.append(flows.values([7])["latency"]["7"])
         assert backend.flow_counters(7).received[1][0] == 10_000, "late, and not lost"
         flows.remove(0, stream)
-    assert fine_histogram(found[1]["lat"]["hdrh"])[1_499_136] == 500
-    first, second = (row["lat"]["histogram"] for row in found)
+    assert fine_histogram(groups[1]["lat"]["hdrh"])[1_499_136] == 500
+    first, second = (row["lat"]["histogram"] for row in groups)
     assert sum(first.values()) == sum(second.values()) == 10_000, "the sum fits, by the first trial's frames"
     assert backend.latency_counters(7).histogram[1_500_000] == 500
     short = sum(count for usec, count in backend.latency_counters(7).histogram.items() if usec < 10)
     assert first["0"] == second["0"] > short
-    assert (found[0]["lat"]["total_max"] < 1000, found[1]["lat"]["total_max"]) == (True, 1_500_000)
-    assert found[1]["er"] == {"ooo": 500, "sth": 500, "stl": 500}
+    assert (groups[0]["lat"]["total_max"] < 1000, groups[1]["lat"]["total_max"]) == (True, 1_500_000)
+    assert groups[1]["er"] == {"ooo": 500, "sth": 500, "stl": 500}
 
 
 def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:

@@ -151,10 +151,10 @@ def rows_of(study: str) -> list[published.PublishedRow]:
     ],
 )
 def test_enough_rows_are_inside(of: str, least: float) -> None:
-    rows = rows_of(of)
-    assert len(rows) >= {"": 600, "freebsd_": 540}.get(of, 20)
-    outside = [row for row in rows if not row.inside]
-    assert len(outside) <= (1 - least) * len(rows), published.text_of(outside)
+    published_rows = rows_of(of)
+    assert len(published_rows) >= {"": 600, "freebsd_": 540}.get(of, 20)
+    outside = [row for row in published_rows if not row.inside]
+    assert len(outside) <= (1 - least) * len(published_rows), published.text_of(outside)
 
 
 def test_slow_rows_are_close_by_their_own_rate() -> None:
@@ -184,15 +184,15 @@ def test_no_published_value_is_a_parameter() -> None:
     figures = {
         number
         for study in published.published_studies(PROJECT)
-        for each in numbers(study.published.model_dump()["rows"])
-        for number in (each, each / 1e6)
+        for value in numbers(study.published.model_dump()["rows"])
+        for number in (value, value / 1e6)
         if number not in (0.0, 1.0, 256.0) and number < 1000
     }
     rates = 0
     for name in ("netgate6100", "gowin_n305", *(path.stem for path in PROJECT.platforms.glob("freebsd_*.yaml"))):
         model = yaml.safe_load((PROJECT.platforms / f"{name}.yaml").read_text(encoding="utf-8"))["model"]
         for section in model["software"].values():
-            found = {key: value for key, value in section.get("nic", {}).items() if key.endswith("_mpps")}
-            rates += len(found)
-            assert not figures & set(found.values()), f"{name}: {found}"
+            given = {key: value for key, value in section.get("nic", {}).items() if key.endswith("_mpps")}
+            rates += len(given)
+            assert not figures & set(given.values()), f"{name}: {given}"
     assert 0 < rates <= 10

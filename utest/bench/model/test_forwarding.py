@@ -42,12 +42,12 @@ SIZES = st.sampled_from([64, 128, 594, 1518])
 
 @st.composite
 def loads(draw: st.DrawFn) -> list[StreamLoad]:
-    found = []
+    made = []
     for port in (0, 1):
         queues = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
         parts = tuple(StreamPart(queue, draw(st.sampled_from([1 - port, None])), 1 / len(queues)) for queue in queues)
-        found.append(StreamLoad(port, draw(RATES), draw(SIZES), parts))
-    return found
+        made.append(StreamLoad(port, draw(RATES), draw(SIZES), parts))
+    return made
 
 
 @given(loads(), st.sampled_from(["vpp", "linux", "pfsense"]))

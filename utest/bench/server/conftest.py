@@ -17,7 +17,7 @@ def backend() -> FakeBackend:
 @pytest.fixture
 def client(backend: FakeBackend) -> Iterator[Client]:
     with serving(backend) as server:
-        found = Client(server)
-        found.barrier()
-        yield found
-        found.close()
+        connected = Client(server)
+        connected.barrier()
+        yield connected
+        connected.close()

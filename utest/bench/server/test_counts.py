@@ -16,7 +16,7 @@ from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
-from lineproof_bench.server.captures import reply_to
+from lineproof_bench.server.captures import filter_terms, reply_to, words_of
 from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, read_card
 from lineproof_bench.server.rpc import Params, RpcError
 from lineproof_bench.server.statistics import FlowStats, Statistics
@@ -75,9 +75,9 @@ def test_missed_frames_and_pauses_are_counted_and_named_as_by_the_cards_driver(
 ) -> None:
     backend, nic = FakeBackend(), read_card(card)
     backend.counted = SEEN
-    found = Statistics(backend, float, nic).port(0)
-    assert (found["opackets"], found["obytes"], found["oerrors"]) == (100, 6400, 3)
-    assert (found["ipackets"], found["ierrors"], found["ibytes"]) == received
+    shown = Statistics(backend, float, nic).port(0)
+    assert (shown["opackets"], shown["obytes"], shown["oerrors"]) == (100, 6400, 3)
+    assert (shown["ipackets"], shown["ierrors"], shown["ibytes"]) == received
     more = extended(Statistics(backend, float, nic), nic)
     assert {name for name, value in more.items() if value == SEEN.ierrors} == missed
     assert {name for name, value in more.items() if value == SEEN.pauses_received} == pauses
@@ -93,8 +93,8 @@ def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_fr
     assert statistics.port(0)["opackets"] == 100, "nothing was sent meanwhile"
     backend.counted = PortCounters(opackets=130, obytes=8320, ipackets=120, ibytes=7680)
     assert extended(statistics, nic)["tx_good_packets"] == 30
-    found = statistics.port(0)
-    assert (found["opackets"], found["obytes"], found["ipackets"]) == (100, 6400, 120)
+    shown = statistics.port(0)
+    assert (shown["opackets"], shown["obytes"], shown["ipackets"]) == (100, 6400, 120)
 
 
 # -- packet groups
@@ -123,10 +123,10 @@ def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes
                 flows.add(0, group(number, frame))
             continue
         flows.add(0, group(number, frame))
-        found = flows.values([number])
-        counts = found["flow_stats"][str(number)]
+        answer = flows.values([number])
+        counts = answer["flow_stats"][str(number)]
         assert (counts["tp"]["0"], counts["rp"]["1"]) == (10, 0 if frame in unseen else 10)
-        assert bool(found["latency"][str(number)]["lat"]["average"]) is (frame not in unseen)
+        assert bool(answer["latency"][str(number)]["lat"]["average"]) is (frame not in unseen)
 
 
 @pytest.mark.parametrize(("card", "size"), [("i40e", 0), ("ice", 640), ("virtio", 640)])
@@ -134,8 +134,8 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
     flows = FlowStats(FakeBackend(), read_card(card))
     flows.add(0, group(7, IPV4, "stats"))
     flows.add(0, group(8, IPV4))
-    found = flows.values([7, 8])["flow_stats"]
-    assert (found["7"]["rb"]["1"], found["8"]["rb"]["1"], found["7"]["tb"]["0"]) == (size, 640, 640)
+    counts = flows.values([7, 8])["flow_stats"]
+    assert (counts["7"]["rb"]["1"], counts["8"]["rb"]["1"], counts["7"]["tb"]["0"]) == (size, 640, 640)
 
 
 # -- the numbers that the embedded server reports of the generator's CPU
@@ -149,9 +149,37 @@ def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_qua
         statistics.sample_cpu()
     (core,) = statistics.utilisation()["cpu"]
     assert core["history"] == [80, 80] + [0] * 18
-    found = statistics.overall()[0]
-    assert (found["m_cpu_util_raw"], found["m_cpu_util"]) == (80.0, 35.0)
+    shown = statistics.overall()[0]
+    assert (shown["m_cpu_util_raw"], shown["m_cpu_util"]) == (80.0, 35.0)
     assert statistics.port(0)["m_cpu_util"] == 35.0
+
+
+# -- captures
+
+
+ARP, TAGGED_ARP = (bytes(12) + bytes.fromhex(f"{tags}0806") + bytes(50) for tags in ("", "81000001"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {ARP, TAGGED_ARP, IPV4, IPV6, VLAN}),
+        *((text, {ARP, TAGGED_ARP}) for text in ("arp or (vlan and arp)", "arp or(vlan and arp) or(vlan and arp)")),
+        ("arp or ip6 or vlan", {ARP, TAGGED_ARP, IPV6, VLAN}),
+        ("vlan and ip", {VLAN}),
+        *(
+            (text, None)
+            for text in ("udp", "not arp", "(arp or ip) and vlan", "ip or vlan and arp", "arp or", "ip arp", " ")
+        ),
+    ],
+)
+def test_a_filter_of_either_client_is_understood_and_any_other_refused(text: str, expected: set[bytes] | None) -> None:
+    if expected is None:
+        with pytest.raises(RpcError, match="is not on this server; expected arp, ip, ip6, vlan, and, or"):
+            filter_terms(text)
+        return
+    terms = filter_terms(text)
+    assert {f for f in (ARP, TAGGED_ARP, IPV4, IPV6, VLAN) if any(t <= words_of(f) for t in terms)} == expected
 
 
 # -- a router behind the embedded server answers for its own addresses; habits: generators/trex/test_addresses.py
@@ -192,13 +220,13 @@ def test_groups_begin_with_their_first_stream_and_end_with_their_last() -> None:
 def test_counts_of_a_group() -> None:
     flows = FlowStats(FakeBackend(), ServerCard())
     flows.add(0, group(9, IPV4))
-    found = flows.values([9, 10])
-    assert found["flow_stats"]["9"]["tp"] == {"0": 10, "1": 0}
-    assert found["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
-    assert found["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
-    assert found["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
-    assert fine_histogram(found["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
-    assert found["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
+    answer = flows.values([9, 10])
+    assert answer["flow_stats"]["9"]["tp"] == {"0": 10, "1": 0}
+    assert answer["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
+    assert answer["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
+    assert answer["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
+    assert fine_histogram(answer["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
+    assert answer["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
 
 
 @pytest.mark.slow
@@ -219,20 +247,20 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
 
 
 def latency_traffic() -> StreamTraffic:
-    found: StreamTraffic = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
-    return found
+    stream: StreamTraffic = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
+    return stream
 
 
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
 def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wait: float, frames: int) -> None:
     groups, traffic = PacketGroups(), latency_traffic()
     groups.record(0, traffic, 64, frames, {1: frames}, Delay(least, wait))
-    found = groups.latency_counters(1)
-    assert sum(found.histogram.values()) == frames and min(found.histogram) <= found.total_max
-    assert all(low <= found.total_max and Resolution.THREE_DIGITS.end(low) > least for low in found.histogram)
-    ends, below = [Resolution.THREE_DIGITS.end(low) for low in sorted(found.histogram)], 0
-    for low, end in zip(sorted(found.histogram), ends[:-1], strict=False):
-        below += found.histogram[low]
+    counted = groups.latency_counters(1)
+    assert sum(counted.histogram.values()) == frames and min(counted.histogram) <= counted.total_max
+    assert all(low <= counted.total_max and Resolution.THREE_DIGITS.end(low) > least for low in counted.histogram)
+    ends, below = [Resolution.THREE_DIGITS.end(low) for low in sorted(counted.histogram)], 0
+    for low, end in zip(sorted(counted.histogram), ends[:-1], strict=False):
+        below += counted.histogram[low]
         assert abs(below - frames * -math.expm1((least - end) / max(wait, 1e-3))) <= 0.51
 
 

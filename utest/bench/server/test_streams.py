@@ -40,9 +40,9 @@ def refusal(**more: Any) -> str:
 
 
 def test_short_frames_are_padded_as_trex_does() -> None:
-    found = parsed(frame=b"\x11" * 14)
-    assert found.frame == b"\x11" * 14 + b"\0" * 46
-    assert found.size == 64
+    short = parsed(frame=b"\x11" * 14)
+    assert short.frame == b"\x11" * 14 + b"\0" * 46
+    assert short.size == 64
 
 
 def test_rates_in_every_unit_are_the_same() -> None:
@@ -53,23 +53,23 @@ def test_rates_in_every_unit_are_the_same() -> None:
 
 
 def test_field_engine_is_resolved() -> None:
-    found = parsed(**vm(VARIABLE, write(30, add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
-    (only,) = found.variables
+    resolved = parsed(**vm(VARIABLE, write(30, add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
+    (only,) = resolved.variables
     assert (only.offset, only.size, only.minimum, only.maximum, only.initial, only.step) == (30, 2, 15, 19, 15, 1)
-    assert found.fix_ipv4_checksum == 14
+    assert resolved.fix_ipv4_checksum == 14
 
 
 @given(st.integers(0, 250), st.integers(0, 250), st.integers(1, 255), st.sampled_from(["inc", "dec"]))
 def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step: int, operation: str) -> None:
     high = min(255, low + more)
     try:
-        (found,) = parsed(**vm(counter(low, high, operation, 1, step=step), write(30))).variables
+        (widened,) = parsed(**vm(counter(low, high, operation, 1, step=step), write(30))).variables
     except RpcError as error:
         assert "not a multiple" in str(error)
         return
-    assert (found.maximum - found.minimum + 1) % step == 0
-    assert found.minimum <= low <= high <= found.maximum
-    assert found.minimum >= 0 and found.maximum <= 255
+    assert (widened.maximum - widened.minimum + 1) % step == 0
+    assert widened.minimum <= low <= high <= widened.maximum
+    assert widened.minimum >= 0 and widened.maximum <= 255
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import zmq
 
+from lineproof_bench.server import transmission
 from support.server_support import MACS, Client, FakeBackend, stream
 
 pytestmark = pytest.mark.slow
@@ -34,8 +35,8 @@ def kinds(messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
 
 def test_states(client: Client) -> None:
     def state() -> str:
-        found: str = client.call("get_port_status", port_id=0)["state"]
-        return found
+        shown: str = client.call("get_port_status", port_id=0)["state"]
+        return shown
 
     client.acquire(0)
     assert state() == "IDLE"
@@ -67,8 +68,14 @@ def test_states(client: Client) -> None:
     ],
 )
 def test_a_start_waits_a_moment_for_one_of_its_session_and_duration(
-    client: Client, backend: FakeBackend, session: int, durations: tuple[float | None, ...], starts: list[Any]
+    client: Client,
+    backend: FakeBackend,
+    session: int,
+    durations: tuple[float | None, ...],
+    starts: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(transmission, "JOIN_WAIT", 1.0)  # on a busy machine two calls are far apart
     prepared(client, 0)
     client.acquire(1, session=session)
     client.on(1, "add_stream", stream_id=1, stream=stream())
@@ -144,8 +151,8 @@ def test_a_repeated_barrier_leaves_newer_clients_the_time_to_ask(client: Client)
 
 def test_addresses(client: Client, backend: FakeBackend) -> None:
     def ether() -> dict[str, Any]:
-        found: dict[str, Any] = client.call("get_port_status", port_id=0)["attr"]["layer_cfg"]
-        return found
+        layers: dict[str, Any] = client.call("get_port_status", port_id=0)["attr"]["layer_cfg"]
+        return layers
 
     prepared(client, 0)
     assert ether()["ipv4"] == {"src": "100.65.1.2", "dst": "100.65.1.1", "state": "resolved"}
@@ -189,10 +196,10 @@ def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
 
 def test_a_late_subscriber_gets_its_own_barrier_and_no_others(client: Client) -> None:
     def subscriber() -> zmq.Socket[bytes]:
-        found = client.context.socket(zmq.SUB)
-        found.setsockopt(zmq.SUBSCRIBE, b"")
-        found.connect(client.sub.getsockopt_string(zmq.LAST_ENDPOINT))
-        return found
+        socket = client.context.socket(zmq.SUB)
+        socket.setsockopt(zmq.SUBSCRIBE, b"")
+        socket.connect(client.sub.getsockopt_string(zmq.LAST_ENDPOINT))
+        return socket
 
     client.barrier()
     client.call("api_sync", api_vers=[{"type": "core", "major": 4, "minor": 1}])

@@ -17,17 +17,17 @@ from lineproof_bench.wire.backend import WireBackend, WirePort
 @pytest.fixture(scope="module")
 def topology() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
-    with contextlib.closing(build_topology()) as found:
-        for cable in found.cables:
+    with contextlib.closing(build_topology()) as built:
+        for cable in built.cables:
             interface, side = f"dev {cable.router_interface}", default_side(cable.index)
             configure(
-                found.router,
+                built.router,
                 f"addr add {side.address} {interface}",
                 f"neigh add {side.peer} lladdr {cable.port_mac} nud permanent {interface}",
                 f"route add {side.network} via {side.peer}",
             )
-        children.run((*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"), 60)
-        yield found
+        children.run((*inside(built.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"), 60)
+        yield built
 
 
 @pytest.fixture

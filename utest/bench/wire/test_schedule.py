@@ -103,11 +103,11 @@ def stream(pps: float, count: int | None = None) -> StreamTraffic:
 
 def sequence(traffic: list[StreamTraffic], frames: int) -> list[tuple[int, int]]:
     """Return stream and number of the first *frames*, of which a part is found without those before it."""
-    plan, found = phases(traffic), list[tuple[int, int]]()
+    plan, places = phases(traffic), list[tuple[int, int]]()
     for part in np.array_split(np.arange(frames, dtype=np.int64), 3):
         which, numbers = locate(plan, part)
-        found += zip(which.tolist(), numbers.tolist(), strict=True)
-    return found
+        places += zip(which.tolist(), numbers.tolist(), strict=True)
+    return places
 
 
 def test_weights_are_the_smallest_integers_of_the_ratio() -> None:
@@ -117,17 +117,17 @@ def test_weights_are_the_smallest_integers_of_the_ratio() -> None:
 
 
 def test_a_mix_is_interleaved_and_not_sent_in_blocks() -> None:
-    found = [which for which, _ in sequence([stream(28e3), stream(16e3), stream(4e3)], 1200)]
-    assert Counter(found) == {0: 700, 1: 400, 2: 100}
-    assert all(len(set(found[at : at + 12])) == 3 for at in range(0, 1200, 12))
-    assert all(found[at : at + 4] != [0] * 4 for at in range(1196))
+    order = [which for which, _ in sequence([stream(28e3), stream(16e3), stream(4e3)], 1200)]
+    assert Counter(order) == {0: 700, 1: 400, 2: 100}
+    assert all(len(set(order[at : at + 12])) == 3 for at in range(0, 1200, 12))
+    assert all(order[at : at + 4] != [0] * 4 for at in range(1196))
 
 
 @given(st.lists(st.floats(0.5, 1e7), min_size=1, max_size=5), st.integers(1, 3000))
 def test_every_stream_counts_its_frames_without_gaps(rates: list[float], frames: int) -> None:
-    found = sequence([stream(pps, 70 if pps < 3 else None) for pps in rates] + [stream(1.0)], frames)
+    order = sequence([stream(pps, 70 if pps < 3 else None) for pps in rates] + [stream(1.0)], frames)
     for place in range(len(rates)):
-        numbers = [number for which, number in found if which == place]
+        numbers = [number for which, number in order if which == place]
         assert numbers == list(range(len(numbers)))
 
 
@@ -159,9 +159,9 @@ def test_missing_late_and_repeated_frames_are_counted() -> None:
     tracker.begin(1)
     for number in (0, 1, 1, 2, 6, 4, 4, 7, 9):
         tracker.add(1, number, 20.0, 0.0)
-    found = tracker.counters()
+    counted = tracker.counters()
     # 3, 5 and 8 are missing; 4 came late, then again
-    assert (found.lost, found.out_of_order, found.duplicates) == (3, 1, 2)
+    assert (counted.lost, counted.out_of_order, counted.duplicates) == (3, 1, 2)
     tracker.begin(2)
     tracker.add(1, 8, 20.0, 0.0)
     tracker.add(2, 0, 20.0, 0.0)
@@ -175,8 +175,8 @@ def test_no_frame_is_lost_whatever_the_order(order: list[int], again: list[int],
     tracker.begin(1, first)
     for number in [*order, *again]:
         tracker.add(1, (first + number) % 2**32, 1.0, 0.0)
-    found = tracker.counters()
-    assert (found.lost, found.duplicates) == (0, len(again))
+    counted = tracker.counters()
+    assert (counted.lost, counted.duplicates) == (0, len(again))
 
 
 def test_latency_figures() -> None:
@@ -184,14 +184,14 @@ def test_latency_figures() -> None:
     tracker.begin(1)
     for number, usec in enumerate((5.0, 12.0, 19.0, 250.0, -3.0)):
         tracker.add(1, number, usec, 100.0 + number)
-    found = tracker.counters()
-    assert found.histogram == {0: 1, 5: 1, 12: 1, 19: 1, 250: 1}
-    assert (found.total_min, found.total_max, found.last_max) == (0.0, 250.0, 0.0)
-    assert found.average == pytest.approx(286 / 5)
+    counted = tracker.counters()
+    assert counted.histogram == {0: 1, 5: 1, 12: 1, 19: 1, 250: 1}
+    assert (counted.total_min, counted.total_max, counted.last_max) == (0.0, 250.0, 0.0)
+    assert counted.average == pytest.approx(286 / 5)
     jitter = 0.0
     for change in (7.0, 7.0, 231.0, 250.0):
         jitter += (change - jitter) / 16
-    assert found.jitter == pytest.approx(jitter)
+    assert counted.jitter == pytest.approx(jitter)
 
 
 def test_send_delays_are_kept_for_a_while_beside_the_counts() -> None:
