@@ -84,7 +84,7 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     for record in run.run.results:
         if isinstance(record, CharacterisationRecord):
             yield f"<section>{body(Document('', [_characterisation(record)]))}</section>\n"
-    yield body(Document("", [Section("", [evidence(run)])]))
+    yield body(Document("", [Section("", evidence(run))]))
 
 
 def _characterisation(record: CharacterisationRecord) -> Section:

@@ -272,7 +272,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     facts = _facts(environment)
     if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
-        tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
+        tables = f"Its tables: {page}lineproof study report {run.path.name}"
         gaps = sum(record.value is None for record in run.measured)
         instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
     elif not rows and (methods := [item.method for item in run.results if isinstance(item, CharacterisationRecord)]):
@@ -328,7 +328,7 @@ def summary(found: ExecutionSummary) -> Document:
     for run in found.runs:
         heading = figure_heading(run.rows)
         table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows])
-        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), evidence(run)]))
+        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), *evidence(run)]))
     sections += [*side_by_side(found.runs), last_section(found)]
     figures = [_figures(run, row) for run in found.runs for row in run.rows]
     return Document(title, sections, any(run.run.simulated for run in found.runs), {"sentences": figures})
@@ -352,9 +352,9 @@ def _busy_words(environment: EnvironmentRecord) -> str:
     return f"this machine was busy, which makes trials doubtful: {', '.join(busy)}" if busy else ""
 
 
-def evidence(run: RunSummary) -> Part:
+def evidence(run: RunSummary) -> list[Part]:
     """Return where the tables of *run* are, and its records."""
-    return Code(f"{run.tables}Evidence: {run.run.path}")
+    return [*([Note(run.tables)] if run.tables else []), Code(f"Evidence: {run.run.path}")]
 
 
 def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
@@ -372,9 +372,9 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
 
 def last_section(found: ExecutionSummary) -> Section:
     """Return which runs are not there, how to go on, and where the page is."""
-    commands = {"Next": next_command(found.runs), "Page": found.page}
-    told = [Code(f"{name}: {words}") for name, words in commands.items() if words]
-    return Section("", [*map(Note, found.unread), *told])
+    command = next_command(found.runs)
+    page = [Code(f"Page: {found.page}")] if found.page else []
+    return Section("", [*map(Note, found.unread), *([Note(f"Next: {command}")] if command else []), *page])
 
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
