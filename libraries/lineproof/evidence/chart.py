@@ -66,6 +66,7 @@ _UP, _RIGHT = 2, 6
 """Shapes of arrows."""
 
 LOST, ALLOWED = Fill(LOST_COLOUR, 45), Fill("#b9c2ca", is_outline=True)
+CHANGED = Fill("#8a6d1a", -45)
 UNSENT, ASIDE, WORSE = Fill(FAINT_COLOUR, 0), Fill(FAINT_COLOUR, -45), Fill("#fbecea")
 
 

@@ -264,7 +264,7 @@ def _promises(sheet: Sheet) -> Iterator[Part]:
             f"waived by {waiver.author} until {waiver.expires}, which changes no verdict: {waiver.reason}"
             for waiver in sheet.about.waivers_of(record)
         ]
-        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        trials = [record.known_of(each.trial) for each in sheet.run.trials_by_number.get(record.number, ())]
         yield Note(first, strong=True)
         yield Note(f"Promised: {_in_plain_words(record)}")
         yield Items([*map(str.strip, details), *(tries if len(tries) > 1 else ()), *waivers])
