@@ -288,7 +288,7 @@ Point = tuple[float, float]
 
 
 def text_width(words: str, size: float) -> float:
-    """About how wide *words* are, in pixels; *size* of the font in pixels."""
+    """Return about how wide *words* are, in pixels; *size* of the font in pixels."""
     # about the mean of DejaVu Sans, which is wide
     return 0.62 * size * len(words)
 

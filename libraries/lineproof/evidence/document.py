@@ -367,9 +367,9 @@ def as_csv(document: Document) -> str:
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
     lists = (value for value in document.data.values() if isinstance(value, list))
-    rows = next((value for value in lists if value and isinstance(value[0], dict)), [])
+    objects = next((value for value in lists if value and isinstance(value[0], dict)), [])
     out = io.StringIO()
-    csv.writer(out).writerows(map(_csv_cell, row) for row in (*rows[:1], *(row.values() for row in rows)))
+    csv.writer(out).writerows(map(_csv_cell, row) for row in (*objects[:1], *(row.values() for row in objects)))
     return out.getvalue()
 
 

@@ -299,11 +299,11 @@ class MarginRecord(RunRecord):
 
     @property
     def finished(self) -> bool:
-        """Return whether the bounds are as close as asked, or no more could be asked for."""
+        """The bounds are as close as asked, or no more could be asked for."""
         return not self.reason
 
     def __str__(self) -> str:
-        """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
+        """Return ``carries 108.2 % to 109.1 % of it``; the ends are rounded outwards, as no more was proven."""
         low = f"{apart(100 * self.low, 100, 4, math.floor):.9g} %"
         unfinished = f"; the search is unfinished: {self.reason}" if self.reason else ""
         if self.high is None:
