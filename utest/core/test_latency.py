@@ -163,4 +163,10 @@ def test_ranks_bound_a_percentile_as_seldom_wrong_as_asked() -> None:
     low, high = ranks(1000, 0.99, 0.05, 0.05)
     assert at_most(low - 1, 1000, 0.99) <= 0.05 < at_most(low, 1000, 0.99)
     assert 1 - at_most(high - 1, 1000, 0.99) <= 0.05 < 1 - at_most(high - 2, 1000, 0.99)
+
+
+@pytest.mark.parametrize(("k", "p"), [(0, 1e-5), (90, 0.001), (50_000, 0.5), (99_950, 0.9995)])
+def test_a_sample_too_large_to_be_summed_is_like_one_that_is_not(k: int, p: float) -> None:
+    before = at_most(k - 1, 100_000, p), at_most(k, 100_000, p)
+    assert at_most(k, 100_001, p) == pytest.approx(p * before[0] + (1 - p) * before[1])
     assert ranks(10, 0.99, 0.05, 0.05)[1] == 11

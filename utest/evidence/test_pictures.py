@@ -78,6 +78,17 @@ def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> Non
     assert missing == pytest.approx(0.0 if is_kept else 0.7 / 4.3, abs=1e-3)
 
 
+@pytest.mark.parametrize("asked", ["≥ 5 Mpps", "forwards ≥ 5 Mpps"])
+def test_frames_that_came_back_changed_are_no_small_loss(asked: str) -> None:
+    counts = (DirectionCount(0, 1, 5_000_000, 5_000_000, 4_999_000, changed=1000),)
+    problems = (Problem(Fault.CHANGED, "1,000 of 1,000", 4_990_000.0),)
+    svg = picture(f"64b unidirectional {asked}", Trial(1, Outcome(Load(5e6), 1.0, 1.0, 0.0, counts), problems, SECOND))
+    assert "may have come back changed" in words(svg) and "≤ 4.999 Mpps: changed" in words(svg)
+    assert "0.02 %" not in words(svg) and "lost or changed" in words(svg)
+    heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
+    assert heights["#2c6fa6"] < 0.01 * heights[f"url(#hatch-45-{chart.CHANGED.colour[1:]})"]
+
+
 @pytest.mark.parametrize("asked", ["loses ≤ 20 % at 1 Mpps", "≥ 1 kpps", "forwards ≥ 1 kpps"])
 def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked: str) -> None:
     sentence = f"64b unidirectional {asked}"

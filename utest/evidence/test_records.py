@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.goal import Goal
-from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
+from lineproof.core.json_types import Count, Figure, Moment, Names, NotNegative, OpenEnd, Positive
 from lineproof.evidence.records import Base64, Digest, Id, Record, RequirementRecord, TrialRecord
 from lineproof.evidence.run_files import KINDS, first_link, sealed
 from support.evidence_builders import requirement_record, trial_record
@@ -38,7 +38,8 @@ VALUES: Mapping[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63),
     float: FLOATS,
     str: TEXT,
-    Count: st.integers(0, 2**63),
+    Count: st.integers(0, 2**63 - 1),
+    Moment: st.floats(0, 253_402_300_799),
     NotNegative: st.floats(0, 1e12),
     Positive: st.floats(1e-6, 1e12),
     OpenEnd: st.floats(0) | st.just(math.inf),

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
+import math
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from lineproof import __version__
 from lineproof.commands.rejudge import sentences_of
 from lineproof.core.deciding import Standing, TrialConditions, decide
 from lineproof.core.goal import read_goal
+from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
-from lineproof.errors import ConfigError, SentenceError, TestbedError
+from lineproof.errors import ConfigError, LineproofError, SentenceError, TestbedError
+from lineproof.evidence.document import as_text
+from lineproof.evidence.gate import ComparisonRule, gate
 from lineproof.evidence.inputs import REMOVED, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder, code_identity
-from lineproof.evidence.records import EnvironmentRecord, ReadingRecord, TrialRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord, ReadingRecord, TrialRecord
 from lineproof.evidence.rejudge import (
     AnotherVerdict,
     AskedSentence,
@@ -34,9 +43,11 @@ from lineproof.evidence.rejudge import (
     judge_another_sla,
     rejudge,
 )
+from lineproof.evidence.report import report
 from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.evidence.run_files import INPUTS
 from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.evidence.summary import ExecutionSummary, summary, summary_of
 from lineproof.project import Project
 from lineproof.session.judging import AFTER, BEFORE, SET_UP, Reading, nobody
 from lineproof.session.plan import Plan
@@ -49,7 +60,9 @@ from support.evidence_builders import (
     change_records,
     requirement_record,
     reseal,
+    rows,
     trial_record,
+    write_rows,
 )
 from support.made_testbeds import fault, router
 from support.paths import ROOT, VARIABLES
@@ -257,6 +270,95 @@ def test_a_sentence_that_expects_another_verdict_is_no_promise_of_another_suite(
 def test_another_goal_needs_more_trials(run: Path) -> None:
     found = asked(run, KEPT, "standard")
     assert found.ruling is Ruling.INCONCLUSIVE and "more than the 6 recorded trials" in found.message
+
+
+# -- a stranger's figures: each is read, or refused in a sentence, with as much work as others
+
+
+Place = tuple[str | int, ...]
+
+
+def figures_in(data: object, place: Place = ()) -> Iterator[tuple[Place, float]]:
+    """Yield the place of each number in *data*, and a large one of its kind."""
+    inside = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for name, value in inside:
+        yield from figures_in(value, (*place, name))
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        yield place, 1e300 if isinstance(data, float) else 10**18
+
+
+def lines_of(read: Callable[[], object], most: float = math.inf) -> int:
+    """Return how many lines of the product *read* runs. Raises AssertionError beyond *most*."""
+    done = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal done
+        if "/lineproof/" not in frame.f_code.co_filename:
+            return None
+        done += 1
+        assert done <= most, f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        read()
+    finally:
+        sys.settrace(None)
+    return done
+
+
+def read_in_every_way(run: Path) -> None:
+    with contextlib.suppress(LineproofError):
+        read = read_run(run)
+        execution = ExecutionSummary((summary_of(read),))
+        as_text(summary(execution), 80)
+        report(execution)
+        rejudge(run)
+        gate([read], [read], ComparisonRule())
+
+
+def with_figure(data: Any, place: Place, figure: float) -> Any:
+    """Return a copy of *data* with *figure* at *place*."""
+    changed = inside = copy.deepcopy(data)
+    for name in place[:-1]:
+        inside = inside[name]
+    inside[place[-1]] = figure
+    return changed
+
+
+def scaled(data: Any, factor: int) -> Any:
+    """Return *data* with all its counts of frames that many times as large."""
+    if isinstance(data, dict):
+        return {name: value if "port" in name else scaled(value, factor) for name, value in data.items()}
+    if isinstance(data, list):
+        return [scaled(value, factor) for value in data]
+    return data * factor if isinstance(data, int) and not isinstance(data, bool) else data
+
+
+@pytest.fixture
+def probed(run: Path) -> Path:
+    """The run with a margin, and probe frames in the first trial."""
+    write_rows(run / "results.jsonl", [MarginRecord(RUN, True, 1, "T", KEPT, 1.08, 1.09, "", 12.0).to_json()], RUN)
+    probes = LatencyCount(0, 1, 1000, 990, 20.0, 90.0, 5.0, {10: 900, 400: 90}, 1, 2, 3)
+    data = TypeAdapter(LatencyCount).dump_python(probes, mode="json")
+    change_records(run / "trials.jsonl", lambda kept: kept[0]["trial"]["outcome"].update(latency=[data]))
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["trials.jsonl", "requirements.jsonl", "results.jsonl", "environment.json"])
+def test_no_figure_of_a_record_takes_much_work_or_ends_in_a_traceback(probed: Path, file: str) -> None:
+    first, *others = rows(probed / file)
+    most = 20 * lines_of(lambda: read_in_every_way(probed))
+    # what is no count is refused where one is expected, before anything is done with it
+    changed = [with_figure(first, place, largest) for place, largest in figures_in(first)]
+    if "trial" in first:
+        outcome = scaled(first["trial"]["outcome"], 10**12)
+        changed.append(first | {"trial": first["trial"] | {"outcome": outcome}})
+    for record in changed:
+        write_rows(probed / file, [record, *others], RUN)
+        reseal(probed, RUN)
+        lines_of(lambda: read_in_every_way(probed), most)
 
 
 # -- the files that define a run, kept in its folder, make the same plan again; secrets do not get there

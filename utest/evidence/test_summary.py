@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -376,15 +377,32 @@ def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
     assert all(selector.startswith(".lineproof") for selector in selectors)
 
 
-def test_a_wide_table_keeps_to_the_width_and_its_first_column_is_the_widest() -> None:
-    columns = [Column("name"), *(Column(f"column {number}") for number in range(4))]
-    lines = as_text(Document("", [Section("", [Table.of([dict.fromkeys(columns, "word " * 20)])])]), 80).splitlines()
-    assert max(map(len, lines)) <= 80 and len(lines[1].split()[0]) >= 28
+def a_part(chance: random.Random) -> Any:
+    """Return a part of a document, with few or many words, and in a table few or many columns."""
+
+    def text() -> str:
+        words = "a", "5", "%", "Mpps,", "unidirectional", "20261121T040000Z-abc123"
+        return " ".join(chance.choices(words, k=chance.choice((1, 3, 30))))
+
+    columns = [Column(f"{number} {text()}", text()) for number in range(chance.randrange(1, 12))]
+    table = Table.of([{column: text() for column in columns} for _ in range(chance.randrange(1, 3))])
+    facts = Facts({text(): text() for _ in range(2)})
+    return chance.choice((table, facts, Note(text()), Items([text(), text()]), Folded(text(), [table, facts])))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_line_fits_the_terminal_and_no_word_is_broken(seed: int) -> None:
+    chance = random.Random(seed)
+    document, width = Document("", [Section("", [a_part(chance) for _ in range(3)])]), chance.randrange(60, 120)
+    text = as_text(document, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert {word for word in text.split() if set(word) != {"-"}} <= set(as_text(document, 10_000).split())
 
 
 def test_a_path_is_never_broken() -> None:
     path = f"/{'long-name/' * 20}"
-    assert path in as_text(Document("", [Section("", [Note(f"It is in {path}"), Items([path]), Facts({"a": path})])]))
+    shown = as_text(Document("", [Section("", [Note(f"It is in {path}"), Items([path]), Facts({"a": path})])]), 80)
+    assert shown.count(path) == 3 and "It is in\n" in shown
 
 
 # -- a run's sentences as rows: demand, figures and margin in the sentence's own unit

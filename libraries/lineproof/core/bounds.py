@@ -1,6 +1,7 @@
 """The two ends between which a figure certainly lies, and the limit that it is compared with.
 
-Exact binomial bounds (Clopper and Pearson, 1934) are here, too: SciPy has them, and takes half a second to import.
+Exact binomial bounds (Clopper and Pearson, 1934) are here, too: SciPy has them, and takes half a second to import. It
+is asked for large samples only.
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ class Limit:
         return Bounds(median_low(lows), median_high(highs))
 
 
+_MOST_SUMMED = 100_000
+"""The largest sample whose terms are summed. A record of 10^18 probe frames would take years."""
+
+
 def at_most(k: int, n: int, p: float) -> float:
     """Return the probability of at most *k* of *n*, each with probability *p*."""
     if k < 0 or p >= 1:
@@ -74,6 +79,10 @@ def at_most(k: int, n: int, p: float) -> float:
         return 1.0
     if k > n * p + 1:
         return 1.0 - at_most(n - k - 1, n, 1 - p)  # sum the shorter tail
+    if n > _MOST_SUMMED:
+        from scipy.special import betaincc  # of a sample so large only, as it takes long to import
+
+        return float(betaincc(k + 1, n - k, p))
     term = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(p) + (n - k) * math.log1p(-p)
     total = part = math.exp(term)
     for i in range(k, 0, -1):

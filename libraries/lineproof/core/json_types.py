@@ -32,9 +32,14 @@ OpenEnd = Annotated[float, *_null_is(math.inf)]
 Figure = Annotated[float, *_null_is(math.nan)]
 """A number that may not be known: NaN, ``null``."""
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+"""A count of frames or trials, of which no counter and no database holds more."""
+
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+
+Moment = Annotated[float, Field(ge=0, lt=253_402_300_800)]
+"""A Unix time in s, before the year 10000: later ones are no date."""
 
 Names = Annotated[frozenset[str], PlainSerializer(sorted, return_type=list[str])]
 

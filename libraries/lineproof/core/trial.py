@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .bounds import Bounds
-from .json_types import Count, Figure, NamedEnum, NotKept, NotNegative, Positive
+from .json_types import Count, Figure, Moment, NamedEnum, NotKept, NotNegative, Positive
 from .latency import LatencyCount
 
 
@@ -183,7 +183,7 @@ class Outcome:
     load: Load
     duration: NotNegative
     elapsed: Figure
-    started: float
+    started: Moment
     directions: tuple[DirectionCount, ...]
     problems: tuple[Problem, ...] = ()
     readings: Mapping[str, Figure] = field(default_factory=dict)

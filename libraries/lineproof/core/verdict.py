@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from ..units import counted
 from .deciding import Decision
+from .json_types import Moment
 from .ledger import Drop, Ledger
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
@@ -39,7 +40,7 @@ class Try:
 
     run: str
     verdict: str
-    ended: float
+    ended: Moment
     odds: float
     runs: tuple[str, ...] = ()
 

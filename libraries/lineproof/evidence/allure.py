@@ -189,7 +189,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _listening() -> Any:
-    """The Allure listener that is registered now, if any."""
+    """Return the Allure listener that is registered now, if any."""
     from allure_commons import plugin_manager
     from allure_robotframework.allure_listener import AllureListener as Registered
 

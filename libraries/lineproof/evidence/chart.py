@@ -66,6 +66,7 @@ _UP, _RIGHT = 2, 6
 """Shapes of arrows."""
 
 LOST, ALLOWED = Fill(LOST_COLOUR, 45), Fill("#b9c2ca", is_outline=True)
+CHANGED = Fill("#8a6d1a", -45)
 UNSENT, ASIDE, WORSE = Fill(FAINT_COLOUR, 0), Fill(FAINT_COLOUR, -45), Fill("#fbecea")
 
 
@@ -287,7 +288,7 @@ Point = tuple[float, float]
 
 
 def text_width(words: str, size: float) -> float:
-    """About how wide *words* are, in pixels; *size* of the font in pixels."""
+    """Return about how wide *words* are, in pixels; *size* of the font in pixels."""
     # about the mean of DejaVu Sans, which is wide
     return 0.62 * size * len(words)
 

@@ -174,9 +174,12 @@ def _text_of(part: Part, width: int) -> list[str]:
         case Items(texts):
             return [line for text in texts for line in _wrapped(text, width, "- ")]
         case Facts(rows):
-            longest = max((len(one_line(name)) for name in rows), default=0)
-            named = ((f"{one_line(name):<{longest}}  ", words) for name, words in rows.items())
-            return [line for name, words in named for line in _wrapped(words, width, name)]
+            named = {one_line(name): words for name, words in rows.items()}
+            longest = max(map(len, named), default=0)
+            if longest > width // 2:  # as commands are
+                own = ((_wrapped(name, width), _wrapped(words, width, "  ")) for name, words in named.items())
+                return [line for name, words in own for line in (*name, *words)]
+            return [line for name, words in named.items() for line in _wrapped(words, width, f"{name:<{longest}}  ")]
         case Code(text):
             return _lines(text)
         case Folded(title, parts):
@@ -186,25 +189,32 @@ def _text_of(part: Part, width: int) -> list[str]:
 
 
 def _text_table(table: Table, width: int) -> list[str]:
+    """Return the lines of *table*; of one whose words are too wide to stand beside each other, a fact for each cell."""
     shown = [place for place, column in enumerate(table.columns) if not column.on_page]
-    names = Row([f"{column.name} {column.unit}".strip() for column in table.columns])
-    cells = [[one_line(row.cells[place]) for place in shown] for row in (names, *table.rows)]
-    first, *others = (max(1, *map(len, column)) for column in zip(*cells, strict=True))
-    others = [min(24, other) for other in others]
-    columns = list(zip(*cells, strict=True))[1:]
-    whole = [max(map(len, (*head.split(), *column))) for head, *column in columns]
-    # names of columns are broken before what is below them, of which no word is
-    words = [max(4, *map(len, " ".join(column).split()), 0) for _, *column in columns]
-    for wanted, least in ((first, whole), (min(28, first), words)):
-        slack = [wide - few for wide, few in zip(others, least, strict=True)]
-        while width - sum(others) - 2 * len(others) < wanted and max(slack, default=0) > 0:
+    names, *rows = (
+        [one_line(row.cells[place]) for place in shown]
+        for row in (Row([f"{column.name} {column.unit}".strip() for column in table.columns]), *table.rows)
+    )
+    columns = list(zip(names, *rows, strict=True))
+    first, *others = (max(1, *map(len, column)) for column in columns)
+    least, *words = (max([1, *map(len, " ".join(column).split())]) for column in columns)
+    gaps = 2 * len(others)
+    if least + sum(words) + gaps > width:
+        facts = (Facts({name: cell for name, cell in zip(names, row, strict=True) if cell}) for row in rows)
+        return [line for fact in facts for line in ("", *_text_of(fact, width))][1:]
+    others = [max(min(24, other), word) for other, word in zip(others, words, strict=True)]
+    # names of columns are broken before what is below them
+    whole = [max(map(len, (*head.split(), *column))) for head, *column in columns[1:]]
+    for wanted, fewest in ((first, whole), (max(least, min(28, first)), words)):
+        slack = [wide - few for wide, few in zip(others, fewest, strict=True)]
+        while width - sum(others) - gaps < wanted and max(slack, default=0) > 0:
             widest = max(range(len(others)), key=lambda place: (slack[place] > 0, others[place]))
             others[widest] -= 1
             slack[widest] -= 1
-    widths = [min(first, max(4, width - sum(others) - 2 * len(others))), *others]
+    widths = [min(first, width - sum(others) - gaps), *others]
     lines = []
-    for row in (cells[0], ["-" * most for most in widths], *cells[1:]):
-        wrapped = (textwrap.wrap(cell, most) or [""] for cell, most in zip(row, widths, strict=True))
+    for row in (names, ["-" * most for most in widths], *rows):
+        wrapped = (_wrapped(cell, most) for cell, most in zip(row, widths, strict=True))
         for parts in zip_longest(*wrapped, fillvalue=""):
             lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
     return lines
@@ -357,9 +367,9 @@ def as_csv(document: Document) -> str:
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
     lists = (value for value in document.data.values() if isinstance(value, list))
-    rows = next((value for value in lists if value and isinstance(value[0], dict)), [])
+    objects = next((value for value in lists if value and isinstance(value[0], dict)), [])
     out = io.StringIO()
-    csv.writer(out).writerows(map(_csv_cell, row) for row in (*rows[:1], *(row.values() for row in rows)))
+    csv.writer(out).writerows(map(_csv_cell, row) for row in (*objects[:1], *(row.values() for row in objects)))
     return out.getvalue()
 
 

@@ -158,6 +158,6 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 
 def word_not_sent(catalogue: Catalogue, sentence: str) -> str:
-    """The word of *sentence* whose capture or profile the run never sent, so that it is not kept; "": there is none."""
+    """Return the word of *sentence* whose capture or profile was never sent, and is not kept; "": there is none."""
     files = catalogue.files
     return next((word for word in sentence.split() if word in files and not files[word][1].exists()), "")

@@ -73,7 +73,7 @@ class Integrity:
 
     @property
     def records(self) -> int:
-        """How many lines the files of records have together."""
+        """The number of lines of all files of records together."""
         return sum(len(lines) for name, lines in self.lines.items() if name in RECORDS)
 
     def refuse_altered(self) -> None:
@@ -90,7 +90,7 @@ class Integrity:
 
     def parsed(self) -> tuple[dict[str, tuple[Any, ...]], tuple[Alteration, ...]]:
         """Return the records of each file, and where lines do not fit their schemas; of an altered file neither."""
-        altered, misfits = {item.file for item in self.altered}, list[Alteration]()
+        altered, misfits = {alteration.file for alteration in self.altered}, list[Alteration]()
         records: dict[str, list[Any]] = {name: [] for name in self.lines}
         for name in [name for name in self.lines if name not in altered]:
             for number, line in enumerate(self.lines[name], 1):
@@ -131,7 +131,7 @@ def check_integrity(folder: Path) -> Integrity:
         *lines[name], rest = contents.get(name, b"").split(b"\n")
         if rest:
             notes.append(f"{name}: the last line is incomplete and left out ({len(rest)} bytes)")
-        altered += [Alteration(name, words, line) for line, words in breaks(lines[name], run)]
+        altered += [Alteration(name, problem, line) for line, problem in breaks(lines[name], run)]
     if ENVIRONMENT_FILE in contents and not environment:
         altered.append(Alteration(ENVIRONMENT_FILE, f"{CHANGED}: it does not have its own sum"))
     manifest = None
@@ -145,9 +145,9 @@ def check_integrity(folder: Path) -> Integrity:
         altered.append(Alteration(MANIFEST_FILE, f"{MISSING}, though the run was closed"))
     else:
         notes.append(f"{MANIFEST_FILE} is missing: the run was never closed")
-    begun, named = ENVIRONMENT_FILE in present or any(lines.values()), {item.file for item in altered}
+    begun, named = ENVIRONMENT_FILE in present or any(lines.values()), {alteration.file for alteration in altered}
     differences = _differences(present, begun, sums, manifest, notes)
-    altered += [item for item in differences if item.file not in named]
+    altered += [alteration for alteration in differences if alteration.file not in named]
     return Integrity(folder, tuple(altered), tuple(notes), {**lines, ENVIRONMENT_FILE: environment}, sums, manifest)
 
 

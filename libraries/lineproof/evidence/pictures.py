@@ -14,7 +14,7 @@ from ..core.bounds import UNKNOWN, Bounds
 from ..core.latency import LOST as LOST_PROBE
 from ..core.phrases import percent
 from ..core.quantity import Requirement
-from ..core.trial import DirectionCount, Trial
+from ..core.trial import DirectionCount, Fault, Trial
 from ..core.under_load import BUSY_SHARE, FRAMES_TAKEN
 from ..core.units import RATE_UNITS
 from ..units import line_rate_pps, si
@@ -115,22 +115,31 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
 def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: float) -> tuple[list[Part], float, str]:
     """Return a bar, the end of the rate that is *needed* within it, and the rate that came in words, if it is less.
 
-    Losses below the rate that is *needed* are red, and those beyond it are allowed.
+    Losses below the rate that is *needed* are red, and those beyond it are allowed. Where frames came back changed, as
+    many of those that nobody looked at may be: they are hatched.
     """
-    parts, lost, unsent, seconds = [], 0.0, 0.0, trial.seconds.high or 1e-9
+    parts, lost, unsent, seconds = list[Part](), 0.0, 0.0, trial.seconds.high or 1e-9
+    maybe_changed = 0.0
     for number, row in rows:
         forwarded = min(row.forwarded, row.offered) / seconds
-        parts.append(Part(forwarded, f"forwarded {row.tx_port} → {row.rx_port}", AREAS[number % len(AREAS)]))
+        changes = (problem for problem in trial.problems if problem.fault is Fault.CHANGED and problem.concerns(row))
+        changed = min(forwarded, sum(problem.most_frames for problem in changes) / seconds)
+        parts.append(Part(forwarded - changed, f"forwarded {row.tx_port} → {row.rx_port}", AREAS[number % len(AREAS)]))
+        maybe_changed += changed
         lost += row.offered / seconds - forwarded
         unsent += max(0.0, row.intended / trial.outcome.duration - row.offered / seconds)
+    is_changed = maybe_changed > 0 or any(row.changed for _, row in rows)
+    parts += [Part(maybe_changed, "may have come back changed", chart.CHANGED)] if maybe_changed else []
     forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
-    parts += [Part(missing, "lost", chart.LOST)] if missing else []
+    parts += [Part(missing, "lost or changed" if is_changed else "lost", chart.LOST)] if missing else []
     parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
     ratio = sum(row.lost for _, row in rows) / max(1, sum(row.offered for _, row in rows))
     came = f"{si(forwarded, 'pps')}{f' (−{percent(ratio)})' if missing == lost else ''}"
+    if is_changed:
+        return parts, forwarded + missing, f"≤ {si(forwarded, 'pps')}: changed"
     return parts, forwarded + missing, came if missing else ""
 
 

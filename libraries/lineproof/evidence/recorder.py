@@ -101,7 +101,7 @@ class Recorder:
         )
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
-        """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
+        """Let every record say from now on that it is simulated, and the environment why, if there are *signs*."""
         if signs and self.environment.simulated_because != tuple(signs):
             self.amend({}, simulated=True, simulated_because=tuple(signs))
 
@@ -170,17 +170,17 @@ class Recorder:
         return hear
 
     def highest_passed(self, requirement: Requirement) -> float | None:
-        """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
+        """Return the highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic(requirement))
 
     def keep_texts(self, moment: str, texts: Mapping[str, str]) -> None:
         """Keep what the router reported at a *moment*, as ``under load``, unless the sentence is a PASS."""
         self._telemetry.append((moment, texts))
 
-    def keep_margin(self, requirement: int, sentence: str, **found: Any) -> MarginRecord:
-        """Keep what was *found* of the sentence number *requirement*, under the number of its search; its record."""
+    def keep_margin(self, requirement: int, sentence: str, **bounds: Any) -> MarginRecord:
+        """Keep the *bounds* of the margin of sentence *requirement* under the search's number; return the record."""
         return self._add(
-            MarginRecord, number=self.number, requirement=requirement, test=self._test, sentence=sentence, **found
+            MarginRecord, number=self.number, requirement=requirement, test=self._test, sentence=sentence, **bounds
         )
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance) -> RequirementRecord:
@@ -299,7 +299,7 @@ def environment_record(plan: Plan, run: str, **fields: Any) -> EnvironmentRecord
 
 
 def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
-    """Which Lineproof this is: ``version``, and of a git checkout the ``commit`` and whether it is ``dirty``.
+    """Return which Lineproof this is: ``version``, and of a git checkout ``commit`` and whether it is ``dirty``.
 
     ``dirty``: tracked files differ from the commit. Both are ``unknown`` where the code is in no checkout, or git does
     not answer. *folder*: that of the package.
@@ -314,18 +314,18 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     return {**identity, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
 
 
-def _git(folder: Path, *words: str) -> str | None:
-    """The output of git in *folder*; None if it failed."""
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return the output of git in *folder*; None if it failed."""
     try:
         # a repository's own settings may name a program to run: this one is not needed
-        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], GIT_LIMIT)
+        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *arguments], GIT_LIMIT)
     except (OSError, children.TimeoutExpired):
         return None
     return result.stdout.strip() if result.returncode == 0 else None
 
 
 def host_facts() -> dict[str, Any]:
-    """This machine: name, operating system, kernel, CPU, number of CPUs, load, memory in bytes, Python.
+    """Return this machine: name, operating system, kernel, CPU, number of CPUs, load, memory in bytes, Python.
 
     ``load``: how many programs wanted a CPU in the minute before.
     """

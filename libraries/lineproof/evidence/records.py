@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64decode
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -20,7 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.doubts import OwnPart
 from ..core.goal import Goal
-from ..core.json_types import Count, Figure, NotNegative, Positive
+from ..core.json_types import Count, Figure, Moment, NotNegative, Positive
 from ..core.ledger import Ledger
 from ..core.quantity import Promise, Quantity, Reason, Requirement
 from ..core.registry import is_installed, quantities
@@ -156,8 +157,8 @@ class RequirementRecord(RunRecord):
     link_bps: Positive
     load_pps: Positive
     trials: tuple[Count, ...]
-    started: float
-    ended: float
+    started: Moment
+    ended: Moment
     cores: Annotated[int, Field(ge=1)] = 1
     tolerance: Tolerance = field(default_factory=Tolerance)
     own_part: OwnPart = field(default_factory=OwnPart)
@@ -196,8 +197,16 @@ class RequirementRecord(RunRecord):
 
     def known_of(self, trial: Trial) -> Trial:
         """Return *trial* with the problems that were known only after the last of its sentence."""
-        known = (problem for part in self.known_afterwards if trial.number in part.trials for problem in part.problems)
-        return replace(trial, problems=(*trial.problems, *known))
+        return replace(trial, problems=(*trial.problems, *self._known_by_trial[trial.number]))
+
+    @cached_property
+    def _known_by_trial(self) -> Mapping[int, Sequence[Problem]]:
+        """The problems of each trial in ``known_afterwards``: a day has 86 400 trials."""
+        known = defaultdict[int, list[Problem]](list)
+        for part in self.known_afterwards:
+            for number in dict.fromkeys(part.trials):
+                known[number] += part.problems
+        return known
 
     @property
     def counts_as(self) -> str:
@@ -241,8 +250,8 @@ class EnvironmentRecord(RunRecord):
     platform: str
     software: str
     clock_speed: Positive
-    started: float
-    ended: float | None = None
+    started: Moment
+    ended: Moment | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     cpu_steal_percent: float | None = None
@@ -290,11 +299,11 @@ class MarginRecord(RunRecord):
 
     @property
     def finished(self) -> bool:
-        """Return whether the bounds are as close as asked, or no more could be asked for."""
+        """The bounds are as close as asked, or no more could be asked for."""
         return not self.reason
 
     def __str__(self) -> str:
-        """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
+        """Return ``carries 108.2 % to 109.1 % of it``; the ends are rounded outwards, as no more was proven."""
         low = f"{apart(100 * self.low, 100, 4, math.floor):.9g} %"
         unfinished = f"; the search is unfinished: {self.reason}" if self.reason else ""
         if self.high is None:
@@ -325,8 +334,8 @@ class MeasurementRecord(RunRecord):
     unit: str
     reason: str
     requirement: Count
-    started: float
-    ended: float
+    started: Moment
+    ended: Moment
     curve: tuple[tuple[float, float], ...] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
     carried_from: str = ""
@@ -363,8 +372,8 @@ class CharacterisationRecord(RunRecord):
     sentence: str
     shown: tuple[Note | Table, ...]
     link_bps: Positive
-    started: float
-    ended: float
+    started: Moment
+    ended: Moment
     result: Any
     picture: str = ""
     loadtest: Mapping[str, Any] | None = None

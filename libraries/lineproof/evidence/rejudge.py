@@ -64,9 +64,9 @@ class RecordedBench:
 
     def __post_init__(self) -> None:
         self.environment, number = self.run.environment, self.record.number
-        self.kept = [each.trial for each in self.run.trials_by_number.get(number, ()) if each.trial.number]
+        self.kept = [record.trial for record in self.run.trials_by_number.get(number, ()) if record.trial.number]
         self.trials = [trial for trial in self.kept if not trial.run]
-        self.readings = [each.reading for each in self.run.readings_by_number.get(number, ())]
+        self.readings = [record.reading for record in self.run.readings_by_number.get(number, ())]
         self.tolerance = self.record.tolerance
         self.simulated, self.clock_speed = self.record.simulated, self.environment.clock_speed
         if self.simulated and self.clock_speed == 1:
@@ -96,13 +96,13 @@ class RecordedBench:
 
     @property
     def restarts(self) -> int:
-        """How many restarts of the router were noticed where nothing was read for the verdict."""
+        """The number of restarts of the router that were noticed where nothing was read for the verdict."""
         known = (problem for part in self.record.known_afterwards for problem in part.problems)
         return sum(problem.fault is Fault.ROUTER for problem in known) if self._given[AFTER] else 0
 
     @property
     def why_no_ledger(self) -> str:
-        """Why the last reading is not of the trials that were judged alone."""
+        """The reason why the last reading is also of trials that were not judged; "" if it is not."""
         return "the reading after the trials is also of further ones" if self.judged < len(self.trials) else ""
 
     def own_part(self, traffic: TrafficWords, load_pps: float, seconds: float) -> OwnPart:
@@ -161,7 +161,7 @@ class RecordedBench:
         """Do nothing: the records have what was seen."""
 
     def settle(self) -> None:
-        """Nothing lags."""
+        """Wait for nothing: no counter lags in a record."""
 
     def problems(self) -> tuple[str, ...]:
         """Return nothing: the breakdown names them."""
@@ -198,7 +198,7 @@ class RejudgedRun:
 
     @property
     def same(self) -> int:
-        """How many sentences come to the same verdict, from records that agree with each other."""
+        """The number of sentences that come to the same verdict, from records that agree with each other."""
         return sum(sentence.state == SAME for sentence in self.sentences)
 
 
@@ -215,7 +215,9 @@ def rejudge(folder: Path) -> RejudgedRun:
         for test, sentence in lacking
         if sentence != environment.interrupted
     )
-    return RejudgedRun(run, tuple(_rejudged(RecordedBench(run, plan, each)) for each in run.requirements), (*changed,))
+    return RejudgedRun(
+        run, tuple(_rejudged(RecordedBench(run, plan, record)) for record in run.requirements), (*changed,)
+    )
 
 
 def _rejudged(bench: RecordedBench) -> RejudgedSentence:
@@ -295,7 +297,7 @@ def judge_another_sla(
     plan = replace(plan, goal=goal or plan.goal)
     if asked is None:
         asked = [AskedSentence(record.test, record.sentence) for record in run.requirements]
-    benches = [RecordedBench(run, plan, each) for each in run.requirements if is_installed(each.quantity)]
+    benches = [RecordedBench(run, plan, record) for record in run.requirements if is_installed(record.quantity)]
     return run, tuple(_another_verdict(sentence, plan, benches) for sentence in asked)
 
 

@@ -51,19 +51,19 @@ _STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of the page, beside that of every document."""
 
 
-def write_report(folder: Path, found: ExecutionSummary) -> None:
+def write_report(folder: Path, execution: ExecutionSummary) -> None:
     """Write the report into *folder*. Raises TestbedError."""
-    write_whole(folder / PAGE, report(found), fresh=partial(folder / PAGE))
+    write_whole(folder / PAGE, report(execution), fresh=partial(folder / PAGE))
 
 
-def report(found: ExecutionSummary) -> str:
+def report(execution: ExecutionSummary) -> str:
     """Return the runs as a page."""
-    beside = side_by_side(found.runs)
+    beside = side_by_side(execution.runs)
     parts = [body(Document("", beside))] if beside else []
-    for place, run in enumerate(sorted(found.runs, key=_first_to_read)):
+    for place, run in enumerate(sorted(execution.runs, key=_first_to_read)):
         parts += _run(run, f"r{place}")
-    parts.append(body(Document("", [last_section(replace(found, page=""))])))
-    return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
+    parts.append(body(Document("", [last_section(replace(execution, page=""))])))
+    return page("; ".join(run.title for run in execution.runs), "".join(parts), _STYLE)
 
 
 def _first_to_read(run: RunSummary) -> tuple[str, bool]:
@@ -84,7 +84,7 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     for record in run.run.results:
         if isinstance(record, CharacterisationRecord):
             yield f"<section>{body(Document('', [_characterisation(record)]))}</section>\n"
-    yield body(Document("", [Section("", [evidence(run)])]))
+    yield body(Document("", [Section("", evidence(run))]))
 
 
 def _characterisation(record: CharacterisationRecord) -> Section:

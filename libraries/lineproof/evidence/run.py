@@ -208,12 +208,12 @@ class RecordedRun:
         """The measurements of a study. Raises ConfigError if it is no run of one."""
         if not self.environment.study:
             raise ConfigError("is no run of a study", self.path)
-        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
+        return tuple(record for record in self.results if isinstance(record, MeasurementRecord))
 
     @cached_property
     def margins(self) -> Mapping[int, MarginRecord]:
         """The searches for margins, by the number of their own trials."""
-        return {item.number: item for item in self.results if isinstance(item, MarginRecord)}
+        return {record.number: record for record in self.results if isinstance(record, MarginRecord)}
 
     @cached_property
     def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:
@@ -238,7 +238,7 @@ class RecordedRun:
 
     @property
     def simulated(self) -> bool:
-        """Return whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
+        """One sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
         known = self.environment
         return (
             any(record.simulated for record in (known, *self.trials, *self.requirements))
@@ -278,8 +278,8 @@ def recorded_run(state: Integrity) -> RecordedRun:
         raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)
     trials = _by_number(records[TRIALS])
     for number in {record.number for record in records[REQUIREMENTS]} & trials.keys():
-        counts = [each.trial.outcome.directions for each in trials[number]]
-        if len({tuple((row.tx_port, row.rx_port) for row in rows) for rows in counts}) > 1:
+        counts = [record.trial.outcome.directions for record in trials[number]]
+        if len({tuple((row.tx_port, row.rx_port) for row in directions) for directions in counts}) > 1:
             raise ConfigError(f"the trials of sentence {number} have different directions", state.path / TRIALS)
     notes = [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"

@@ -78,8 +78,8 @@ def entries(folder: Path) -> dict[str, bool]:
     No link is followed: neither a link nor a device is a file of a run. Raises ConfigError if it cannot be read.
     """
     try:
-        with os.scandir(folder) as found:
-            return {item.name: item.is_file(follow_symlinks=False) for item in found if item.name not in DERIVED}
+        with os.scandir(folder) as present:
+            return {entry.name: entry.is_file(follow_symlinks=False) for entry in present if entry.name not in DERIVED}
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", folder) from None
 
@@ -150,6 +150,6 @@ def breaks(lines: Sequence[bytes], run: str) -> list[tuple[int, str]]:
 
 
 def _own_sum(line: bytes) -> str | None:
-    """The sum of *line*; None if it says another one, or none."""
+    """Return the sum of *line*; None if it says another one, or none."""
     own = hashlib.sha256(line[:-_TAIL]).hexdigest()
     return own if line[-_TAIL:] == _OWN + own.encode() + _END else None

@@ -54,7 +54,7 @@ class SentenceRow:
 
     @property
     def is_carried(self) -> bool:
-        """Return whether the threshold was offered and carried, which does not say how much more would be."""
+        """The threshold was offered and carried, which does not say how much more would be."""
         return self.record.verdict == "PASS" and self.record.requirement.quantity.threshold_is_load
 
     @cached_property
@@ -272,10 +272,10 @@ def summary_of(run: RecordedRun) -> RunSummary:
     facts = _facts(environment)
     if environment.study:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
-        tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
+        tables = f"Its tables: {page}lineproof study report {run.path.name}"
         gaps = sum(record.value is None for record in run.measured)
         instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
-    elif not rows and (methods := [item.method for item in run.results if isinstance(item, CharacterisationRecord)]):
+    elif not rows and (methods := [one.method for one in run.results if isinstance(one, CharacterisationRecord)]):
         facts["results"] = f"{', '.join(dict.fromkeys(methods))} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
     elif not rows and not lacks:
@@ -320,18 +320,18 @@ def _facts(environment: EnvironmentRecord) -> dict[str, str]:
 # -- the document ------------------------------------------------------------------------------------------------------
 
 
-def summary(found: ExecutionSummary) -> Document:
+def summary(execution: ExecutionSummary) -> Document:
     """Return a section for each run, which is the whole document of one run, and sentences of several side by side."""
-    alone = len(found.runs) == 1
-    title = found.runs[0].title if alone else f"Summary of {counted(len(found.runs), 'run')}"
+    alone = len(execution.runs) == 1
+    title = execution.runs[0].title if alone else f"Summary of {counted(len(execution.runs), 'run')}"
     sections, test = [], Column("test", left=True, on_page=True)
-    for run in found.runs:
+    for run in execution.runs:
         heading = figure_heading(run.rows)
         table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows])
-        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), evidence(run)]))
-    sections += [*side_by_side(found.runs), last_section(found)]
-    figures = [_figures(run, row) for run in found.runs for row in run.rows]
-    return Document(title, sections, any(run.run.simulated for run in found.runs), {"sentences": figures})
+        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), *evidence(run)]))
+    sections += [*side_by_side(execution.runs), last_section(execution)]
+    figures = [_figures(run, row) for run in execution.runs for row in run.rows]
+    return Document(title, sections, any(run.run.simulated for run in execution.runs), {"sentences": figures})
 
 
 def head(run: RunSummary) -> list[Part]:
@@ -352,9 +352,9 @@ def _busy_words(environment: EnvironmentRecord) -> str:
     return f"this machine was busy, which makes trials doubtful: {', '.join(busy)}" if busy else ""
 
 
-def evidence(run: RunSummary) -> Part:
+def evidence(run: RunSummary) -> list[Part]:
     """Return where the tables of *run* are, and its records."""
-    return Code(f"{run.tables}Evidence: {run.run.path}")
+    return [*([Note(run.tables)] if run.tables else []), Code(f"Evidence: {run.run.path}")]
 
 
 def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
@@ -370,11 +370,11 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
     return [Section("Side by side", [Table.of(shared)])] if shared else []
 
 
-def last_section(found: ExecutionSummary) -> Section:
+def last_section(execution: ExecutionSummary) -> Section:
     """Return which runs are not there, how to go on, and where the page is."""
-    commands = {"Next": next_command(found.runs), "Page": found.page}
-    told = [Code(f"{name}: {words}") for name, words in commands.items() if words]
-    return Section("", [*map(Note, found.unread), *told])
+    command = next_command(execution.runs)
+    page = [Code(f"Page: {execution.page}")] if execution.page else []
+    return Section("", [*map(Note, execution.unread), *([Note(f"Next: {command}")] if command else []), *page])
 
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:

@@ -127,9 +127,10 @@ Fold = Callable[[str], tuple[Mapping[str, int], int | None]]
 
 
 def fold_perf(text: str) -> tuple[Mapping[str, int], int]:
-    """``perf script -F comm,cpu,ip,sym``: samples by stack, below the name of the thread; processors that had any.
+    """Return the samples by stack of ``perf script -F comm,cpu,ip,sym``, and how many processors had any.
 
-    Unknown frames one after the other are one: a program without frame pointers has hundreds, of no meaning.
+    A stack begins with the name of its thread. Unknown frames one after the other are one: a program without frame
+    pointers has hundreds, of no meaning.
     """
     samples: list[list[str]] = []
     cpus = set()
@@ -143,7 +144,7 @@ def fold_perf(text: str) -> tuple[Mapping[str, int], int]:
 
 
 def fold_callgraph(text: str) -> tuple[Mapping[str, int], None]:
-    """``pmcstat -G``: samples by stack. It prints trees from the function that ran to its callers.
+    """Return the samples by stack of ``pmcstat -G``, which prints trees from the function that ran to its callers.
 
     The samples of a node that none of its callers has are of stacks that begin there.
     """
@@ -171,7 +172,7 @@ def fold_callgraph(text: str) -> tuple[Mapping[str, int], None]:
 
 
 def _folded(frames: list[str]) -> str:
-    """*frames*, the outermost first, with ``;`` between them."""
+    """Return *frames*, the outermost first, with ``;`` between them."""
     return ";".join(frame.strip().replace(";", ":")[:LONGEST_NAME] for frame in frames)
 
 
@@ -199,23 +200,23 @@ def flame_graph(
     facts = [f"{seconds:g} s", f"{total} samples", *([counted(cpus, "CPU")] if cpus else [])]
     by_frames = sorted((tuple(stack.split(";")), samples) for stack, samples in stacks.items())
     boxes = list(_boxes(by_frames, (WIDTH - 2 * MARGIN) / total))
-    rows = 1 + max(row for row, *_ in boxes)
+    height = 1 + max(row for row, *_ in boxes)
     titles = textwrap.wrap(title, 110) or [""]
     top = 50 + 20.0 * len(titles)
-    picture = SvgPicture(WIDTH, top + ROW * rows + MARGIN, title)
+    picture = SvgPicture(WIDTH, top + ROW * height + MARGIN, title)
     for number, line in enumerate(titles):
         picture.text(MARGIN, 38 + 20 * number, line, 16, TEXT_COLOUR, font_weight="bold")
     picture.text(MARGIN, top - 12, f"{', '.join(facts)}, load {si(pps, 'pps')}", 13, TEXT_COLOUR)
     if simulated:
         picture.text(WIDTH - MARGIN, 17, SIMULATED, 13, SIMULATED_COLOUR, "end", font_weight="bold")
     for row, left, width, name, samples in boxes:
-        y = top + ROW * (rows - 1 - row)
+        y = top + ROW * (height - 1 - row)
         picture.tooltip(f"{name}: {samples} samples, {100 * samples / total:.1f} %")
         colour = COLOURS[zlib.crc32(name.encode(errors="replace")) % len(COLOURS)]
         picture.rectangle(left, y, width - min(0.6, width / 2), ROW - 1, colour)
-        words = fitted(name, width - 4, 13)
-        if words == name or len(words) > 3:
-            picture.text(left + 2, y + ROW - 5, words, 13, TEXT_COLOUR)
+        label = fitted(name, width - 4, 13)
+        if label == name or len(label) > 3:
+            picture.text(left + 2, y + ROW - 5, label, 13, TEXT_COLOUR)
     return picture.svg()
 
 

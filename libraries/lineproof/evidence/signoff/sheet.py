@@ -94,7 +94,7 @@ class Sheet:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return what stands across every page."""
+        """The words across every page."""
         return ("DRAFT",) * self.draft + ("SIMULATED",) * self.run.simulated
 
 
@@ -264,7 +264,7 @@ def _promises(sheet: Sheet) -> Iterator[Part]:
             f"waived by {waiver.author} until {waiver.expires}, which changes no verdict: {waiver.reason}"
             for waiver in sheet.about.waivers_of(record)
         ]
-        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        trials = [record.known_of(one.trial) for one in sheet.run.trials_by_number.get(record.number, ())]
         yield Note(first, strong=True)
         yield Note(f"Promised: {_in_plain_words(record)}")
         yield Items([*map(str.strip, details), *(tries if len(tries) > 1 else ()), *waivers])
@@ -364,7 +364,7 @@ def html_sheet(sheet: Sheet) -> str:
 
 def _css_text(words: str) -> str:
     """Return *words* as a text of CSS, in which no character has a meaning."""
-    return '"' + re.sub(r"[^ \w]", lambda found: f"\\{ord(found[0]):x} ", words, flags=re.ASCII) + '"'
+    return '"' + re.sub(r"[^ \w]", lambda sign: f"\\{ord(sign[0]):x} ", words, flags=re.ASCII) + '"'
 
 
 def require_weasyprint() -> Any:

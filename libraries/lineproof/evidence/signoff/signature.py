@@ -71,7 +71,7 @@ def sign(key: Any, content: bytes, fields: Mapping[str, str]) -> bytes:
     They are ``name:value`` with tabs between, as in minisign's own comments; what is not ASCII is escaped.
     """
     text = "\t".join(f"{name}:{value}" for name, value in {_OURS: __version__, **fields}.items())
-    comment = "".join(each if each == "\t" or " " <= each < "\x7f" else ascii(each)[1:-1] for each in text)
+    comment = "".join(sign if sign == "\t" or " " <= sign < "\x7f" else ascii(sign)[1:-1] for sign in text)
     return bytes(key.sign(content, untrusted_comment=_COMMENT, trusted_comment=comment)) + b"\n"
 
 
