@@ -21,7 +21,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between
 from ...core.quantity import Promise, TrafficWords
-from ...core.trial import Load, Outcome, Trial
+from ...core.trial import Fault, Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
 from ...errors import SentenceError, TestbedError
@@ -260,7 +260,10 @@ def reset(
     run.put(smallest)
     seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
     with run.series(smallest) as trials:
-        whole = trials.run(load, seconds, lambda trial: True, partial(session.traffic.measure, during=resets))
+        measure = partial(session.traffic.measure, during=resets)
+        # a router that restarts takes its links down
+        is_counted = partial(trials.shows_loss, but=[Fault.LINK_DOWN])
+        whole = trials.run(load, seconds, is_counted, measure, OF_FRAMES, repeats=0)
         later = trials.run(load, QUIET, trials.shows_loss)
         lost = max(row.lost for row in whole.outcome.directions)
         times = [row.lost * seconds / max(1, row.offered) for row in whole.outcome.directions]
