@@ -260,7 +260,8 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             share = highest_share(min(wrong.total(), looked_at), looked_at)
             problems.append(Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
-    return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings)
+    # a soak keeps thousands of trials
+    return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings, frames={})
 
 
 def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]]:
