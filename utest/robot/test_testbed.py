@@ -74,6 +74,24 @@ def test_a_folder_of_suites_shares_one_testbed(tmp_path: Path):
     assert robot_run.processes_of(tmp_path) == []
 
 
+KILLED = """Ahead
+    64b 1-flow ≥ 1 Mpps
+    ${library} =    Get Library Instance    Lineproof
+    Evaluate    os.kill($library.session.testbed.belongings.programs[0].pid, 9)
+    Sleep    0.5 s
+After
+    Run On Router    uname
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_died_is_named_by_each_keyword_after_and_at_the_end(tmp_path: Path):
+    found = robot_run.run(tmp_path, robot_run.write_tests(tmp_path, KILLED), "-v", "GOAL:quick")
+    died = "the testbed's process 'server' ended with signal 9"
+    assert found.tests["Ahead"][0] == "PASS" and found.tests["After"][1].startswith(died)
+    assert f"[ WARN ] {died}" in found.console and "noticed by `Close Testbed`" in found.console
+
+
 @pytest.mark.slow
 def test_a_suite_that_imports_the_resource_while_it_runs_is_checked_itself(tmp_path: Path):
     (tmp_path / "a.robot").write_text(

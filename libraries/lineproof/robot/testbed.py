@@ -196,11 +196,23 @@ class TestbedKeywords(Component):
         """
         problems: list[str] = []
         with ExitStack() as stack:
-            steps = self._release_generator, self._router.restore, self._end_session, self._evidence.close_evidence
+            steps = (
+                self._name_ended,
+                self._release_generator,
+                self._router.restore,
+                self._end_session,
+                self._evidence.close_evidence,
+            )
             for step in reversed(steps):
                 stack.callback(_noting, step, problems)
         if problems:
             raise TestbedError("\n".join(problems))
+
+    def _name_ended(self) -> None:
+        if session := self.shared.own_session:
+            noticed = session.traffic.noticed or "by `Close Testbed`: the sentences before were judged without it"
+            for ended in session.testbed.problems():
+                logger.warn(f"{ended} (noticed {noticed})")
 
     def _release_generator(self) -> None:
         if session := self.shared.own_session:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -64,6 +65,8 @@ class SentTraffic:
     _unprobed: set[Profile] = field(default_factory=set, repr=False)
     _lost_because: str = ""
     """Why a call of the generator failed, so that it is connected again later; "": none did."""
+    noticed: str = ""
+    """The time at which a call of the generator noticed that a process of the testbed had ended; "": none did."""
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
 
@@ -345,6 +348,7 @@ class SentTraffic:
     def _check_testbed(self) -> None:
         """Raise TestbedError if a process of the testbed has ended."""
         if problems := self.testbed.problems():
+            self.noticed = self.noticed or f"{datetime.now(UTC):%H:%M:%S} UTC"
             raise TestbedError("; ".join(problems))
 
     def _asked(self, ask: Callable[[Generator], T]) -> T:
