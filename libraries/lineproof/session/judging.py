@@ -143,8 +143,15 @@ def judge(
     verdict = decided(bench, requirement, earlier)
     if verdict is None:
         verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged(whole_soak)
-    reason = verdict.reason.with_details(bench.plan.line_text(requirement.pairs))
+    reason = verdict.reason.with_details(bench.plan.line_text(requirement.pairs), _remedy(bench, verdict))
     return replace(verdict, reason=reason, deviations=deviations_of_verdict(verdict))
+
+
+def _remedy(bench: Bench, verdict: Verdict) -> str:
+    """Return how to know more of the generator, where *verdict* tells that too little is known; a model is known."""
+    problems = (problem.fault for trial in verdict.trials for problem in trial.problems)
+    is_told = verdict.ruling is not Ruling.PASS and Fault.UNWATCHED in problems
+    return "calibrate the generator: lineproof calibrate" if is_told and not bench.simulated else ""
 
 
 def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:
