@@ -73,6 +73,18 @@ def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, lie: st
     assert [words for words in endings if not words.startswith("inconclusive: ")] == []
 
 
+@EACH
+def test_no_procedure_takes_longer_than_it_said_at_its_beginning(procedure: Procedure) -> None:
+    run, told = run_on(PureRouter(buffer=1000), lag=3.0, outage=3.0), list[tuple[int, float]]()
+    run.announce = lambda *longest: told.append(longest)  # type: ignore[method-assign]
+    result = procedure.measure(run, *TERMS[procedure.keyword])
+    trials = [trial for each in (result if isinstance(result, tuple) else (result,)) for trial in each.trials]
+    assert all(len(trials) <= count and run.sent <= traffic + 1e-6 for count, traffic in told)
+    # the others send few trials, or search until a deadline
+    searches = "Search", "Scale", "Measure", "Send", "Latency", "RFC 2544 Throughput"
+    assert bool(told) is not procedure.keyword.startswith(searches)
+
+
 TAKING = ["Latency Under Load Of", *(name for name, terms in TERMS.items() if terms[-1] is THROUGHPUTS)]
 
 

@@ -247,8 +247,16 @@ class TrialPlan:
 # -- how long sentences take -------------------------------------------------------------------------------------------
 
 WALL_SECONDS_PER_TRIAL = 0.1
-"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client;
-1.2 to 2 s more if frames are missing."""
+"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client."""
+
+DRAIN_SECONDS, LEAST_DRAIN = 2.0, 0.1
+"""Seconds that missing frames are waited for after a trial (RFC 2544 23) by the testbed's clock, and at least."""
+
+
+def wall_seconds(traffic: float, trials: int, clock_speed: float, drains: bool = False) -> float:
+    """Return the wall-clock seconds of so many s of *traffic* in *trials*; *drains*: frames are missing in each."""
+    each = WALL_SECONDS_PER_TRIAL + drains * max(DRAIN_SECONDS / clock_speed, LEAST_DRAIN)
+    return traffic / clock_speed + trials * each
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +269,8 @@ class Budget:
     """If every trial is needed, and each is as long as clock or queues may make it."""
     trials: int = 0
     """Until that PASS, warm-up included."""
+    most_trials: int = 0
+    """If every trial is needed, warm-up included."""
     beside: float = 0.0
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
@@ -274,6 +284,7 @@ class Budget:
             until_pass=warm_up + shares.fewest_trials * trial,
             at_most=warm_up + shares.most_trials * longest,
             trials=shares.fewest_trials + bool(warm_up),
+            most_trials=shares.most_trials + bool(warm_up),
             beside=beside,
         )
 
@@ -283,4 +294,8 @@ class Budget:
 
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""
-        return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
+        return wall_seconds(self.until_pass + self.beside, self.trials, clock_speed)
+
+    def most_wall_seconds(self, clock_speed: float) -> float:
+        """Wall-clock seconds if every trial is needed, and frames are missing in each."""
+        return wall_seconds(self.at_most + self.beside, self.most_trials, clock_speed, drains=True)

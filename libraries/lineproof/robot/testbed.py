@@ -238,11 +238,8 @@ def _noting(step: Callable[[], None], problems: list[str]) -> None:
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     """Return how long the sentences take in real time, with their search for a power without traffic."""
     budget = plan.budget(requirements)
-    least = budget.wall_seconds(plan.clock_speed)
-    count, most = (
-        counted(len(requirements), "sentence"),
-        least + (budget.at_most - budget.until_pass) / plan.clock_speed,
-    )
+    least, most = budget.wall_seconds(plan.clock_speed), budget.most_wall_seconds(plan.clock_speed)
+    count = counted(len(requirements), "sentence")
     return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)} of trials"
 
 

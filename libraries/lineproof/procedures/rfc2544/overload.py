@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -54,7 +55,10 @@ def back_to_back(
     line rate. Example:
     | Back To Back Of    unidirectional    ${found}    repeats=5
     """
-    measured = at_throughputs(run, traffic, throughputs)
+    measured = list(at_throughputs(run, traffic, throughputs))
+    # each search halves the longest burst until one frame is left, and sends what loses frames twice
+    halvings = sum(math.log2(LONGEST_BURST * run.line(words)) for words, _ in measured)
+    run.announce(round(2 * repeats * halvings), 4 * LONGEST_BURST * repeats * len(measured))
     return tuple(_back_to_back(run, *each, repeats) for each in measured)
 
 
@@ -138,7 +142,8 @@ def recovery(
     | System Recovery Of    unidirectional    ${found}    overload=10 s
     """
     seconds = overload.total_seconds(), limit.total_seconds()
-    measured = at_throughputs(run, traffic, throughputs)
+    measured = list(at_throughputs(run, traffic, throughputs))
+    run.announce(len(measured) * repeats, len(measured) * repeats * (seconds[0] + 1.5 * seconds[1]))
     return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
 
 
@@ -259,6 +264,7 @@ def reset(
 
     run.put(smallest)
     seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
+    run.announce(2, seconds + QUIET)
     with run.series(smallest) as trials:
         measure = partial(session.traffic.measure, during=resets)
         # a router that restarts takes its links down
