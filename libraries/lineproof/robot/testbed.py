@@ -120,7 +120,7 @@ class TestbedKeywords(Component):
         return self.shared.plan
 
     def _running_suite(self) -> TestSuite:
-        """The suite with the tests that were selected, or its file where the library was imported while it ran."""
+        """Return the suite with its selected tests, or its file if the library was imported while it ran."""
         source, suite = Path(BuiltIn().get_variable_value("${SUITE SOURCE}")), self.shared.suite
         return suite if suite is not None and suite.source == source else TestSuite.from_file_system(source)
 
@@ -329,7 +329,7 @@ class ValueSet:
 
     @classmethod
     def acquire(cls, pool: str, tags: Sequence[str], limit: float, say: Say) -> ValueSet:
-        """A set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
+        """Return a set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
         value, remote = BuiltIn().get_variable_value, cast(Any, Remote)  # which has no types
         uri, caller = value("${PABOTLIBURI}"), value("${CALLER_ID}")
         if not uri or not caller:

@@ -134,7 +134,7 @@ def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: Ge
 
 
 def dropped_by_card(port: GeneratorPort, addressed: str) -> str:
-    """Why the card of *port* drops what the router sends to the MAC address *addressed*; "": it does not."""
+    """Return why the card of *port* drops frames to the MAC address *addressed*; "": it does not."""
     own = port.card_mac.lower()
     if not own or addressed.lower() == own or port.promiscuous:
         return ""

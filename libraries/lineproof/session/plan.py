@@ -122,11 +122,11 @@ class Plan:
         return cls(*read, calibrations=calibrations)
 
     def load_for(self, requirement: Requirement) -> Load:
-        """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
+        """Return the load that a sentence is judged at, of each port: threshold, named one, or maximum."""
         return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), self.maximum_load(requirement))
 
     def maximum_load(self, traffic: Traffic) -> Load:
-        """The testbed's maximum load of *traffic*, per port."""
+        """Return the testbed's maximum load of *traffic*, per port."""
         line = traffic.profile.line_rate_pps(self.link_bps(traffic.pairs))
         return Load(line * self.testbed.maximum_load_percent / 100)
 
@@ -182,7 +182,7 @@ class Plan:
         return _probe(self.testbed, self.catalogue)
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
-        """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
+        """Return the addresses of the testbed's file that do not fit the probe or *requirements*."""
         misfits = list(misfits_of(self.testbed, self.catalogue))
         for item in requirements:
             misfits += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
@@ -213,7 +213,7 @@ class Plan:
         return self.testbed.link_wait / self.clock_speed
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
-        """The budget of all *requirements* together."""
+        """Return the budget of all *requirements* together."""
         meter = self.testbed.power
         # of a trial at least, and before a sentence's first
         seconds = (meter.trial_seconds(self.clock_speed), meter.idle_seconds()) if meter else ()
@@ -420,7 +420,7 @@ def _probe(testbed: Testbed, catalogue: Catalogue) -> Traffic:
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
-    """The addresses of *testbed* that do not fit what is sent before anything is judged."""
+    """Return the addresses of *testbed* that do not fit what is sent before anything is judged."""
     probe = _probe(testbed, catalogue)
     yield from network_misfits(testbed, probe.profile, probe.bidirectional, probe.pairs)
 
@@ -449,7 +449,10 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Rout
 
 
 def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A sentence for each file or word of *project* in place of a packaged one. *used*: the only file of a kind."""
+    """Return a sentence for each file or word of *project* in place of a packaged one.
+
+    *used*: the only file of a kind.
+    """
     for kind in KINDS:
         layers: Layers = getattr(project, kind)
         if kind == "profiles":

@@ -69,7 +69,7 @@ class RouterConnection:
         self.links = LinkWait(self.plan.link_wait, self.plan.testbed.link_wait)
 
     def log_in(self) -> Shell:
-        """The router's shell over SSH. Raises TestbedError in one sentence."""
+        """Return the router's shell over SSH. Raises TestbedError in one sentence."""
         self._log_out()
         # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
         file = self.plan.command_file
@@ -217,7 +217,7 @@ class RouterConnection:
         return self.sides()
 
     def sides(self) -> tuple[Side, ...]:
-        """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
+        """Return the testbed's sides, with the MAC addresses of the generator's ports, where connected."""
         macs = {port.index: port.mac for port in self.generator.ports}
         facts = self.testbed.facts
         return tuple(

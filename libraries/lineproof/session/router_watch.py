@@ -48,7 +48,7 @@ class RouterWatch:
         """Whose neighbour entries the reading after a sentence has: those of a router that has shown some."""
 
     def configured(self) -> None:
-        """The router was configured again: an earlier restart no longer matters."""
+        """Note that the router was configured again: an earlier restart no longer matters."""
         self._restarted = None
 
     @property

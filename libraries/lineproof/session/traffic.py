@@ -75,7 +75,7 @@ class SentTraffic:
         return SeenFrames(side.network for side in self.testbed.facts.sides)
 
     def directions(self, traffic: Traffic) -> tuple[Direction, ...]:
-        """The directions of *traffic*, pair by pair.
+        """Return the directions of *traffic*, pair by pair.
 
         Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
         """
@@ -246,7 +246,7 @@ class SentTraffic:
         return self._asked(lambda generator: generator.measure(Load(max(rates)), seconds, rates=rates))
 
     def _likely(self) -> str:
-        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
+        """Return why frames do not come back, as the testbed's file and both ends' MAC addresses tell."""
         if self.generator.bypassed:
             return CHECK
         if trouble := self.router.trouble():

@@ -77,7 +77,7 @@ class SearchResult(ProcedureResult):
     axis: str = ""
 
     def __getitem__(self, name: str) -> CapacityBounds:
-        """The bounds of ``NDR`` or ``PDR``."""
+        """Return the bounds of ``NDR`` or ``PDR``."""
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
     def __str__(self) -> str:
