@@ -168,7 +168,7 @@ class TelemetryKeywords(Component):
         passed = self.shared.records.highest_passed(verdict.requirement)
         if verdict.ruling is Ruling.FAIL and passed is not None and passed < load.pps:
             loads["under load that passed"] = Load(passed)
-        return [found for name, each in loads.items() if (found := self._read(name, verdict, each)) is not None]
+        return [reading for name, at in loads.items() if (reading := self._read(name, verdict, at)) is not None]
 
     def _read(self, name: str, verdict: Verdict, load: Load) -> UnderLoad | None:
         session, recorder = self.shared.session, self.shared.records

@@ -245,35 +245,35 @@ class Plan:
         self.check_measurable(requirement)
         return requirement
 
-    def check_measurable(self, found: Requirement) -> None:
-        """Raise SentenceError where what *found* asks for cannot be measured here."""
-        sentence = found.sentence
-        self.check_pairs(found)
-        self.check_generator(found)
-        found.check(self.link_bps(found.pairs))
-        promise = self._promise(found)
-        load = self.load_for(found).pps
+    def check_measurable(self, requirement: Requirement) -> None:
+        """Raise SentenceError where what *requirement* asks for cannot be measured here."""
+        sentence = requirement.sentence
+        self.check_pairs(requirement)
+        self.check_generator(requirement)
+        requirement.check(self.link_bps(requirement.pairs))
+        promise = self._promise(requirement)
+        load = self.load_for(requirement).pps
         frames = load * promise.quantity.trial_seconds(promise)
         if frames < MIN_FRAMES:
             raise SentenceError(
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
                 f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
             )
-        if "probes" in found.quantity.needs:
+        if "probes" in requirement.quantity.needs:
             try:
-                sizes = len(probe_shares(found.profile))
+                sizes = len(probe_shares(requirement.profile))
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-            if sizes * (ports := found.directions) > MOST_PROBE_GROUPS:
+            if sizes * (ports := requirement.directions) > MOST_PROBE_GROUPS:
                 raise SentenceError(
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
                 )
-        if "runtime" in found.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
+        if "runtime" in requirement.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
             raise SentenceError(
-                f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
+                f"'{sentence}': {requirement.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )
-        self._check_power(found)
+        self._check_power(requirement)
 
     def _promise(self, requirement: Requirement) -> Promise:
         try:

@@ -128,8 +128,8 @@ class Session:
     @property
     def clock_speed(self) -> float:
         """Seconds of the testbed's clock per real second, for trials; NaN for a simulation that does not say it."""
-        found = self.testbed.facts.clock_speed
-        return math.nan if found == 1.0 and self.simulated else found
+        speed = self.testbed.facts.clock_speed
+        return math.nan if speed == 1.0 and self.simulated else speed
 
     def versions(self) -> dict[str, str]:
         """Return what generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
@@ -173,8 +173,8 @@ class Session:
         router = self.router.driver
 
         def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-            hear(found := self.traffic.step_down(first, seconds, second, after, every))
-            return found
+            hear(counts := self.traffic.step_down(first, seconds, second, after, every))
+            return counts
 
         def keep_runtime(telemetry: Telemetry) -> None:
             shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}

@@ -79,11 +79,11 @@ class SentTraffic:
 
         Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
         """
-        found = directions_of(self.testbed.facts.generator.ports, traffic.bidirectional, traffic.pairs)
+        directions = directions_of(self.testbed.facts.generator.ports, traffic.bidirectional, traffic.pairs)
         if not self.generator.bypassed:
-            return found
+            return directions
         macs = self.generator.card_macs
-        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
+        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in directions)
 
     def put(self, traffic: Traffic, probe: Probe | None = None) -> None:
         """Put, as a sentence begins, the streams of *traffic* on the ports, unless they are there.
