@@ -151,15 +151,14 @@ def test_every_session_is_closed_even_where_one_fails():
     library.close()
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), OSError(5, "I/O error", "/x")])
+FOREIGN = KeyError("x"), RecursionError(), MemoryError(), OSError(5, "I/O error", "/x"), AssertionError("stdin")
+
+
+@pytest.mark.parametrize("error", FOREIGN)
 def test_a_foreign_error_of_a_keyword_is_the_testbeds(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     found = raised_for(error, monkeypatch)
     assert isinstance(found, TestbedError)
     assert type(error).__name__ not in str(found)
-
-
-def test_an_assertion_that_is_no_verdict_does_not_blame_the_router(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(raised_for(AssertionError("stdin"), monkeypatch), TestbedError)
 
 
 @pytest.mark.parametrize("error", [SlaFailure("FAIL: x"), TestbedError("y"), RobotError("z"), SkipExecution("skip")])
