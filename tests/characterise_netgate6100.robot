@@ -32,4 +32,4 @@ Loss Beyond The Capacity
 
 More Flows Take More Queues
     [Documentation]    One flow uses one queue and one core.
-    Scale Over    flows    64b unidirectional    1    64    relative_width=0.03
+    Scale Over    flows    64b unidirectional    1-flow    64-flows    relative_width=0.03

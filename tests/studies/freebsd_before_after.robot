@@ -18,5 +18,5 @@ Figures Agree With The Published Ones
 
 The Patches Help
     [Documentation]    Published: twice to five times as much on eight cores and more.
-    Difference Should Be Proven    inet4    hp_cxgbe tuned    more
-    Difference Should Be Proven    inet4    dell_cxgbe tuned    more
+    Difference Should Be    inet4    hp_cxgbe tuned    more
+    Difference Should Be    inet4    dell_cxgbe tuned    more

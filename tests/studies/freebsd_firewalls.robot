@@ -17,5 +17,5 @@ Figures Agree With The Published Ones
 
 A Firewall Costs Something
     [Documentation]    Published: ipfw without states least, ipf with states most.
-    Difference Should Be Proven    inet4    hp_cxgbe, ipfw stateless    less
-    Difference Should Be Proven    inet4    hp_cxgbe, ipf stateful    less
+    Difference Should Be    inet4    hp_cxgbe, ipfw stateless    less
+    Difference Should Be    inet4    hp_cxgbe, ipf stateful    less

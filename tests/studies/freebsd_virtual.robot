@@ -17,4 +17,4 @@ Figures Agree With The Published Ones
 
 A Bridge Costs More Than Half
     [Documentation]    Published: its lock is taken for each frame.
-    Difference Should Be Proven    inet4    hp_cxgbe, in a bridge    less
+    Difference Should Be    inet4    hp_cxgbe, in a bridge    less

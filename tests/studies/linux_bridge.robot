@@ -17,8 +17,8 @@ Everything Was Measured
 
 Bridges Cost Time
     [Documentation]    A frame passes two bridges more.
-    Difference Should Be Proven    one flow    bridges    more
+    Difference Should Be    one flow    bridges    more
 
 The Same Router Is The Same
     [Documentation]    A difference between equal variants would be a false one.
-    No Difference Should Be Proven    one flow    interfaces again
+    Difference Should Be    one flow    interfaces again    not proven

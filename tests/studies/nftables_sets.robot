@@ -17,4 +17,4 @@ Everything Was Measured
 
 The Same Router Is The Same
     [Documentation]    A difference between equal variants would be a false one.
-    No Difference Should Be Proven    one flow    no firewall again
+    Difference Should Be    one flow    no firewall again    not proven

@@ -17,5 +17,5 @@ Everything Was Measured
 
 The Same Router Is The Same
     [Documentation]    A difference between equal variants would be a false one: of 20 runs, one may have one.
-    No Difference Should Be Proven    one flow    two
-    No Difference Should Be Proven    one flow    three
+    Difference Should Be    one flow    two    not proven
+    Difference Should Be    one flow    three    not proven

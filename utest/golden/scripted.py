@@ -104,9 +104,6 @@ class ScriptedBench:
     def prepare(self, requirement: Requirement) -> None:
         """There is no warm-up."""
 
-    def examine(self, frames: bool) -> None:
-        """There are none."""
-
     def settle(self) -> None:
         """Nothing lags."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.trial import Fault, Problem
 from lineproof.errors import SentenceError
 from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.evidence.records import CharacterisationRecord
@@ -23,8 +24,7 @@ FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
 TERMS: dict[str, tuple[Any, ...]] = {
     "Search Throughput Of": (ONE_WAY,),
     "Latency Under Load Of": (ONE_WAY, FOUND),
-    "Measure Matrix": ("64b 1518b", "1-flow", "unidirectional"),
-    "Scale Over": ("flows", "64b unidirectional", 1, 8),
+    "Scale Over": ("traffic", "unidirectional", "64b|1518b 1-flow", "64b 8-flows"),
     "Ramp": (ONE_WAY, 5),
     "RFC 2544 Throughput Of": ("unidirectional", 64, 1518),
     "RFC 2544 Latency Of": ("unidirectional", THROUGHPUTS),
@@ -40,7 +40,7 @@ FORMS = as_text, as_markdown, as_page
 
 def ended(procedure: Procedure, router: PureRouter, deadline: float = math.inf) -> tuple[list[str], str]:
     """Return how each result ended, and the document of all; it can be drawn, and kept as a record."""
-    run = run_on(router, deadline)
+    run = run_on(router, deadline, lag=3.0, outage=3.0)
     run.name, run.words = procedure.name, ONE_WAY
     result = procedure.measure(run, *TERMS[procedure.keyword])
     results = result if isinstance(result, tuple) else (result,)
@@ -56,14 +56,32 @@ def test_what_was_not_begun_is_inconclusive(procedure: Procedure) -> None:
     assert "nothing was tried" in text
 
 
+LIES: dict[str, dict[str, Any]] = {
+    "a link was down": {"burst": EVERY_TRIAL},
+    "counters began anew": {"spoilt_by": Problem(Fault.COUNTERS, "opackets fell")},
+    "frames came back changed": {"spoilt_by": Problem(Fault.CHANGED, "200", 1e6), "changed": 200},
+    "lost frames are hidden": {"spoilt_by": Problem(Fault.COPIES, "twice")},
+    "the generator is gone": {"breaks": 0},
+}
+
+
 @EACH
-@pytest.mark.parametrize(
-    "fault", [{"spoils": EVERY_TRIAL, "burst": EVERY_TRIAL}, {"breaks": 0}], ids=["spoilt", "broken"]
-)
-def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, fault: dict[str, Any]) -> None:
-    endings, text = ended(procedure, PureRouter(**fault))
-    # one trial of traffic alone is no search that it could end
-    assert all(words.startswith("inconclusive: ") for words in endings) or "a link was down" in text
+@pytest.mark.parametrize("lie", LIES)
+def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, lie: str) -> None:
+    endings, _ = ended(procedure, PureRouter(buffer=1000, spoils=EVERY_TRIAL, **LIES[lie]))
+    assert [words for words in endings if not words.startswith("inconclusive: ")] == []
+
+
+@EACH
+def test_no_procedure_takes_longer_than_it_said_at_its_beginning(procedure: Procedure) -> None:
+    run, told = run_on(PureRouter(buffer=1000), lag=3.0, outage=3.0), list[tuple[int, float]]()
+    run.announce = lambda *longest: told.append(longest)  # type: ignore[method-assign]
+    result = procedure.measure(run, *TERMS[procedure.keyword])
+    trials = [trial for each in (result if isinstance(result, tuple) else (result,)) for trial in each.trials]
+    assert all(len(trials) <= count and run.sent <= traffic + 1e-6 for count, traffic in told)
+    # the others send few trials, or search until a deadline
+    searches = "Search", "Scale", "Send", "Latency", "RFC 2544 Throughput"
+    assert bool(told) is not procedure.keyword.startswith(searches)
 
 
 TAKING = ["Latency Under Load Of", *(name for name, terms in TERMS.items() if terms[-1] is THROUGHPUTS)]

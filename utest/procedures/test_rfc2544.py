@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.latency import LatencyCount
+from lineproof.core.trial import Fault, Problem
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT
 from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RECOVERY, RESET
@@ -42,8 +43,8 @@ def recovery(pps=4e6, **session):
     return result
 
 
-def reset(outage):
-    run = run_on(PureRouter(), outage=outage)
+def reset(outage, **router):
+    run = run_on(PureRouter(**router), outage=outage)
     return RESET.measure(run, "unidirectional", [at_throughput(4e6)], limit=timedelta(seconds=60))
 
 
@@ -154,6 +155,12 @@ def test_recovery_is_when_the_last_frame_is_lost_after_an_overload():
 @pytest.mark.parametrize("outage", [0.02, 3.0, 47.0])
 def test_reset_time_is_that_of_the_frames_lost(outage):
     assert reset(outage).figures["reset_s"] == pytest.approx(outage, abs=1e-3)
+
+
+@pytest.mark.parametrize(("fault", "time"), [(Fault.LINK_DOWN, pytest.approx(3, abs=1e-3)), (Fault.COUNTERS, None)])
+def test_links_of_a_reset_router_go_down_but_its_frames_are_counted(fault, time):
+    result = reset(3.0, spoils=frozenset({0}), spoilt_by=Problem(fault, "port 0"))
+    assert result.figures["reset_s"] == time and bool(result.ended) is (time is None)
 
 
 def test_router_that_stays_down_or_never_resets_has_no_time():

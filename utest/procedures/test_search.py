@@ -20,7 +20,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, SentenceError, TestbedError
-from lineproof.procedures.scaling import SCALING, flow_words
+from lineproof.procedures.scaling import SCALING
 from lineproof.procedures.search import SEARCH, search, search_each
 from lineproof.procedures.search.margin import LINE_RATE, NAMED_LOAD, OWN_LIMIT, Margin, margin, margin_of_forwarding
 from lineproof.procedures.trials import TAKEN_AT_ITS_WORD
@@ -140,16 +140,16 @@ def scaled(queues, deadline=1e9):
     router = PureRouter()
 
     def set_up(value):
-        if value == 5:
+        if value == "5":
             raise TestbedError("the router has no fifth queue")
-        router.capacity = min(LINE, 4e6 * value)
+        router.capacity = min(LINE, 4e6 * float(value))
 
     run = run_on(router, goal=STRICT, deadline=deadline)
     return search_each(run, "queues", queues, lambda value: ONE_WAY, 0.005, set_up)
 
 
 def test_each_value_has_its_own_bounds():
-    results = scaled([1, 2, 5, 3, 4])
+    results = scaled("12534")
     assert [result.value for result in results if not result.bounds] == ["5"]
     assert "no fifth queue" in results[2].ended
     lower = [result["NDR"].lower.pps for result in results if result.bounds]
@@ -157,31 +157,33 @@ def test_each_value_has_its_own_bounds():
 
 
 def test_all_values_share_the_deadline_alike():
-    whole = scaled([1])[0].seconds
-    assert not any(map(unfinished, scaled([1, 2, 5, 3], 4 * whole + 4)))
-    short = scaled([1, 2, 3], 1.5 * whole)
+    whole = scaled("1")[0].seconds
+    assert not any(map(unfinished, scaled("1253", 4 * whole + 4)))
+    short = scaled("123", 1.5 * whole)
     assert unfinished(short[0]) and unfinished(short[1])
     assert sum(result.seconds for result in short) <= 1.5 * whole
     # what was not begun is no result
-    assert all(result.ended.startswith("inconclusive: ") for result in scaled([1, 2], 0.9))
+    assert all(result.ended.startswith("inconclusive: ") for result in scaled("12", 0.9))
 
 
 def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
     run, begun, called = run_on(PureRouter()), list[Any](), list[Any]()
     run.begin = begun.append
     run.__dict__["call"] = lambda name: lambda value: called.append((name, value))
-    SCALING.measure(run, "flows", "64b unidirectional", 1, 1000, relative_width=0.03)
-    assert [traffic.sentence for traffic in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
-    SCALING.measure(run, "queues", ONE_WAY, 1, 2, set_up="Set Queues", relative_width=0.03)
-    assert called == [("Set Queues", 1), ("Set Queues", 2)]
-    with pytest.raises(ConfigError, match="nothing sets 'queues'"):
-        SCALING.measure(run, "queues", ONE_WAY, 1)
+    SCALING.measure(run, "frames", "unidirectional", "64b|128b 1-flow|9-flows", "256b", relative_width=0.03)
+    sizes = "64b 1-flow", "64b 9-flows", "128b 1-flow", "128b 9-flows", "256b"
+    assert [traffic.sentence for traffic in begun] == [f"{words} unidirectional" for words in sizes]
+    SCALING.measure(run, "queues", ONE_WAY, "1", "2", set_up="Set Queues", relative_width=0.03)
+    assert called == [("Set Queues", "1"), ("Set Queues", "2")]
+    for values in ((), ("1", "1")):
+        with pytest.raises(ConfigError, match="each once"):
+            SCALING.measure(run, "queues", ONE_WAY, *values)
 
 
 def test_all_words_are_parsed_before_any_frame_is_sent():
     router = PureRouter()
     with pytest.raises(SentenceError):
-        search_each(run_on(router), "flows", [1, 8], lambda number: f"{ONE_WAY} {flow_words(number)}", 0.1)
+        search_each(run_on(router), "flows", ["1-flow", "8-flows"], lambda words: f"{ONE_WAY} {words}", 0.1)
     with pytest.raises(SentenceError):
         found(router, words="64b unidirectional ≥ 5 Mpps")
     assert not router.asked

@@ -143,3 +143,11 @@ def test_no_counter_that_lies_makes_a_wrong_verdict(liars: tuple[str, ...], lie:
         # where half is lost, a doubled count of what came back looks like all of it
         for loss in (0.3, 0.5):
             assert ruling(sentence, loss, liars, lie, trials) is not Ruling.PASS, (sentence, trials, loss)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_only_a_generator_that_is_no_model_is_to_be_calibrated(simulated: bool) -> None:
+    bench = ScriptedBench(parse("64b 1-flow unidirectional ≥ 500 kpps", CATALOGUE), lambda *_: T((0.5,)), limits=None)
+    bench.simulated, bench.settle = simulated, lambda: None  # type: ignore[method-assign]
+    verdict = judge(bench, bench.requirement)
+    assert verdict.ruling is Ruling.FAIL and ("lineproof calibrate" in verdict.message) is not simulated

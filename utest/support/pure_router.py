@@ -32,7 +32,8 @@ class PureRouter:
     whether they are known to have waited: so short trials of a router with a deep queue lose nothing.
 
     ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that ``spoilt_by`` spoils;
-    ``breaks``: the number of the trial from which on it is broken; ``burst``: trials that lose a frame at any load.
+    ``breaks``: the number of the trial from which on it is broken; ``burst``: trials that lose a frame at any load;
+    ``changed``: frames of each direction that come back as others than were sent.
     """
 
     capacity: float = 5e6
@@ -44,11 +45,12 @@ class PureRouter:
     spoilt_by: Problem = LINK_DOWN
     breaks: int | None = None
     burst: frozenset[int] = frozenset()
+    changed: int = 0
     counts_held: bool = False
     asked: list[tuple[float, float]] = field(default_factory=list)
 
     def __call__(self, load: Load, duration: float) -> Outcome:
-        number, problems = self._begin(load.pps, duration)
+        number, problems = self.begin(load.pps, duration)
         counts = []
         for direction in range(self.directions):
             capacity = self.capacity * (self.weaker if direction else 1.0)
@@ -56,19 +58,20 @@ class PureRouter:
             offered = int(min(load.pps, self.ceiling) * duration)
             at_once = min(offered, int(capacity * duration))
             held = min(offered - at_once, self.buffer)
-            ends = (direction, 1 - direction, intended, offered, at_once + held - (number in self.burst))
-            counts.append(DirectionCount(*ends, backlog=held if self.counts_held else None))
+            changed = min(self.changed, at_once)
+            ends = (direction, 1 - direction, intended, offered, at_once + held - changed - (number in self.burst))
+            counts.append(DirectionCount(*ends, backlog=held if self.counts_held else None, changed=changed))
         return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
 
     def send_burst(self, frames: int) -> Outcome:
         """*frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
         seconds = frames / LINE
-        number, problems = self._begin(LINE, seconds)
+        number, problems = self.begin(LINE, seconds)
         carried = min(frames, int(self.buffer / (1 - self.capacity / LINE))) if self.capacity < LINE else frames
         count = DirectionCount(0, 1, frames, frames, carried - (number in self.burst))
         return Outcome(Load(LINE), seconds, seconds, 1_795_000_000.0, (count,), problems)
 
-    def _begin(self, pps: float, seconds: float) -> tuple[int, tuple[Problem, ...]]:
+    def begin(self, pps: float, seconds: float) -> tuple[int, tuple[Problem, ...]]:
         """Return the number of the trial, and its problems. Raises TestbedError once the testbed has broken down."""
         number = len(self.asked)
         self.asked.append((pps, seconds))
@@ -172,7 +175,9 @@ class PureSession:
     def _step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         if self.lag is None:
             raise TestbedError("a link was down")
-        return stepped(first, seconds, second, after, every, 1, self.lag, 0.0, 0.3)
+        found = stepped(first, seconds, second, after, every, 1, self.lag, 0.0, 0.3)
+        _, problems = self.model.begin(first.pps, seconds + after)
+        return replace(found, outcome=replace(found.outcome, problems=problems))
 
 
 def run_on(model: Any, deadline: float = math.inf, seen: list[Trial] | None = None, **session: Any) -> ProcedureRun:

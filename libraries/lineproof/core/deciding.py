@@ -45,15 +45,15 @@ KEEPS, MISSES, OPEN = "keeps", "misses", "open"
 class TrialConditions:
     """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
 
-    ``before_trial`` is called before it, with whether a PASS may rest on it as the last one. ``whole_soak``: a soak
-    that can no longer pass, and has not failed, goes on all the same.
+    ``before_trial`` is called before it. ``whole_soak``: a soak that can no longer pass, and has not failed, goes on
+    all the same.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
     whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
-    before_trial: Callable[[bool], None] = lambda is_last: None
+    before_trial: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,6 @@ class Asked:
         return [trial for trial in trials if trial is not first]
 
     @property
-    def trials_left(self) -> int:
-        """The number of further trials until the ruling, if all keep the limit."""
-        shares = self.promise.goal.shares(self.promise.soak)
-        return shares.fewest_trials if self._rule is None else self._rule.trials_left
-
-    @property
     def decision(self) -> Decision:
         """The ruling so far."""
         if self._rule is None:
@@ -162,7 +156,7 @@ def decide(
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
-        conditions.before_trial(asked.trials_left <= 1)
+        conditions.before_trial()
         outcome = measure(Load(plan.pps), plan.seconds)
         trial = read_trial(len(asked.trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
         trial = with_doubts(trial, promise.conditions, doubts)
@@ -253,8 +247,16 @@ class TrialPlan:
 # -- how long sentences take -------------------------------------------------------------------------------------------
 
 WALL_SECONDS_PER_TRIAL = 0.1
-"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client;
-1.2 to 2 s more if frames are missing."""
+"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client."""
+
+DRAIN_SECONDS, LEAST_DRAIN = 2.0, 0.1
+"""Seconds that missing frames are waited for after a trial (RFC 2544 23) by the testbed's clock, and at least."""
+
+
+def wall_seconds(traffic: float, trials: int, clock_speed: float, drains: bool = False) -> float:
+    """Return the wall-clock seconds of so many s of *traffic* in *trials*; *drains*: frames are missing in each."""
+    each = WALL_SECONDS_PER_TRIAL + drains * max(DRAIN_SECONDS / clock_speed, LEAST_DRAIN)
+    return traffic / clock_speed + trials * each
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +269,8 @@ class Budget:
     """If every trial is needed, and each is as long as clock or queues may make it."""
     trials: int = 0
     """Until that PASS, warm-up included."""
+    most_trials: int = 0
+    """If every trial is needed, warm-up included."""
     beside: float = 0.0
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
@@ -280,6 +284,7 @@ class Budget:
             until_pass=warm_up + shares.fewest_trials * trial,
             at_most=warm_up + shares.most_trials * longest,
             trials=shares.fewest_trials + bool(warm_up),
+            most_trials=shares.most_trials + bool(warm_up),
             beside=beside,
         )
 
@@ -289,4 +294,8 @@ class Budget:
 
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""
-        return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
+        return wall_seconds(self.until_pass + self.beside, self.trials, clock_speed)
+
+    def most_wall_seconds(self, clock_speed: float) -> float:
+        """Wall-clock seconds if every trial is needed, and frames are missing in each."""
+        return wall_seconds(self.at_most + self.beside, self.most_trials, clock_speed, drains=True)

@@ -204,7 +204,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
             words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost:,}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
         else:
-            words = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}; calibrate it"
+            words = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}"
             yield Problem(Fault.UNWATCHED, words, frames, ports(row))
 
 

@@ -106,6 +106,9 @@ class ProcedureRun:
                 return Load(SENDABLE * min(worst_rate(trial, "offered") or highest.pps, highest.pps))
         return highest
 
+    def announce(self, trials: int, traffic: float) -> None:
+        """Tell, before the first of so many *trials* with so many s of *traffic*, how long they take."""
+
     def series(self, traffic: TrafficWords) -> TrialSeries:
         """Return a series of trials of *traffic*, which end at the deadline of all."""
         session, goal = self.session, self.session.plan.goal

@@ -18,6 +18,7 @@ from ..core.trial import Fault, Load, Measure, Tolerance, Trial, read_trial
 from ..core.verdict import Deviation
 from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence.document import Column
+from ..units import counted
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
@@ -148,15 +149,17 @@ class TrialSeries:
         decides: Callable[[Trial], bool],
         measure: Measure | None = None,
         doubts: Sequence[Doubt] = (),
+        repeats: int = MOST_REPEATS,
     ) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
 
-        A trial whose clock or queues leave open what was lost makes those that follow longer, up to ``longest_trial``;
-        one so long that only queues leave open is returned. With a *measure* of its own (a burst, for example) it is of
-        about *duration* s, and has *doubts* of its own. Raises CharacterisationEnded at the deadline, after many spoilt
-        trials in a row, or if the testbed breaks down.
+        None does whose frames came back changed: that is no matter of the load. A trial whose clock or queues leave
+        open what was lost makes those that follow longer, up to ``longest_trial``; one so long that only queues leave
+        open is returned. With a *measure* of its own (a burst, for example) it is of about *duration* s, and has
+        *doubts* of its own. Raises CharacterisationEnded at the deadline, after 1 + *repeats* spoilt trials in a row,
+        or if the testbed breaks down.
         """
-        for _ in range(1 + MOST_REPEATS):
+        for _ in range(1 + repeats):
             seconds = duration if measure else max(duration, self._least)
             check_deadline(self.deadline, self.traffic, seconds)
             try:
@@ -169,21 +172,21 @@ class TrialSeries:
             self.done.append(trial)
             self.traffic += trial.outcome.duration
             self.on_trial(trial)
-            if decides(trial):
+            if decides(trial) and all(problem.fault is not Fault.CHANGED for problem in trial.problems):
                 return trial
             if not measure:
                 self._learn(trial)
                 is_queued = bool(trial.problems) and all(item.fault is Fault.QUEUES for item in trial.problems)
                 if is_queued and trial.outcome.duration >= self.longest_trial:
                     return trial
-        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial)}")
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial, 1 + repeats)}")
 
-    def shows_loss(self, trial: Trial) -> bool:
+    def shows_loss(self, trial: Trial, but: Sequence[Fault] = ()) -> bool:
         """Return whether the missing frames of *trial* are those that the router lost, but for the resolution.
 
-        Frames that were not offered, or are still in queues, are not missing.
+        Frames that were not offered, or are still in queues, are not missing. *but*: faults that are expected.
         """
-        not_missing = Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED, Fault.QUEUES
+        not_missing = (*but, Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED, Fault.QUEUES)
         problems = (problem for problem in trial.problems if problem.fault not in not_missing)
         counted = replace(trial, problems=tuple(problems))
         return trial.offered > 0 and all(
@@ -212,10 +215,11 @@ class TrialSeries:
             self._least = max(self._least, min(self.longest_trial, longer))
 
 
-def _spoilt_text(last: Trial) -> str:
-    """Return why as many trials in a row as are made decide nothing: the problems of the *last*, and the remedy."""
+def _spoilt_text(last: Trial, count: int) -> str:
+    """Return why *count* trials in a row decide nothing: the problems of the *last*, and the remedy."""
+    tried = f"{counted(count, 'trial')}{' in a row' * (count > 1)} decided nothing"
     if not (problems := last.problems):
-        return "the trials decided nothing"
+        return tried
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
-    return f"{1 + MOST_REPEATS} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"
+    return f"{tried}: {'; '.join(map(str, problems))}; {remedy}"

@@ -82,7 +82,7 @@ class AcceptanceKeywords(Component):
         return self.execution_folder / "allure"
 
     def last_words(self) -> str:
-        """The words that stay on the console after the execution: where the evidence is. Empty if there is none."""
+        """Return the last words on the console: where the evidence is. Empty if there is none."""
         if "execution_folder" not in vars(self):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
@@ -273,7 +273,7 @@ class AcceptanceKeywords(Component):
             raise (SlaFailure if ruling is Ruling.FAIL else Inconclusive)(message)
 
     def _line(self) -> str:
-        """The verdict in one line, beneath those of the suite's other sentences."""
+        """Return the verdict in one line, beneath those of the suite's other sentences."""
         judged, verdict = self.shared.sentence, self.shared.verdict
         figure, *_ = re.split(r" \(| = | at (?!least|most)", verdict.reason.summary, maxsplit=1)
         measured = figure.replace("at least", "≥")
@@ -313,7 +313,7 @@ class AcceptanceKeywords(Component):
 
 
 def _failed_setup() -> str:
-    """Why the suite's set-up failed, which Robot says in a teardown; "" where it did not."""
+    """Return why the suite's set-up failed, which Robot says in a teardown; "" where it did not."""
     words = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
     _, failed, reason = words.partition("setup failed:")
     return reason.partition("\n\n")[0].strip() if failed else ""

@@ -14,6 +14,7 @@ from robot.api.deco import keyword
 from robot.errors import ExecutionStatus, RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..core.deciding import wall_seconds
 from ..core.phrases import difference
 from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
@@ -26,11 +27,14 @@ from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search.margin import margin, margin_of_forwarding
-from ..units import duration_text, si
-from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, show_document
+from ..units import counted, duration_text, si
+from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, say, show_document
 
 WIDTHS = "relative_width", "resolution"
 """Arguments that are a ratio of a load."""
+
+LONGEST_SILENT = 60.0
+"""Seconds of a procedure from which on the console says before how long it takes."""
 
 LONGEST_ON_CONSOLE = 40
 """Rows of the longest table that is shown on the console."""
@@ -134,12 +138,10 @@ class CharacterisationWork(ProcedureRun):
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
         self.router_problem()
-        self.session.examine(True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         self.progress.end()
-        self.session.examine(False)
         failure = str(error) if isinstance(error, TestbedError) else self._failure if kind is None else ""
         if failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {failure}") from error
@@ -213,6 +215,14 @@ class CharacterisationWork(ProcedureRun):
                 self.shared.is_measuring = False
 
         return call
+
+    def announce(self, trials: int, traffic: float) -> None:
+        """Print how long the trials take, where that is long."""
+        speed, count = self.session.plan.clock_speed, counted(trials, "trial")
+        share = min(1.0, self.whole / traffic) if traffic else 1.0
+        least, most = (share * wall_seconds(traffic, trials, speed, drains) for drains in (False, True))
+        text = f"{self.title}: {count}, about {duration_text(least)}, {duration_text(most)} if frames are lost in each"
+        (say if most > LONGEST_SILENT else logger.info)(text)
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

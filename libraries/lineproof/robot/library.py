@@ -95,9 +95,15 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         atexit.register(self._end)
 
     def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
-        """Run the keyword *name*; whatever goes wrong in it is one paragraph."""
+        """Run the keyword *name*; whatever goes wrong in it is one paragraph, which names what of the testbed died."""
         with one_paragraph():
-            return super().run_keyword(name, args, kwargs)
+            try:
+                return super().run_keyword(name, args, kwargs)
+            except TestbedError as error:
+                ended = self._shared.opened[-1][1].testbed.problems() if self._shared.opened else ()
+                if unnamed := [problem for problem in ended if problem not in str(error)]:
+                    raise TestbedError("; ".join([*unnamed, str(error)])) from error
+                raise
 
     @property
     def session(self) -> Session:

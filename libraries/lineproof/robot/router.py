@@ -13,7 +13,6 @@ from robot.libraries.BuiltIn import BuiltIn
 from SSHLibrary import SSHLibrary
 
 from ..core.rule import Ruling
-from ..core.traffic.frame_kinds import reason_not_forwarded
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
@@ -86,18 +85,6 @@ class RouterKeywords(Component):
             logger.info(as_html(machine_document("The router", router.facts, session.simulated)), html=True)
         for difference in router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
-
-    @keyword(tags=["router"])
-    def reason_against_traffic(self, traffic: str) -> str:
-        """Why the router cannot forward *traffic*, as a missing kernel module; empty if it can.
-
-        *traffic*: words of a sentence. Fails if they are no traffic words. Example:
-        | ${reason} =    Reason Against Traffic    64b vlan
-        | Skip If    $reason    ${reason}
-        """
-        session = self.shared.session
-        profile = session.plan.catalogue.profile(traffic.split())
-        return reason_not_forwarded(profile, session.router.not_forwarded)
 
     def restore(self) -> None:
         """Undo what `Configure Router` changed, then log out. Raises TestbedError naming what stays on the router."""
@@ -181,7 +168,7 @@ class TelemetryKeywords(Component):
         passed = self.shared.records.highest_passed(verdict.requirement)
         if verdict.ruling is Ruling.FAIL and passed is not None and passed < load.pps:
             loads["under load that passed"] = Load(passed)
-        return [found for name, each in loads.items() if (found := self._read(name, verdict, each)) is not None]
+        return [reading for name, at in loads.items() if (reading := self._read(name, verdict, at)) is not None]
 
     def _read(self, name: str, verdict: Verdict, load: Load) -> UnderLoad | None:
         session, recorder = self.shared.session, self.shared.records

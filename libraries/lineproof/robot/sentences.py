@@ -65,12 +65,12 @@ class KeywordCall:
 
 
 def steps_of(test: Any) -> Iterator[KeywordCall]:
-    """Each call in one *test*: in its body, template, set-up, tear-down, and by keywords that call others."""
+    """Yield each call in *test*: body, template, set-up, tear-down, and by keywords that call others."""
     return _steps(test, test.body, frozenset())
 
 
 def shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
-    """Each call in the set-up, the tear-down and the own keywords of *suite*, which its tests share."""
+    """Yield each call that the tests of *suite* share: in set-up, tear-down and own keywords."""
     yield from _steps(suite, None, frozenset())
     for item in suite.resource.keywords:
         arguments = (plain(name) for name in item.args.argument_names)
@@ -84,12 +84,12 @@ def own_keywords(suite: TestSuite) -> set[str]:
 
 
 def sentence(step: KeywordCall) -> str | None:
-    """The sentence that *step* judges; None: none."""
+    """Return the sentence that *step* judges; None: none."""
     return without_prefix(step.name) if is_sentence(step.name) else None
 
 
 def known_sentence(step: KeywordCall) -> str | None:
-    """The sentence that *step* judges, with the values of its variables; None: none, or not known before the run."""
+    """Return the sentence that *step* judges, with values for variables; None: none, or not known yet."""
     text = sentence(step)
     if text is None or step.needs_the_run():
         return None
@@ -110,7 +110,7 @@ def without_prefix(text: str) -> str:
 
 
 def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
-    """Why *step*, which looks like a sentence, is none to Robot. None: it is one, or does not look like one."""
+    """Return why *step* looks like a sentence and is none to Robot; None: it is one, or does not."""
     words = step.name.split()
     if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
         return None
@@ -155,7 +155,7 @@ def _steps(owner: Any, body: Any, arguments: frozenset[str]) -> Iterator[Keyword
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The call itself, and the sentences among its arguments where it calls other keywords; a condition is none."""
+    """Yield the call itself, and the sentences among the arguments of one that calls others; a condition is none."""
     yield name, arguments
     if calls := _CALLS.fullmatch(plain(name)):
         before = ("ELSE IF" if calls["conditional"] else "", *arguments)
@@ -310,7 +310,7 @@ class SuiteListener:
         return problems
 
     def _plan_of(self, arguments: Sequence[str]) -> Plan | None:
-        """The plan; None for a pool: which testbed it will be is not known."""
+        """Return the plan; None for a pool: which testbed it will be is not known."""
         names = ("platform", "software", "testbed", "goal")
         named = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in names)
         placed = dict(

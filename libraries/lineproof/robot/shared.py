@@ -243,7 +243,7 @@ class Interruption:
             handle_ending(self._handle)
 
     def pass_on(self) -> None:
-        """The testbed is closed: let Robot end, if a signal came meanwhile."""
+        """Let Robot end, if a signal came while the testbed was closed."""
         number, self._held = self._held, None
         if number is not None and not self._passed_on:
             self._handle(number, None)
@@ -318,14 +318,14 @@ def show_simulated(session: Session) -> None:
 
 
 def output_folder() -> Path:
-    """The ``--outputdir`` that Robot or pabot was given; the current folder if none was."""
+    """Return the ``--outputdir`` that Robot or pabot was given; the current folder if none was."""
     output = Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}")))
     shared = _pabot_folder(output)
     return output if shared is None else shared.parent
 
 
 def execution_id() -> str:
-    """A new run id; one for all processes of pabot."""
+    """Return a new run id; one for all processes of pabot."""
     new = new_run_id(datetime.now(UTC))
     shared = _pabot_folder(Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}"))))
     return new if shared is None else _agreed(shared / "lineproof-run-id", new)
@@ -357,7 +357,7 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def closing_words(execution: Path, closed: Mapping[Path, RunSummary]) -> str:
-    """The last words on the console: page, counts and folders of *execution*, of which the report is left.
+    """Return the last words on the console: page, counts and folders of *execution*; write its report.
 
     Empty if nothing was left. *closed*: this process's own runs, by folder.
     """
@@ -466,7 +466,7 @@ def _word(value: object) -> str:
 
 
 def secrets_of_variables() -> Secrets:
-    """The secrets that the running suite has: ``${ROUTER_PASSWORD: Secret}`` is ROUTER_PASSWORD."""
+    """Return the suite's secrets by name: ``${ROUTER_PASSWORD: Secret}`` is ROUTER_PASSWORD."""
     given, plain = dict[str, str](), set[str]()
     for name, value in BuiltIn().get_variables(no_decoration=True).items():
         if isinstance(value, Secret):
@@ -477,5 +477,5 @@ def secrets_of_variables() -> Secrets:
 
 
 def _capitals(name: str) -> str:
-    """A variable's name as the testbed file has it: Robot does not tell 'router password' from 'ROUTER_PASSWORD'."""
+    """Return a variable's name as testbed files have it; to Robot 'router password' is the same."""
     return name.upper().replace(" ", "_")

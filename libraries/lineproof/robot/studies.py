@@ -104,31 +104,24 @@ class StudyKeywords(Component):
         logger.info(measured)
 
     @keyword(tags=["studies"])
-    def difference_should_be_proven(self, row: str, variant: str, direction: Literal["more", "less"]) -> None:
-        """*variant* has proven *more* or *less* of *row* than its baseline, at 95 % for all variants. Example:
-        | Difference Should Be Proven    one flow saturated    linux    less
-        """
-        compared = self._compared(row, variant)
-        if not compared.proven or (compared.comparison.difference > 0) != (direction == "more"):
-            raise self._failure(f"{row}, {variant}: {compared}; expected {direction}")
-        logger.info(f"{row}, {variant}: {compared}")
-
-    @keyword(tags=["studies"])
-    def no_difference_should_be_proven(self, row: str, variant: str, within: float | None = None) -> None:
-        """*variant* is not proven to differ from its baseline in *row*, at 95 %.
+    def difference_should_be(
+        self, row: str, variant: str, expected: Literal["more", "less", "not proven"], within: float | None = None
+    ) -> None:
+        """*variant* has proven *more* or *less* of *row* than its baseline, at 95 % for all variants, or *not proven*.
 
         That is no proof that they are equal: the message has the interval of the difference. *within*: what it may be
-        at most, in per cent of the baseline's mean; if it may be more, it is ``INCONCLUSIVE:``, and so it is with
-        values of fewer than three blocks. Examples:
-        | No Difference Should Be Proven    64b saturated    flex parser
-        | No Difference Should Be Proven    64b saturated    flex parser    within=5
+        at most, in per cent of the baseline's mean; if it may be more, it is ``INCONCLUSIVE:``, and so is *not proven*
+        with values of fewer than three blocks. Examples:
+        | Difference Should Be    one flow saturated    linux    less
+        | Difference Should Be    64b saturated    flex parser    not proven    within=5
         """
         compared = self._compared(row, variant)
         measured = f"{row}, {variant}: {compared}"
         values = min(compared.comparison.reference.n, compared.comparison.candidate.n)
-        if compared.proven:
-            raise self._failure(f"{measured}; expected no difference")
-        if values < LEAST_VALUES:
+        direction = "more" if compared.comparison.difference > 0 else "less"
+        if expected != (direction if compared.proven else "not proven"):
+            raise self._failure(f"{measured}; expected {'no difference' if expected == 'not proven' else expected}")
+        if expected == "not proven" and values < LEAST_VALUES:
             raise self._unproven(f"{measured}, of {values} values; at least {LEAST_VALUES} are needed")
         if within is not None and compared.most_percent > within:
             raise self._unproven(f"{measured}; it may be more than {within:g} %")

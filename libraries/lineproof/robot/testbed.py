@@ -120,7 +120,7 @@ class TestbedKeywords(Component):
         return self.shared.plan
 
     def _running_suite(self) -> TestSuite:
-        """The suite with the tests that were selected, or its file where the library was imported while it ran."""
+        """Return the suite with its selected tests, or its file if the library was imported while it ran."""
         source, suite = Path(BuiltIn().get_variable_value("${SUITE SOURCE}")), self.shared.suite
         return suite if suite is not None and suite.source == source else TestSuite.from_file_system(source)
 
@@ -196,11 +196,23 @@ class TestbedKeywords(Component):
         """
         problems: list[str] = []
         with ExitStack() as stack:
-            steps = self._release_generator, self._router.restore, self._end_session, self._evidence.close_evidence
+            steps = (
+                self._name_ended,
+                self._release_generator,
+                self._router.restore,
+                self._end_session,
+                self._evidence.close_evidence,
+            )
             for step in reversed(steps):
                 stack.callback(_noting, step, problems)
         if problems:
             raise TestbedError("\n".join(problems))
+
+    def _name_ended(self) -> None:
+        if session := self.shared.own_session:
+            noticed = session.traffic.noticed or "by `Close Testbed`: the sentences before were judged without it"
+            for ended in session.testbed.problems():
+                logger.warn(f"{ended} (noticed {noticed})")
 
     def _release_generator(self) -> None:
         if session := self.shared.own_session:
@@ -226,11 +238,8 @@ def _noting(step: Callable[[], None], problems: list[str]) -> None:
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     """Return how long the sentences take in real time, with their search for a power without traffic."""
     budget = plan.budget(requirements)
-    least = budget.wall_seconds(plan.clock_speed)
-    count, most = (
-        counted(len(requirements), "sentence"),
-        least + (budget.at_most - budget.until_pass) / plan.clock_speed,
-    )
+    least, most = budget.wall_seconds(plan.clock_speed), budget.most_wall_seconds(plan.clock_speed)
+    count = counted(len(requirements), "sentence")
     return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)} of trials"
 
 
@@ -320,7 +329,7 @@ class ValueSet:
 
     @classmethod
     def acquire(cls, pool: str, tags: Sequence[str], limit: float, say: Say) -> ValueSet:
-        """A set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
+        """Return a set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
         value, remote = BuiltIn().get_variable_value, cast(Any, Remote)  # which has no types
         uri, caller = value("${PABOTLIBURI}"), value("${CALLER_ID}")
         if not uri or not caller:

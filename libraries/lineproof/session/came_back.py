@@ -260,7 +260,8 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             share = highest_share(min(wrong.total(), looked_at), looked_at)
             problems.append(Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
-    return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings)
+    # a soak keeps thousands of trials
+    return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings, frames={})
 
 
 def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]]:
@@ -297,7 +298,7 @@ class SeenFrames:
             self._longest[kind] = max(longest_size(profile), self._longest.get(kind, 0))
 
     def forget(self) -> None:
-        """The router may be set up otherwise now."""
+        """Forget all, because the router may be set up otherwise now."""
         self._longest.clear()
 
     def likely_cause(self, profile: Profile, directions: Sequence[Direction]) -> str:
@@ -320,7 +321,7 @@ class SeenFrames:
         return profile.headers, networks, flows.source_port, flows.destination_port, direction
 
     def _network(self, addresses: AddressRange) -> Hashable:
-        """The testbed's network that *addresses* are in; else the first and the last of them."""
+        """Return the testbed's network that *addresses* are in; else the first and the last of them."""
         ends = ipaddress.IPv4Address(addresses.first), ipaddress.IPv4Address(addresses.last)
         return next((network for network in self._networks if all(end in network for end in ends)), ends)
 

@@ -69,28 +69,28 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
     def read(wait: Callable[[float], None]) -> UnderLoad:
         return router.under_load(lambda: wait(SECONDS))
 
-    found, outcome, problem = read_meanwhile(session, load, SECONDS + spare, read)
-    if found and problem:  # the router answered late: once more, and long enough for that
+    reading, outcome, problem = read_meanwhile(session, load, SECONDS + spare, read)
+    if reading and problem:  # the router answered late: once more, and long enough for that
         took = outcome.readings.get(DURING_READING, 0.0)
-        found, outcome, problem = read_meanwhile(session, load, SPARE_FACTOR * took, read)
+        reading, outcome, problem = read_meanwhile(session, load, SPARE_FACTOR * took, read)
     seconds = max(outcome.duration, outcome.elapsed)
     offered, forwarded = (
         sum(getattr(direction, name) for direction in outcome.directions) / seconds for name in ("offered", "forwarded")
     )
     traffic = UnderLoad(load.pps * len(outcome.directions), offered, forwarded)
-    if found is None or problem:
+    if reading is None or problem:
         # without figures, because they are not of traffic alone
-        found = found or traffic
-        return replace(traffic, raw=found.raw, unread={**found.unread, ALL: problem})
-    return replace(found, load_pps=traffic.load_pps, offered_pps=offered, forwarded_pps=forwarded)
+        reading = reading or traffic
+        return replace(traffic, raw=reading.raw, unread={**reading.unread, ALL: problem})
+    return replace(reading, load_pps=traffic.load_pps, offered_pps=offered, forwarded_pps=forwarded)
 
 
 def timed(session: Session, read: Callable[[], T]) -> tuple[T, float]:
     """Return what *read* gives without traffic, and the seconds of the testbed's clock to allow for it with traffic."""
     began = time.monotonic()
-    found = read()
+    reading = read()
     took = (time.monotonic() - began) * session.testbed.facts.clock_speed
-    return found, SPARE_LEAST + SPARE_FACTOR * took
+    return reading, SPARE_LEAST + SPARE_FACTOR * took
 
 
 def read_meanwhile(
@@ -126,12 +126,12 @@ class Sampler:
 
     name: ClassVar[str]
 
-    def sample(self, session: Session, load: Load, found: UnderLoad, title: str) -> SampledLoad:
-        """Return a sample at *load*, whose other readings were *found*. Never raises TestbedError."""
+    def sample(self, session: Session, load: Load, reading: UnderLoad, title: str) -> SampledLoad:
+        """Return a sample at *load*, whose other readings were *reading*. Never raises TestbedError."""
         raise NotImplementedError
 
 
-def samples(session: Session, load: Load, found: UnderLoad, title: str) -> dict[str, SampledLoad]:
-    """Return a sample of each sampler by its name; none where *found* is not of traffic alone. *title*: of pictures."""
-    samplers = [] if ALL in found.unread else extensions(SAMPLERS, Sampler)
-    return {sampler.name: sampler.sample(session, load, found, title) for sampler in samplers}
+def samples(session: Session, load: Load, reading: UnderLoad, title: str) -> dict[str, SampledLoad]:
+    """Return a sample of each sampler by name; none if *reading* is not of traffic alone. *title*: of pictures."""
+    samplers = [] if ALL in reading.unread else extensions(SAMPLERS, Sampler)
+    return {sampler.name: sampler.sample(session, load, reading, title) for sampler in samplers}

@@ -26,7 +26,7 @@ AFTER_OTHERS = 5.0
 
 
 def connect_generator(testbed: OpenTestbed) -> Generator:
-    """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
+    """Return the generator of *testbed*, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
     return facts.generator.connect(facts.generator, [SiteSide(side.address, side.peer) for side in facts.sides])
 
@@ -88,7 +88,7 @@ class GeneratorConnection:
             return generator
 
     def reconnect(self) -> None:
-        """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
+        """Connect again in place of a connection that failed, with no streams yet. Raises TestbedError."""
         self.driver.reconnect()
         # its server may have been started again
         self.await_own_links()

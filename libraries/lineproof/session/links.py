@@ -134,7 +134,7 @@ def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: Ge
 
 
 def dropped_by_card(port: GeneratorPort, addressed: str) -> str:
-    """Why the card of *port* drops what the router sends to the MAC address *addressed*; "": it does not."""
+    """Return why the card of *port* drops frames to the MAC address *addressed*; "": it does not."""
     own = port.card_mac.lower()
     if not own or addressed.lower() == own or port.promiscuous:
         return ""
@@ -197,10 +197,10 @@ def check_arrival(
                 f" set up is not lost: {likely()}"
             )
     surplus = (item for item in outcome.directions if item.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * item.offered))
-    if (found := next(surplus, None)) is not None:
+    if (row := next(surplus, None)) is not None:
         sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
         raise OthersArrive(
-            f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} of '{name}'"
+            f"the generator's port {row.rx_port} received {row.forwarded} frames, and {row.offered} of '{name}'"
             f" were to arrive there (sent: {sent}): some belong to another direction, or come from elsewhere;"
             f" {likely()}"
         )

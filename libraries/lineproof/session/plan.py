@@ -122,11 +122,11 @@ class Plan:
         return cls(*read, calibrations=calibrations)
 
     def load_for(self, requirement: Requirement) -> Load:
-        """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
+        """Return the load that a sentence is judged at, of each port: threshold, named one, or maximum."""
         return requirement.quantity.load(requirement, self.link_bps(requirement.pairs), self.maximum_load(requirement))
 
     def maximum_load(self, traffic: Traffic) -> Load:
-        """The testbed's maximum load of *traffic*, per port."""
+        """Return the testbed's maximum load of *traffic*, per port."""
         line = traffic.profile.line_rate_pps(self.link_bps(traffic.pairs))
         return Load(line * self.testbed.maximum_load_percent / 100)
 
@@ -182,7 +182,7 @@ class Plan:
         return _probe(self.testbed, self.catalogue)
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
-        """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
+        """Return the addresses of the testbed's file that do not fit the probe or *requirements*."""
         misfits = list(misfits_of(self.testbed, self.catalogue))
         for item in requirements:
             misfits += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
@@ -213,7 +213,7 @@ class Plan:
         return self.testbed.link_wait / self.clock_speed
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
-        """The budget of all *requirements* together."""
+        """Return the budget of all *requirements* together."""
         meter = self.testbed.power
         # of a trial at least, and before a sentence's first
         seconds = (meter.trial_seconds(self.clock_speed), meter.idle_seconds()) if meter else ()
@@ -245,35 +245,35 @@ class Plan:
         self.check_measurable(requirement)
         return requirement
 
-    def check_measurable(self, found: Requirement) -> None:
-        """Raise SentenceError where what *found* asks for cannot be measured here."""
-        sentence = found.sentence
-        self.check_pairs(found)
-        self.check_generator(found)
-        found.check(self.link_bps(found.pairs))
-        promise = self._promise(found)
-        load = self.load_for(found).pps
+    def check_measurable(self, requirement: Requirement) -> None:
+        """Raise SentenceError where what *requirement* asks for cannot be measured here."""
+        sentence = requirement.sentence
+        self.check_pairs(requirement)
+        self.check_generator(requirement)
+        requirement.check(self.link_bps(requirement.pairs))
+        promise = self._promise(requirement)
+        load = self.load_for(requirement).pps
         frames = load * promise.quantity.trial_seconds(promise)
         if frames < MIN_FRAMES:
             raise SentenceError(
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
                 f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
             )
-        if "probes" in found.quantity.needs:
+        if "probes" in requirement.quantity.needs:
             try:
-                sizes = len(probe_shares(found.profile))
+                sizes = len(probe_shares(requirement.profile))
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-            if sizes * (ports := found.directions) > MOST_PROBE_GROUPS:
+            if sizes * (ports := requirement.directions) > MOST_PROBE_GROUPS:
                 raise SentenceError(
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
                 )
-        if "runtime" in found.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
+        if "runtime" in requirement.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
             raise SentenceError(
-                f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
+                f"'{sentence}': {requirement.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )
-        self._check_power(found)
+        self._check_power(requirement)
 
     def _promise(self, requirement: Requirement) -> Promise:
         try:
@@ -420,7 +420,7 @@ def _probe(testbed: Testbed, catalogue: Catalogue) -> Traffic:
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
-    """The addresses of *testbed* that do not fit what is sent before anything is judged."""
+    """Return the addresses of *testbed* that do not fit what is sent before anything is judged."""
     probe = _probe(testbed, catalogue)
     yield from network_misfits(testbed, probe.profile, probe.bidirectional, probe.pairs)
 
@@ -449,7 +449,10 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Rout
 
 
 def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A sentence for each file or word of *project* in place of a packaged one. *used*: the only file of a kind."""
+    """Return a sentence for each file or word of *project* in place of a packaged one.
+
+    *used*: the only file of a kind.
+    """
     for kind in KINDS:
         layers: Layers = getattr(project, kind)
         if kind == "profiles":

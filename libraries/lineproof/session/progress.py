@@ -48,7 +48,7 @@ class Progress:
         self._start(what, "", "")
 
     def step(self, text: str) -> None:
-        """A part of it is over; *text* says how far it is."""
+        """Show *text*, how far the work is, because a part of it is over."""
         if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(text)
 
@@ -64,7 +64,7 @@ class Progress:
         self.step(f"{text}, lost {trial.lost} of {trial.offered}")
 
     def end(self) -> None:
-        """The work is over: the line goes."""
+        """Remove the line, because the work is over."""
         if self._shown and self._terminal:
             self._write(_WIPE_NEXT_LINE)
         self._shown = False

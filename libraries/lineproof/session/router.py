@@ -69,7 +69,7 @@ class RouterConnection:
         self.links = LinkWait(self.plan.link_wait, self.plan.testbed.link_wait)
 
     def log_in(self) -> Shell:
-        """The router's shell over SSH. Raises TestbedError in one sentence."""
+        """Return the router's shell over SSH. Raises TestbedError in one sentence."""
         self._log_out()
         # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
         file = self.plan.command_file
@@ -194,14 +194,14 @@ class RouterConnection:
         Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
         """
         sides = self._connected_sides()
-        with self.driver.rehearsal() as found:
+        with self.driver.rehearsal() as rehearsal:
             try:
                 self._set_up(sides)
             except TestbedError as error:
-                if not found.pending:
+                if not rehearsal.pending:
                     raise
-                return found.pending, f"what follows depends on what these do: {error}"
-        return found.pending, ""
+                return rehearsal.pending, f"what follows depends on what these do: {error}"
+        return rehearsal.pending, ""
 
     def _set_up(self, sides: tuple[Side, ...]) -> None:
         router, testbed = self.driver, self.plan.testbed
@@ -217,7 +217,7 @@ class RouterConnection:
         return self.sides()
 
     def sides(self) -> tuple[Side, ...]:
-        """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
+        """Return the testbed's sides, with the MAC addresses of the generator's ports, where connected."""
         macs = {port.index: port.mac for port in self.generator.ports}
         facts = self.testbed.facts
         return tuple(
@@ -257,14 +257,14 @@ class RouterConnection:
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
-        found, sides = self.neighbours(), self.sides()
-        there = {each.address for each in found}
+        entries, sides = self.neighbours(), self.sides()
+        there = {entry.address for entry in entries}
         ipv6 = (side for side in ipv6_sides(sides, self.plan.catalogue) if side.peer in there)
-        self.watch.sides = (*sides, *ipv6) if found else ()
-        if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
+        self.watch.sides = (*sides, *ipv6) if entries else ()
+        if bad := [f"{entry.problem}; {entry.remedy or 'set it for good'}" for entry in entries if entry.problem]:
             hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
             raise TestbedError("; ".join(bad) + hint)
-        self.warnings = tuple(each.warning for each in found if each.warning)
+        self.warnings = tuple(entry.warning for entry in entries if entry.warning)
 
     def trouble(self) -> str:
         """Return why nothing can come through, as the router itself shows it; "": it answers, and shows nothing."""
@@ -398,10 +398,10 @@ class RouterConnection:
             ssh.close()
 
 
-def _required(found: T | None) -> T:
-    if found is None:
+def _required(part: T | None) -> T:
+    if part is None:
         raise TestbedError("no router is connected; call 'Connect Router' first")
-    return found
+    return part
 
 
 def _is_named(value: str, shown: str) -> bool:

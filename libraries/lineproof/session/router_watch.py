@@ -48,7 +48,7 @@ class RouterWatch:
         """Whose neighbour entries the reading after a sentence has: those of a router that has shown some."""
 
     def configured(self) -> None:
-        """The router was configured again: an earlier restart no longer matters."""
+        """Note that the router was configured again: an earlier restart no longer matters."""
         self._restarted = None
 
     @property
@@ -148,9 +148,9 @@ class WorkerWatch:
         if not self._before or time.monotonic() < self._next:
             return outcome
         now = self._read()
-        found = {name: round(rate, 3) for name, rate in rates(self._before, now, self._seconds).items()}
+        readings = {name: round(rate, 3) for name, rate in rates(self._before, now, self._seconds).items()}
         self._before, self._seconds, self._next = now, 0.0, time.monotonic() + EVERY
-        return replace(outcome, readings={**outcome.readings, **found})
+        return replace(outcome, readings={**outcome.readings, **readings})
 
     def _read(self) -> Mapping[str, float]:
         try:
@@ -170,13 +170,13 @@ class NamedRouter:
         self._router, self._where = router, where
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._router, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self._router, name)
+        if not callable(attribute):
+            return attribute
 
         def call(*arguments: Any) -> Any:
             try:
-                return found(*arguments)
+                return attribute(*arguments)
             except TestbedError as error:
                 words = shortened(str(error), _LONGEST)
                 raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error

@@ -128,8 +128,8 @@ class Session:
     @property
     def clock_speed(self) -> float:
         """Seconds of the testbed's clock per real second, for trials; NaN for a simulation that does not say it."""
-        found = self.testbed.facts.clock_speed
-        return math.nan if found == 1.0 and self.simulated else found
+        speed = self.testbed.facts.clock_speed
+        return math.nan if speed == 1.0 and self.simulated else speed
 
     def versions(self) -> dict[str, str]:
         """Return what generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
@@ -173,8 +173,8 @@ class Session:
         router = self.router.driver
 
         def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-            hear(found := self.traffic.step_down(first, seconds, second, after, every))
-            return found
+            hear(counts := self.traffic.step_down(first, seconds, second, after, every))
+            return counts
 
         def keep_runtime(telemetry: Telemetry) -> None:
             shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
@@ -184,10 +184,6 @@ class Session:
         of_router = router.clear, router.read_runtime, keep_runtime
         instruments = Instruments(self.clock_speed, watched, step_down, *of_router, self.power.of_sentence)
         return promise.quantity.measure(instruments, promise)
-
-    def examine(self, frames: bool) -> None:
-        """Look at the last *frames* of each trial from now on, where the generator can keep some; or do not."""
-        self.traffic.examines = frames
 
     def read(self, moment: str) -> Telemetry:
         """Read the router's counters, a second time if the first failed; AFTER the trials with its neighbours.

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -58,14 +59,14 @@ class SentTraffic:
     """A note that the generator was connected again before the present sentence, in words; "": it was not."""
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
-    examines: bool = field(default=False, repr=False)
-    """True: the last frames of a trial are looked at, where the generator can keep some at any load."""
     _prepared: tuple[Traffic, Probe | None] | None = field(default=None, repr=False)
     _content: Content | None = field(default=None, repr=False)
     _slow: dict[Traffic, Mapping[int, tuple[Counter[str], int]]] = field(default_factory=dict, repr=False)
     _unprobed: set[Profile] = field(default_factory=set, repr=False)
     _lost_because: str = ""
     """Why a call of the generator failed, so that it is connected again later; "": none did."""
+    noticed: str = ""
+    """The time at which a call of the generator noticed that a process of the testbed had ended; "": none did."""
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
 
@@ -74,15 +75,15 @@ class SentTraffic:
         return SeenFrames(side.network for side in self.testbed.facts.sides)
 
     def directions(self, traffic: Traffic) -> tuple[Direction, ...]:
-        """The directions of *traffic*, pair by pair.
+        """Return the directions of *traffic*, pair by pair.
 
         Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
         """
-        found = directions_of(self.testbed.facts.generator.ports, traffic.bidirectional, traffic.pairs)
+        directions = directions_of(self.testbed.facts.generator.ports, traffic.bidirectional, traffic.pairs)
         if not self.generator.bypassed:
-            return found
+            return directions
         macs = self.generator.card_macs
-        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
+        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in directions)
 
     def put(self, traffic: Traffic, probe: Probe | None = None) -> None:
         """Put, as a sentence begins, the streams of *traffic* on the ports, unless they are there.
@@ -170,9 +171,9 @@ class SentTraffic:
         if self._link_was_down:
             self._restore_after_link()
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
-        keep = 0
-        if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
-            keep = frames_kept(self._content.profile)
+        content, keep = self._content, 0
+        if during is None and content is not None and content.is_kept_at_any_load and not self.generator.bypassed:
+            keep = frames_kept(content.profile)
         outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
         outcome = self.foreign.with_budgets(outcome)
         traffic, probe = self._prepared or (None, None)
@@ -245,7 +246,7 @@ class SentTraffic:
         return self._asked(lambda generator: generator.measure(Load(max(rates)), seconds, rates=rates))
 
     def _likely(self) -> str:
-        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
+        """Return why frames do not come back, as the testbed's file and both ends' MAC addresses tell."""
         if self.generator.bypassed:
             return CHECK
         if trouble := self.router.trouble():
@@ -347,6 +348,7 @@ class SentTraffic:
     def _check_testbed(self) -> None:
         """Raise TestbedError if a process of the testbed has ended."""
         if problems := self.testbed.problems():
+            self.noticed = self.noticed or f"{datetime.now(UTC):%H:%M:%S} UTC"
             raise TestbedError("; ".join(problems))
 
     def _asked(self, ask: Callable[[Generator], T]) -> T:

@@ -153,6 +153,7 @@ def ramp(
         *((RampPhase.RISE, top * number / steps, seconds) for number in range(1, steps + 1)),
         *((RampPhase.HOLD, top, each) for each in _equal_parts(hold.total_seconds(), seconds)),
     ]
+    run.announce(len(phases), sum(lasting for *_, lasting in phases))
     done: list[RampStep] = []
     with run.series(known) as trials:
         for phase, pps, lasting in phases:

@@ -167,8 +167,9 @@ def latency(
     *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
     | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
     """
-    measured = at_throughputs(run, traffic, throughputs)
-    return tuple(_latency(run, *each, repeats, duration.total_seconds()) for each in measured)
+    measured, seconds = list(at_throughputs(run, traffic, throughputs)), duration.total_seconds()
+    run.announce(len(measured) * repeats, len(measured) * repeats * seconds)
+    return tuple(_latency(run, *each, repeats, seconds) for each in measured)
 
 
 LATENCY = Procedure("RFC 2544 Latency Of", "RFC 2544 latency", latency, TAGS, Method.LATENCY)
@@ -237,9 +238,11 @@ def frame_loss(
         deviations.append(Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done))
     # 100, 90, 80 …: the steps count from 100, whatever the first load is
     below = (100 - number * step for number in range(1, math.ceil(100 / step - 1e-9)))
+    loads = highest, *(share for share in below if share < highest - 1e-9)
+    run.announce(len(loads), len(loads) * seconds)
     points: list[dict[str, float]] = []
     with run.series(known) as trials:
-        for asked in (highest, *(share for share in below if share < highest - 1e-9)):
+        for asked in loads:
             # a trial at less than the load asked for gives a point too, at the load offered
             trial = trials.run(Load(line * asked / 100), seconds, trials.shows_loss)
             offered, lost = 100 * worst_rate(trial, "offered") / line, trial.loss_ratio(in_total=False)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -21,7 +22,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import OF_FRAMES
 from ...core.phrases import between
 from ...core.quantity import Promise, TrafficWords
-from ...core.trial import Load, Outcome, Trial
+from ...core.trial import Fault, Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
 from ...errors import SentenceError, TestbedError
@@ -54,7 +55,10 @@ def back_to_back(
     line rate. Example:
     | Back To Back Of    unidirectional    ${found}    repeats=5
     """
-    measured = at_throughputs(run, traffic, throughputs)
+    measured = list(at_throughputs(run, traffic, throughputs))
+    # each search halves the longest burst until one frame is left, and sends what loses frames twice
+    halvings = sum(math.log2(LONGEST_BURST * run.line(words)) for words, _ in measured)
+    run.announce(round(2 * repeats * halvings), 4 * LONGEST_BURST * repeats * len(measured))
     return tuple(_back_to_back(run, *each, repeats) for each in measured)
 
 
@@ -138,7 +142,8 @@ def recovery(
     | System Recovery Of    unidirectional    ${found}    overload=10 s
     """
     seconds = overload.total_seconds(), limit.total_seconds()
-    measured = at_throughputs(run, traffic, throughputs)
+    measured = list(at_throughputs(run, traffic, throughputs))
+    run.announce(len(measured) * repeats, len(measured) * repeats * (seconds[0] + 1.5 * seconds[1]))
     return tuple(_recovery(run, *each, repeats, *seconds) for each in measured)
 
 
@@ -259,8 +264,12 @@ def reset(
 
     run.put(smallest)
     seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
+    run.announce(2, seconds + QUIET)
     with run.series(smallest) as trials:
-        whole = trials.run(load, seconds, lambda trial: True, partial(session.traffic.measure, during=resets))
+        measure = partial(session.traffic.measure, during=resets)
+        # a router that restarts takes its links down
+        is_counted = partial(trials.shows_loss, but=[Fault.LINK_DOWN])
+        whole = trials.run(load, seconds, is_counted, measure, OF_FRAMES, repeats=0)
         later = trials.run(load, QUIET, trials.shows_loss)
         lost = max(row.lost for row in whole.outcome.directions)
         times = [row.lost * seconds / max(1, row.offered) for row in whole.outcome.directions]

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from ...core.bounds import Bounds
 from ...core.goal import Goal
@@ -38,9 +38,6 @@ RELATIVE_WIDTH = 0.005
 
 LOWEST_LOAD_RATIO = 0.001
 """The lowest load that a search asks for, as a ratio of the highest."""
-
-V = TypeVar("V", int, str)
-"""The type of values that a search is made for: numbers, or words of traffic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class SearchResult(ProcedureResult):
     axis: str = ""
 
     def __getitem__(self, name: str) -> CapacityBounds:
-        """The bounds of ``NDR`` or ``PDR``."""
+        """Return the bounds of ``NDR`` or ``PDR``."""
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
     def __str__(self) -> str:
@@ -154,10 +151,10 @@ def search(
 def search_each(
     run: ProcedureRun,
     axis: str,
-    values: Sequence[V],
-    words: Callable[[V], str],
+    values: Sequence[str],
+    words: Callable[[str], str],
     relative_width: float,
-    set_up: Callable[[V], object] = lambda value: None,
+    set_up: Callable[[str], object] = lambda value: None,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     goal: Goal | None = None,
 ) -> tuple[SearchResult, ...]:
@@ -179,7 +176,7 @@ def search_each(
         except BREAKDOWN_ERRORS as error:
             ended = f"inconclusive: it could not be set up: {in_words(error)}"
             result = SearchResult(sentence=words(value), relative_width=relative_width, ended=ended)
-        results.append(replace(result, axis=axis, value=value if isinstance(value, str) else f"{value:,}"))
+        results.append(replace(result, axis=axis, value=value))
     run.deadline = whole
     return tuple(results)
 

@@ -137,7 +137,7 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
-    """The interval of the forwarding rate that *verdict*'s trials measured, as a ratio of the threshold.
+    """Return the forwarding rate that *verdict*'s trials measured, as a ratio of the threshold.
 
     Its lower end may be less than 1: the verdict is about the mean. One trial has no interval. Where all that was
     offered came back, the rate is that of the generator, and the router may carry more.

@@ -1,4 +1,7 @@
-"""Traffic alone: one trial, whose counts are the result; nothing is judged."""
+"""Traffic alone: one trial, whose counts are the result; nothing is judged.
+
+Counts that are not known, because counters began anew or frames came back changed, for example, are no result.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from ...core.bounds import Bounds
+from ...core.doubts import OF_FRAMES
+from ...core.phrases import between
 from ...core.registry import quantities
 from ...core.sentence import measured
-from ...core.trial import DURING_READING, DirectionCount
+from ...core.trial import DURING_READING, DirectionCount, Fault, Trial
 from ...core.units import Unit
 from ...evidence.document import Column, Note, Table
 from ...units import si
-from ..procedure import Procedure, ProcedureRun, rows_of
-from ..trials import ProcedureResult
+from ..procedure import NONE, Procedure, ProcedureRun, rows_of
+from ..trials import Cells, ProcedureResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +66,17 @@ def send_traffic(
     run.put(known, warm_up=False)
     measure = partial(session.traffic.measure, during=(lambda wait: call(*arguments)) if call else None)
     with run.series(known) as trials:
-        trials.run(session.plan.load_for(asked), seconds, lambda trial: True, measure)
+        # of few frames those of other origin are a large share, and they are named
+        is_counted = partial(trials.shows_loss, but=[Fault.FOREIGN])
+        trials.run(session.plan.load_for(asked), seconds, is_counted, measure, OF_FRAMES, repeats=0)
     trial = trials.done[0] if trials.done else None
     directions = trial.outcome.directions if trial else ()
     counters = trial.outcome.counters if trial else {}
     is_called = trial is None or not during or DURING_READING in trial.outcome.readings
     not_called = [] if is_called else [f"'{during}' was not called: no frame was sent that it could see"]
     before, after = (counters.get(moment, {}) for moment in ("before", "after"))
-    rows = [
-        {
-            Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
-            Column("intended", "frames"): f"{row.intended:,}",
-            Column("offered", "frames"): f"{row.offered:,}",
-            Column("forwarded", "frames"): f"{row.forwarded:,}",
-            Column("lost", "frames"): f"{row.lost:,}",
-        }
-        for row in directions
-    ]
+    is_known = trial is not None and not (trials.ended and trial.is_set_aside)
+    rows = [_cells(trial, row, is_known) for trial in trials.done for row in trial.outcome.directions]
     return SendingResult(
         directions=directions,
         offered=sum(row.offered for row in directions),
@@ -90,14 +90,27 @@ def send_traffic(
     )
 
 
+def _cells(trial: Trial, row: DirectionCount, is_known: bool) -> Cells:
+    """Return the counts of a direction, each between the ends that the testbed leaves open."""
+    ends = Bounds(row.offered, row.offered), trial.forwarded_frames(row), trial.lost_frames(row)
+    counts = [between(bounds, "{:,.0f}".format) if is_known else NONE for bounds in ends]
+    names = (Column(name, "frames") for name in ("offered", "forwarded", "lost"))
+    return {
+        Column("direction", left=True): f"{row.tx_port} → {row.rx_port}",
+        Column("intended", "frames"): f"{row.intended:,}",
+        **dict(zip(names, counts, strict=True)),
+    }
+
+
 def _parts(run: ProcedureRun, results: Sequence[SendingResult]) -> Sequence[Note | Table]:
     """Return what was sent, and the counts of each direction."""
     (result,) = results
     sent = (
         f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}" for trial in result.trials
     )
+    untold = [words for words in result.problems if words not in result.ended]
     ran = [f"`{result.during}` ran meanwhile"] if result.during else []
-    return [*map(Note, [*sent, *ran]), *rows_of(run, results), *map(Note, result.problems)]
+    return [*map(Note, [*sent, *ran]), *rows_of(run, results), *map(Note, untold)]
 
 
 SENDING = Procedure(keyword="Send Traffic", name="traffic", measure=send_traffic, tags=("traffic",), parts=_parts)
