@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -117,7 +118,20 @@ def test_an_execution_of_several_suites_is_one_name(
     with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
         main(["gate", "2026"])
     answer(capsys, LATER, "--tag", "both")
-    assert answer(capsys, LATER, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
+    assert answer(capsys, ID, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
+
+
+@pytest.mark.parametrize("command", [("gate", "{}", "--baseline"), ("gate", "{}"), ("summary", "{}")])
+@pytest.mark.parametrize("name", [f"results/{ID}", ID, ID[:12], "results", "release", "copy"])
+def test_a_run_is_not_beside_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = made_run(tmp_path / "results", ID, *GOOD)
+    shutil.copytree(run, tmp_path / "copy")
+    assert main(["gate", str(run), "--tag", "release"]) == 0
+    with pytest.raises(ConfigError, match=f"^'{run}' and '{name}' are one run, {ID}"):
+        main([*(word.format(run) for word in command), name])
 
 
 # -- the examples for CI servers have commands that this program has

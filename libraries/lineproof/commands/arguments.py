@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import LineproofError
+from ..errors import ConfigError, LineproofError
 from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
-from ..evidence.run import find_one_run, find_runs
+from ..evidence.run import RecordedRun, find_one_run, find_runs
 from ..evidence.run_files import REQUIREMENTS
 from ..project import Project
 from ..visible import shortened
@@ -54,6 +54,19 @@ def run_of(name: str, beside: Path | None = None, having: str = REQUIREMENTS) ->
     run = find_one_run(name, beside, having)
     _say_newest(name, [run])
     return run
+
+
+def refuse_one_run_twice(runs: Iterable[tuple[str, RecordedRun]]) -> None:
+    """Raise ConfigError if two names stand for one run, also by a copy of its folder: it would count twice.
+
+    *runs*: each with the name that it was asked for by.
+    """
+    names: dict[str, str] = {}
+    for name, run in runs:
+        run_id = run.environment.run
+        if run_id in names:
+            raise ConfigError(f"'{names[run_id]}' and '{name}' are one run, {run_id}; expected each run once")
+        names[run_id] = name
 
 
 def _say_newest(name: str, runs: Sequence[Path]) -> None:

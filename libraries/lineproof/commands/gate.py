@@ -11,7 +11,7 @@ from ..errors import LineproofError
 from ..evidence.gate import ALLOWED, EXIT_STATUS, ComparisonRule, RunComparison, gate, gate_document, junit
 from ..evidence.run import check_tag, read_run, tag_runs
 from ..files import write_whole
-from .arguments import add_forms, add_runs, number, print_document, runs_of
+from .arguments import add_forms, add_runs, number, print_document, refuse_one_run_twice, runs_of
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
@@ -55,11 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:
-    folders = [path for name in arguments.run_names for path in runs_of(name)]
-    baseline = [path for name in arguments.baseline for path in runs_of(name, folders[0].resolve().parent)]
+    folders = [(name, path) for name in arguments.run_names for path in runs_of(name)]
+    results = folders[0][1].resolve().parent
+    baseline = [(name, path) for name in arguments.baseline for path in runs_of(name, results)]
+    runs, before = ([(name, read_run(path)) for name, path in named] for named in (folders, baseline))
+    refuse_one_run_twice([*runs, *before])
     rule = ComparisonRule(arguments.confidence, arguments.allow)
-    runs, before = ([read_run(path) for path in paths] for paths in (folders, baseline))
-    return gate(runs, before, rule), folders
+    compared = gate([run for _, run in runs], [run for _, run in before], rule)
+    return compared, [path for _, path in folders]
 
 
 def percent(text: str) -> float:
