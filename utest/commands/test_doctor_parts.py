@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lineproof.ceilings import PublishedLimits, read_cards
-from lineproof.commands.doctor import Check, State, _card, _planned_changes
+from lineproof.commands.doctor import Check, State, _card, _planned_changes, _router
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
 from lineproof.routers.journal import Change
@@ -105,3 +105,23 @@ def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool
     assert first.startswith("a run makes 1 change, undone at its end")
     expected = ["copy running-config flash:before    (before them, so that they can be undone)"] if saved else []
     assert [line.strip() for line in lines] == [*expected, "a / b    (undone by: c)"]
+
+
+def test_a_dry_run_says_that_nothing_is_changed_on_a_router_without_a_login() -> None:
+    router = SimpleNamespace(
+        is_black_box=True,
+        connect=lambda: {},
+        restore=lambda: None,
+        leftovers=lambda: (),
+        journal_name="",
+        driver=SimpleNamespace(link_states=lambda: ()),
+    )
+    plan = SimpleNamespace(
+        command_file=None,
+        platform=SimpleNamespace(platform="box"),
+        testbed=SimpleNamespace(testbed="lab", prepare="none", power=None),
+    )
+    facts, generator = SimpleNamespace(router=None), SimpleNamespace(connected=False)
+    session: Any = SimpleNamespace(plan=plan, testbed=SimpleNamespace(facts=facts), generator=generator, router=router)
+    *_, last = _router(session, traffic=False, dry_run=True)
+    assert str(last) == "ok       router configuration: a run changes nothing: the testbed file says 'prepare: none'"

@@ -367,8 +367,8 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             yield from step("router counters", _counters(session))
             yield from step("router interfaces", _interfaces(session, described))
             yield from step("router neighbours", _neighbours(session))
-            if dry_run:
-                yield from step("router configuration", _planned_changes(session))
+        if dry_run:
+            yield from step("router configuration", _planned_changes(session))
         yield from step("power meter", _power(session))
         if traffic and session.generator.connected:
             yield from step("traffic", _traffic(session))
@@ -408,7 +408,7 @@ def _left_changes(session: Session) -> Iterator[Check]:
 
 def _planned_changes(session: Session) -> Iterator[Check]:
     if session.plan.testbed.prepare == "none":
-        yield ok("a run changes nothing ('prepare: none')")
+        yield ok("a run changes nothing: the testbed file says 'prepare: none'")
         return
     if not session.generator.connected:
         yield warning("what a run changes depends on the generator's ports, which cannot be read")
