@@ -34,6 +34,8 @@ from lineproof.evidence.history.store import HistoryStore, store_url
 from lineproof.evidence.run import read_run
 from lineproof.evidence.summary import SentenceRow
 from lineproof.generators.base import GeneratorPort
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support.evidence_builders import promised, requirement_record
 from support.made_runs import (
     FORWARDS,
@@ -188,6 +190,18 @@ def test_tox_installs_what_is_installed_here(
     assert main(["init"]) == 0
     assert f"deps =\n    {{env:LINEPROOF:{requirement}}}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
     assert ("LINEPROOF='lineproof[bench] @ file:" in capsys.readouterr().out) == ("file:" in str(origin))
+
+
+def test_the_files_of_a_new_project_say_how_commands_run_without_hardware(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["init", "box"])
+    shown = re.findall(r"`lineproof ([^`]+)`", (tmp_path / "variables/testbeds/lab.yaml").read_text(encoding="utf-8"))
+    calls = [command_parser([line.split()[0]]).parse_args(line.split()) for line in shown]
+    assert {"measure", "doctor"} == {call.command for call in calls}
+    for call in calls:
+        Plan.read(Project.find(), call.platform, call.software, call.testbed, "quick")
 
 
 # -- ``lineproof history``: import and trend, as a person uses them

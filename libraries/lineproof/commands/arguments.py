@@ -18,7 +18,8 @@ from ..visible import shortened
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """``TESTBED --platform P [--software S]``."""
-    complete_names(parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml"), "testbeds")
+    words = "a file of variables/testbeds, without .yaml; 'simulated', which every project has, needs no hardware"
+    complete_names(parser.add_argument("testbed", help=words), "testbeds")
     platform = parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
     complete_names(platform, "platforms")
     parser.add_argument("--software", help="one of the platform's; default its first")
