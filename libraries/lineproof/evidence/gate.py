@@ -385,12 +385,12 @@ def suite_of(run: RecordedRun) -> str:
     return run.environment.suite or run.path.resolve().name
 
 
-def about_run(run: RecordedRun) -> str:
-    """Return where *run* is, and what was tested on what."""
+def _tested(run: RecordedRun) -> str:
+    """Return what *run* tested on what, by which goal."""
     known = run.environment
     goal = f", goal {known.goal.goal}" if known.goal else ""
     tested = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
-    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
+    return f"{suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
 
 
 def _identity(run: RecordedRun) -> Mapping[str, object]:
@@ -477,11 +477,11 @@ def _facts(compared: RunComparison) -> dict[str, str]:
     facts = dict[str, str]()
     for number, pair in enumerate(compared.pairs, 1):
         place = f" {number}" if len(compared.pairs) > 1 else ""
+        facts |= {f"tested{place}": _tested(pair.after), f"run{place}": str(pair.after.path)}
         if old := pair.before:
             other_suite = "" if suite_of(old) == suite_of(pair.after) else f": {suite_of(old)}"
-            facts[f"baseline{place}"] = f"{old.path}{other_suite}"
-        facts[f"run{place}"] = about_run(pair.after)
-    return facts | ({"rule": str(compared.rule)} if any(pair.before for pair in compared.pairs) else {})
+            facts |= {f"baseline{place}": f"{old.path}{other_suite}", "rule": str(compared.rule)}
+    return facts
 
 
 def junit(compared: RunComparison) -> bytes:
@@ -494,8 +494,8 @@ def junit(compared: RunComparison) -> bytes:
     for pair in compared.pairs:
         simulated = " (SIMULATED)" if pair.after.simulated else ""
         suite = ElementTree.SubElement(root, "testsuite", name=visible(f"{suite_of(pair.after)}{simulated}"))
-        facts = {"run": about_run(pair.after), "baseline": str(pair.before.path) if pair.before else ""}
-        facts["rule"] = str(compared.rule)
+        facts = {"tested": _tested(pair.after), "run": str(pair.after.path)}
+        facts |= {"baseline": str(pair.before.path), "rule": str(compared.rule)} if pair.before else {}
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in facts.items():
             ElementTree.SubElement(properties, "property", name=name, value=visible(value))
