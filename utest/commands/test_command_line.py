@@ -25,6 +25,7 @@ from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
 from support.simulated_session import started
+from support.surface import surface
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,14 @@ DOCS = ROOT / "docs" / "command-line.md"
 def test_the_document_has_every_command() -> None:
     rows = re.findall(r"^\| `lineproof (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [*COMMANDS, *BENCH_COMMANDS]
+
+
+def test_one_page_has_everything_that_a_user_can_write() -> None:
+    lines = [*surface()]
+    keys = ["- `platform` (needed)", "- `kind` (needed)", "        - `step`", "- `TESTBED`"]
+    starts = ["- `Search Throughput Of` ", *(f"- `lineproof {name}`: " for name in (*COMMANDS, *BENCH_COMMANDS))]
+    assert [key for key in keys if key not in lines] == []
+    assert [start for start in starts if not any(line.startswith(start) for line in lines)] == []
 
 
 @pytest.mark.parametrize(
